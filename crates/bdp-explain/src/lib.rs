@@ -29,20 +29,26 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::at_ceiling::judge(facts))
         .or_else(|| rule::receive_window::half_scaled(facts))
         .or_else(|| rule::asked_rate::judge(facts))
-        // Neither a reader that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
+        // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
+        .or_else(|| rule::nagle::judge(facts))
         .or_else(|| rule::slow_reader::judge(facts))
         .or_else(|| rule::send_buffer::runs_dry(facts))
+        .or_else(|| rule::slow_start::judge(facts))
         .or_else(|| rule::outage::judge(facts))
+        .or_else(|| rule::path_step::judge(facts))
+        .or_else(|| rule::reverse_path::judge(facts))
+        .or_else(|| rule::half_duplex::judge(facts))
         // A standing queue means that the path is busy all the time, whatever else is full.
         .or_else(|| rule::path_rate::judge(facts))
         .or_else(|| rule::receive_window::judge(facts))
         .or_else(|| rule::send_buffer::judge(facts))
+        .or_else(|| rule::slow_writer::judge(facts))
         .or_else(|| rule::reordering::judge(facts))
-        .or_else(|| rule::reverse_path::judge(facts))
         .or_else(|| rule::path_rate::judge_shallow(facts))
+        .or_else(|| rule::plateau::judge(facts))
+        .or_else(|| rule::ecn_marks::judge(facts))
         .or_else(|| rule::random_loss::judge(facts))
-        .or_else(|| rule::policer::judge(facts))
-        .or_else(|| rule::slow_start::judge(facts))
+        .or_else(|| rule::threshold::judge(facts))
         .unwrap_or_else(|| rule::unknown::judge(facts));
     vec![finding]
 }

@@ -1,8 +1,8 @@
 //! Evidence that several rules have.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::{Facts, Queue};
-use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity};
+use bdp_model::facts::{Facts, LossPicture, Queue};
+use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity, Unit};
 use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WORTH_A_WORD,
 };
@@ -82,4 +82,11 @@ pub fn up_to_ceiling(facts: &Facts, bytes: f64) -> Option<Next> {
     let needed = facts.needed_bytes().filter(|&needed| needed > bytes)?;
     let goodput_bps = facts.ceiling.as_ref()?.goodput_bps;
     Some(Next { limit: Limit::Ceiling, goodput_bps, needed_bytes: Some(needed) })
+}
+
+/// What each loss cost.
+pub fn lost_each(picture: &LossPicture) -> Option<Evidence> {
+    let each = Quantity { value: picture.lost_each, unit: Unit::Count };
+    (picture.settled > 0)
+        .then(|| Evidence::new(Fact::LostEach, each).with(Quantity::count(picture.settled as u64)))
 }

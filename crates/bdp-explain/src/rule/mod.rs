@@ -1,12 +1,16 @@
-//! The rules, one a file.
+//! The rules, one in each file.
 
 pub mod asked_rate;
 pub mod at_ceiling;
 pub mod black_hole;
 pub mod datagrams;
+pub mod ecn_marks;
+pub mod half_duplex;
+pub mod nagle;
 pub mod outage;
 pub mod path_rate;
-pub mod policer;
+pub mod path_step;
+pub mod plateau;
 pub mod random_loss;
 pub mod receive_window;
 pub mod reordering;
@@ -14,4 +18,6 @@ pub mod reverse_path;
 pub mod send_buffer;
 pub mod slow_reader;
 pub mod slow_start;
+pub mod slow_writer;
+pub mod threshold;
 pub mod unknown;

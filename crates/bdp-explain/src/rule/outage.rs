@@ -1,6 +1,6 @@
 //! A path that carried nothing for a while.
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, Gap};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
@@ -11,8 +11,14 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const ROUND_TRIPS: f64 = 5.0;
     /// Share of the time that makes it the reason.
     const SHARE: f64 = 0.05;
-    let (gap, share) = facts.longest_gap()?;
-    let rtt = facts.rtt_idle()?;
+    /// Probes that went unanswered meanwhile.
+    const PROBES_MIN: usize = 3;
+    let Gap { took: gap, share, probes, .. } = facts.longest_gap()?;
+    let rtt = facts.rtt_idle()?.max(facts.rtt_loaded()?);
+    // A timeout that backs off holds back the connection alone; an outage everything.
+    if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > 0) {
+        return None;
+    }
     let is_long = gap >= LEAST && gap.as_secs_f64() >= ROUND_TRIPS * rtt.as_secs_f64() && share >= SHARE;
     // A receiver that took no samples did not run, and a window that closed is a reader's.
     let reads = facts.receiver_paused().is_none()
@@ -29,6 +35,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             Evidence::share(Fact::GapShare, share).at_least(SHARE),
             Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0),
         ])
+        .evidence(probes.map(|(answered, sent)| {
+            let evidence = Evidence::count(Fact::ProbesMeanwhile, answered as u64).at_most(0.0);
+            evidence.samples((sent - answered) as u64, sent as u64)
+        }))
         .remedy(Remedy::new(Action::FindOutage));
     Some(finding)
 }

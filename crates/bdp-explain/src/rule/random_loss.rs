@@ -1,45 +1,64 @@
 //! Losses that keep the congestion window small while no queue stands, and that come at any rate.
 //!
-//! A sender that goes by losses always satisfies its own response function, whatever the losses come of. What differs is the window at
-//! which they come: a threshold, be it of a policer or of a queue, is met at about the same window each time, losses that have nothing to
-//! do with the load at any (`benches/explain` has the figures behind the bounds).
+//! A sender that goes by losses always satisfies its own response function, whatever the losses come of. What differs is the rate at
+//! which they come: a threshold, be it of a policer or of a queue, is met at about the same rate each time, and overshot by far at the end of slow start; losses
+//! that have nothing to do with the load come at any rate, one or a few segments at a time (`benches/explain` has the figures behind the bounds).
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::path::mathis;
-use bdp_model::units::Nanos;
 
 use crate::observed;
+use crate::rule::threshold;
 
 /// Fewer losses have no spread to go by.
-const EVENTS_MIN: usize = 5;
-/// Losses at windows that vary by more than this have nothing to do with the load.
-const AT_ANY_WINDOW: f64 = 0.26;
-/// A queue that adds no more than this, or this share, is none that a loss comes of.
-const NO_QUEUE: (Nanos, f64) = (Nanos::millis(2), 0.1);
+const EVENTS_MIN: usize = 4;
+/// Losses at rates that vary by more than this have nothing to do with the load.
+const AT_ANY_RATE: f64 = 0.2;
+/// A queue before the losses / the least round trip, at the most: more, and they may come of it.
+const QUEUE: f64 = 0.25;
 
-/// Claims losses that come at any window.
+/// Claims losses that come at any rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let windows = facts.loss_windows().filter(|_| !facts.is_paced())?;
-    if windows.events < EVENTS_MIN
-        || windows.variation < AT_ANY_WINDOW
-        || !facts.no_queue(NO_QUEUE.0, NO_QUEUE.1)
+    let picture = facts.loss_picture().filter(|_| !facts.is_paced())?;
+    let least = facts.rtt_least()?;
+    if picture.settled < EVENTS_MIN
+        || picture.variation < AT_ANY_RATE
+        || threshold::overshot(&picture)
+        || picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
     {
         return None;
     }
     let lost = facts.retransmitted_share().filter(|&share| share > 0.0)?;
-    let model = facts.mss_bytes.zip(facts.rtt_loaded()).filter(|_| facts.congestion_control == "reno");
-    let finding = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Medium)
-        .evidence([Evidence::share(Fact::RetransmittedShare, lost)])
-        .evidence(observed::no_queue(facts, NO_QUEUE))
-        .evidence([Evidence::share(Fact::LossesAtAnyWindow, windows.variation)
-            .at_least(AT_ANY_WINDOW)
-            .with(Quantity::count(windows.events as u64))
-            .named(&facts.congestion_control)])
-        .evidence(model.map(|(mss, rtt)| {
-            let bps = mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT_DELAYED);
-            Evidence::rate(Fact::MathisRate, bps)
-        }))
+    let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence(&picture))
+        .evidence([
+            Evidence::share(Fact::RetransmittedShare, lost),
+            Evidence::share(Fact::LossesAtAnyRate, picture.variation)
+                .at_least(AT_ANY_RATE)
+                .with(Quantity::count(picture.settled as u64))
+                .named(&facts.congestion_control),
+        ])
+        .evidence(observed::lost_each(&picture))
+        .evidence([Evidence::time(Fact::QueueBeforeLosses, picture.queue)
+            .at_most(QUEUE * least.0 as f64)
+            .with(Quantity::time(least))])
+        .evidence(model(facts, lost))
         .remedy(Remedy::new(Action::FindErrors));
     Some(finding)
+}
+
+/// Ten losses at rates that differ by a quarter are no threshold's.
+fn confidence(picture: &LossPicture) -> Confidence {
+    match () {
+        () if picture.settled >= 10 && picture.variation >= 0.25 => Confidence::High,
+        () if picture.settled >= 6 => Confidence::Medium,
+        () => Confidence::Low,
+    }
+}
+
+/// What Reno would carry.
+fn model(facts: &Facts, lost: f64) -> Option<Evidence> {
+    let (mss, rtt) =
+        facts.mss_bytes.zip(facts.rtt_loaded()).filter(|_| facts.congestion_control == "reno")?;
+    Some(Evidence::rate(Fact::MathisRate, mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT_DELAYED)))
 }

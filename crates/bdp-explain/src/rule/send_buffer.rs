@@ -15,8 +15,8 @@ const LIMITED: f64 = 0.3;
 const LIMITED_MOSTLY: f64 = 0.5;
 /// In flight / `SO_SNDBUF`: the buffer counts the memory of whole packets, of which this much at least is payload.
 const PAYLOAD_ROOM: f64 = 0.35;
-/// Payload in flight / `SO_SNDBUF` of a buffer that has no room: the rest is headers and the memory that packets take.
-const PAYLOAD_HALF: f64 = 0.5;
+/// Payload in flight / `SO_SNDBUF` of a buffer that has no room, half of it or nearly: the rest is headers and the memory that packets take.
+const PAYLOAD_HALF: f64 = 0.42;
 /// The congestion window is full in fewer of the samples: it holds nothing back.
 const CWND_FREE: f64 = 0.1;
 /// Goodput / (in flight / round trip): what is in flight explains the goodput.

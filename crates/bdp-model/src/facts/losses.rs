@@ -1,6 +1,7 @@
 //! Losses, as the sender's samples and the probes show them.
 
 use super::Facts;
+use crate::probes::ProbePoint;
 use crate::record::{EpisodeKind, LossEpisode, RttSummary, SenderSample};
 use crate::stats::median;
 use crate::units::Nanos;
@@ -41,12 +42,14 @@ impl Facts {
         if lost.is_empty() {
             return None;
         }
-        let settled: Vec<&LossEpisode> = lost.iter().copied().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
+        let settled: Vec<&LossEpisode> =
+            lost.iter().copied().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
         let rates: Vec<f64> =
             settled.iter().map(|e| f64::from(e.unacked) * mss * 8e9 / e.srtt_ns as f64).collect();
         let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         let variance = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / rates.len().max(2) as f64;
-        let middle = |values: &mut dyn Iterator<Item = f64>| median(&mut values.collect::<Vec<_>>()).unwrap_or(0.0);
+        let middle =
+            |values: &mut dyn Iterator<Item = f64>| median(&mut values.collect::<Vec<_>>()).unwrap_or(0.0);
         let overshoot = lost.iter().filter(|e| e.slow_start).max_by_key(|e| e.retransmits);
         Some(LossPicture {
             events: lost.len(),
@@ -70,7 +73,8 @@ impl Facts {
 
     /// The highest rate of delivery that the sender's kernel sampled, bit/s: what the path gave for a round trip, or to a burst.
     pub fn delivery_peak_bps(&self) -> Option<f64> {
-        let sampled = self.sent.iter().filter(|s| s.app_limited != Some(true)).filter_map(|s| s.delivery_rate_bps);
+        let sampled =
+            self.sent.iter().filter(|s| s.app_limited != Some(true)).filter_map(|s| s.delivery_rate_bps);
         sampled.max().map(|bps| bps as f64)
     }
 
@@ -112,17 +116,54 @@ impl Facts {
         added <= most || added.as_secs_f64() <= most_share * idle.as_secs_f64()
     }
 
-    /// The longest time after slow start in which nothing came, and its share of the time; `None` where samples are missing.
-    pub fn longest_gap(&self) -> Option<(Nanos, f64)> {
+    /// The longest time in which nothing came; `None` where samples are missing.
+    pub fn longest_gap(&self) -> Option<Gap> {
         let first = self.received.first()?;
         let last = self.received.last().filter(|last| last.at_ns > first.at_ns)?;
-        let (mut longest, mut since, mut bytes) = (0, first.at_ns, first.bytes);
+        let (mut longest, mut since, mut bytes) = ((first.at_ns, first.at_ns), first.at_ns, first.bytes);
         for sample in &self.received {
             if sample.bytes > bytes {
-                longest = longest.max(sample.at_ns.saturating_sub(since));
+                if sample.at_ns - since > longest.1 - longest.0 {
+                    longest = (since, sample.at_ns);
+                }
                 (since, bytes) = (sample.at_ns, sample.bytes);
             }
         }
-        Some((Nanos(longest), longest as f64 / (last.at_ns - first.at_ns) as f64))
+        let took = longest.1 - longest.0;
+        Some(Gap {
+            from: Nanos(longest.0),
+            took: Nanos(took),
+            share: took as f64 / (last.at_ns - first.at_ns) as f64,
+            probes: self.probes_within(longest.0, longest.1),
+        })
     }
+
+    /// Of the probes that were sent and had time to be answered between two moments, how many were, and how many there are.
+    fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
+        let loaded = self.rtt.loaded.and_then(|loaded| loaded.p95).unwrap_or(0);
+        let rtt = self.rtt_idle()?.as_ns().max(loaded);
+        let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
+        let sent = self
+            .probes
+            .as_ref()?
+            .points
+            .iter()
+            .filter(|p| p.counts_from_ns() >= from && p.counts_from_ns() + 2 * (rtt as i64) < until);
+        let answered =
+            |p: &ProbePoint| p.rtt_ns().is_some_and(|rtt| p.counts_from_ns() + (rtt as i64) < until);
+        Some((sent.clone().filter(|p| answered(p)).count(), sent.count()))
+    }
+}
+
+/// A time in which nothing came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gap {
+    /// When it began, since the flow's first byte.
+    pub from: Nanos,
+    /// How long it was.
+    pub took: Nanos,
+    /// Of the whole time.
+    pub share: f64,
+    /// Of the probes that could have been answered meanwhile, how many were, and of how many; `None` where there is no series of them.
+    pub probes: Option<(usize, usize)>,
 }

@@ -13,8 +13,8 @@ pub struct Step {
     pub before: f64,
     /// Median after it.
     pub after: f64,
-    /// Share of the values that lie on their own level's side of the middle between the two.
-    pub apart: f64,
+    /// Distance of the two levels / how far the values lie from their own, by the larger of the two medians: what grows evenly has 4.
+    pub clearness: f64,
 }
 
 impl Step {
@@ -43,10 +43,14 @@ impl Step {
         let level = |part: &[(u64, f64)]| median(&mut part.iter().map(|v| v.1).collect::<Vec<_>>());
         let (left, right) = values.split_at(split);
         let (before, after) = (level(left)?, level(right)?);
-        let middle = (before + after) / 2.0;
-        let on_side = |part: &[(u64, f64)], high: bool| part.iter().filter(|v| (v.1 > middle) == high).count();
-        let apart = on_side(left, before > after) + on_side(right, after > before);
-        Some(Self { at: Nanos(right[0].0), before, after, apart: apart as f64 / values.len() as f64 })
+        let scatter = |part: &[(u64, f64)], level: f64| {
+            median(&mut part.iter().map(|v| (v.1 - level).abs()).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        // Readings are no finer than this.
+        let least = 0.005 * before.max(after);
+        let scatter = scatter(left, before).max(scatter(right, after)).max(least);
+        let clearness = if scatter > 0.0 { (after - before).abs() / scatter } else { 0.0 };
+        Some(Self { at: Nanos(right[0].0), before, after, clearness })
     }
 
     /// The smaller level / the larger one.
@@ -59,31 +63,46 @@ impl Step {
 impl Facts {
     /// A step in the rate at which data came, in stretches of two round trips or more after slow start.
     pub fn rate_step(&self) -> Option<Step> {
+        Step::of(&self.rates()?)
+    }
+
+    /// The rate at which data came before a moment and after it, medians.
+    pub fn rates_around(&self, at: Nanos) -> Option<(f64, f64)> {
+        let rates = self.rates()?;
+        let of = |after: bool| {
+            median(&mut rates.iter().filter(|r| (r.0 > at.0) == after).map(|r| r.1).collect::<Vec<_>>())
+        };
+        Some((of(false)?, of(true)?))
+    }
+
+    /// Rates at which data came, each with the end of its stretch of two round trips or more, after slow start.
+    fn rates(&self) -> Option<Vec<(u64, f64)>> {
         let trips = 2 * self.rtt_loaded().or_else(|| self.rtt_idle())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
         let (mut values, mut last) = (Vec::new(), None::<(u64, u64)>);
         for sample in self.received.iter().filter(|s| s.at_ns >= from) {
-            match last {
-                Some((at, _)) if sample.at_ns - at < trips.max(1) => {}
-                Some((at, bytes)) => {
-                    let bps = sample.bytes.saturating_sub(bytes) as f64 * 8e9 / (sample.at_ns - at) as f64;
-                    values.push((sample.at_ns, bps));
-                    last = Some((sample.at_ns, sample.bytes));
-                }
-                None => last = Some((sample.at_ns, sample.bytes)),
+            let Some((at, bytes)) = last else {
+                last = Some((sample.at_ns, sample.bytes));
+                continue;
+            };
+            if sample.at_ns - at >= trips.max(1) {
+                values.push((
+                    sample.at_ns,
+                    sample.bytes.saturating_sub(bytes) as f64 * 8e9 / (sample.at_ns - at) as f64,
+                ));
+                last = Some((sample.at_ns, sample.bytes));
             }
         }
-        Step::of(&values)
+        Some(values)
     }
 
-    /// A step in the least round trips: the smallest of each tenth of a second or two round trips, of probes. A queue comes and goes, a longer path
-    /// stays.
+    /// A step in the round trips of probes while data flowed, after omit.
     pub fn rtt_step(&self) -> Option<Step> {
-        let probes = self.probes.as_ref()?;
-        let answered: Vec<(u64, f64)> = probes
-            .points
-            .iter()
+        let answered: Vec<(u64, f64)> = self
+            .probes
+            .as_ref()?
+            .counted()
             .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
             .collect();
         Step::of(&answered)
@@ -96,12 +115,16 @@ mod tests {
 
     #[test]
     fn a_step_is_found_where_it_is_and_noise_has_none() {
-        let series = |level: &dyn Fn(u64) -> f64| (0..40).map(|i| (i * 100, level(i) + (i % 3) as f64)).collect::<Vec<_>>();
+        let series = |level: &dyn Fn(u64) -> f64| {
+            (0..40).map(|i| (i * 100, level(i) + (i % 3) as f64)).collect::<Vec<_>>()
+        };
         let step = Step::of(&series(&|i| if i < 25 { 100.0 } else { 30.0 })).unwrap();
         assert_eq!(step.at, Nanos(2_500));
-        assert!(step.apart > 0.99 && (step.ratio() - 31.0 / 101.0).abs() < 0.02, "{step:?}");
+        assert!(step.clearness > 20.0 && (step.ratio() - 31.0 / 101.0).abs() < 0.02, "{step:?}");
         let none = Step::of(&series(&|_| 100.0)).unwrap();
         assert!(none.ratio() > 0.97, "{none:?}");
+        let ramp = Step::of(&series(&|i| 10.0 * i as f64)).unwrap();
+        assert!(ramp.clearness < 4.5, "{ramp:?}");
         assert_eq!(Step::of(&series(&|_| 1.0)[..10]), None);
     }
 }

@@ -72,6 +72,8 @@ named! {
         QueueOneWay = "queue_one_way",
         /// What load adds to the median round trip; with the idle one.
         QueueRoundTrip = "queue_round_trip",
+        /// What load adds to the median delay of the way of the acknowledgements; with what it adds to the data's own way.
+        QueueWayBack = "queue_way_back",
 
         /// Retransmitted segments; with those that carried the data, and retransmitted / those.
         Retransmitted = "retransmitted",
@@ -81,10 +83,32 @@ named! {
         RetransmittedShare = "retransmitted_share",
         /// Segments retransmitted while nothing arrived.
         RetransmittedMeanwhile = "retransmitted_meanwhile",
-        /// Variation of the windows at which losses came, at a threshold; with the number of losses.
-        LossesAtOneWindow = "losses_at_one_window",
-        /// The same, at any window; `name` is the congestion control.
-        LossesAtAnyWindow = "losses_at_any_window",
+        /// Variation of the rates (in flight / round trip) at which losses came, at a threshold; with the number of losses, the median rate.
+        LossesAtOneRate = "losses_at_one_rate",
+        /// The same, at any rate; `name` is the congestion control.
+        LossesAtAnyRate = "losses_at_any_rate",
+        /// Segments that a loss cost at a time, median; with the number of losses.
+        LostEach = "lost_each",
+        /// Share of the segments in flight that were lost when slow start met a threshold; with the segments.
+        Overshoot = "overshoot",
+        /// By how much round trips were above the least just before losses, median; with the least.
+        QueueBeforeLosses = "queue_before_losses",
+        /// Segments with a Congestion Experienced mark / delivered ones; with the marked, the delivered.
+        Marked = "marked",
+        /// Times that the congestion control `name` reduced its window for marks; with the times that it did so for losses.
+        WindowReductions = "window_reductions",
+        /// Lower / higher rate before and after a moment; with the rate before, the rate after, the moment, distance / scatter.
+        RateStep = "rate_step",
+        /// Shorter / longer round trip before and after a moment; likewise.
+        RoundTripStep = "round_trip_step",
+        /// Goodput / highest rate of delivery that the sender's kernel saw; with the goodput, that rate.
+        OfPeakRate = "of_peak_rate",
+        /// Share of the time in which the kernel of the sender `host` had nothing to send.
+        NothingToSend = "nothing_to_send",
+        /// Share of samples in which less than a segment was held back though both windows had room; with its bytes, the segment size.
+        SmallWriteHeld = "small_write_held",
+        /// 0: the connection has no selective acknowledgements.
+        SackUsed = "sack_used",
         /// What a model of Reno gives for such losses (Mathis et al.).
         MathisRate = "mathis_rate",
         /// Times that reordering was seen / segments delivered; with the times; `name` is the congestion control.
@@ -101,6 +125,9 @@ named! {
         Gap = "gap",
         /// The same / the whole time.
         GapShare = "gap_share",
+
+        /// Probes answered while nothing arrived; `samples` are those that were not.
+        ProbesMeanwhile = "probes_meanwhile",
 
         /// Round trips that the transfer took; with its bytes, the idle round trip, the goodput.
         TookRoundTrips = "took_round_trips",

@@ -161,14 +161,70 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::RetransmittedMeanwhile => {
             format!("{value:.0} segments were retransmitted meanwhile, and the receiver was reading")
         }
-        Fact::LossesAtOneWindow => {
-            format!("{:.0} losses came at windows within {} of their mean", other(0), share())
-        }
-        Fact::LossesAtAnyWindow => format!(
-            "losses came at {:.0} windows that vary by {} of their mean: a full queue or a policer drops at about the same window",
+        Fact::LossesAtOneRate => format!(
+            "{:.0} losses came at rates within {} of {}: a threshold",
+            other(0),
+            share(),
+            rate(other(1))
+        ),
+        Fact::LossesAtAnyRate => format!(
+            "{:.0} losses came at rates that vary by {}: a full queue or a policer drops at about the same rate",
             other(0),
             share()
         ),
+        Fact::LostEach => format!("each of {:.0} losses cost {value:.0} segments (median)", other(0)),
+        Fact::Overshoot => format!(
+            "the end of slow start cost {:.0} segments, {} of those in flight: a threshold was overshot",
+            other(0),
+            share()
+        ),
+        Fact::QueueBeforeLosses => format!(
+            "just before losses the round trip was {} above its least of {}",
+            time(nanos(value)),
+            time(nanos(other(0)))
+        ),
+        Fact::Marked => format!(
+            "{:.0} of {:.0} segments arrived with a Congestion Experienced mark, {}",
+            other(0),
+            other(1),
+            small_share(value)
+        ),
+        Fact::WindowReductions => format!(
+            "{name} reduced its window {value:.0} times for marks, {:.0} times for losses",
+            other(0)
+        ),
+        Fact::RateStep => format!(
+            "goodput was {} until {} and {} from then on",
+            rate(other(0)),
+            time(nanos(other(2))),
+            rate(other(1))
+        ),
+        Fact::RoundTripStep => format!(
+            "the round trip was {} until {} and {} from then on",
+            time(nanos(other(0))),
+            time(nanos(other(2))),
+            time(nanos(other(1)))
+        ),
+        Fact::OfPeakRate => format!(
+            "goodput is {} of {}, the highest rate of delivery that the sender's kernel saw",
+            share(),
+            rate(other(1))
+        ),
+        Fact::NothingToSend => format!("{host} had nothing to send for {} of the time", share()),
+        Fact::SmallWriteHeld => format!(
+            "{} waited in the send buffer in {} of the samples though both windows had room: less than a segment of {}",
+            size(other(0)),
+            share(),
+            size(other(1))
+        ),
+        Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
+        Fact::QueueWayBack => {
+            let own = match evidence.with.is_empty() {
+                true => String::new(),
+                false => format!(", {} to the way there", time(nanos(other(0)))),
+            };
+            format!("load adds {} to the median delay of the way back{own}", time(nanos(value)))
+        }
         Fact::MathisRate => {
             format!("Reno carries about {} with such losses (Mathis et al.)", rate(value))
         }
@@ -193,6 +249,11 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         }
         Fact::Gap => format!("nothing arrived for {}, {:.0} round trips", time(nanos(value)), other(0)),
         Fact::GapShare => format!("nothing arrived for {} of the time", share()),
+
+        Fact::ProbesMeanwhile => {
+            let (met, of) = evidence.samples.map_or((0, 0), |samples| (samples.met, samples.of));
+            format!("{met} of {of} probes went unanswered meanwhile")
+        }
 
         Fact::TookRoundTrips => {
             format!("{} took {value:.1} round trips of {}", size(other(0)), time(nanos(other(1))))

@@ -200,7 +200,7 @@ fn figures(finding: &Finding) -> Option<String> {
             }
         },
         Limit::RandomLoss => {
-            let congestion = of(Fact::LossesAtAnyWindow)?.name.as_deref().unwrap_or("TCP");
+            let congestion = of(Fact::LossesAtAnyRate)?.name.as_deref().unwrap_or("TCP");
             let lost = percent(of(Fact::RetransmittedShare)?.value);
             Some(format!("{lost} of the segments, which keep {congestion}'s window small"))
         }
@@ -214,15 +214,16 @@ fn figures(finding: &Finding) -> Option<String> {
             ))
         }
         Limit::ReversePath => {
-            let lost = percent(of(Fact::ProbesLost)?.value);
-            Some(format!("it loses acknowledgements, as {lost} of the probes"))
+            let Some(lost) = of(Fact::ProbesLost) else { return super::lines(finding).into_iter().next() };
+            Some(format!("it loses acknowledgements, as {} of the probes", percent(lost.value)))
         }
         Limit::MtuBlackHole => {
             let mss = of(Fact::FullSegmentsLost)?.other(0);
             Some(format!("packets of full size ({mss:.0} B of payload) vanish, and small ones arrive"))
         }
         Limit::PathChanged => {
-            let gap = time(nanos(of(Fact::Gap)?.value));
+            let Some(gap) = of(Fact::Gap) else { return super::lines(finding).into_iter().next() };
+            let gap = time(nanos(gap.value));
             let share = percent(of(Fact::GapShare)?.value);
             Some(format!("nothing came through for {gap}, {share} of the time"))
         }

@@ -1,0 +1,47 @@
+//! Small writes that wait: Nagle's algorithm holds the second of two back until the first is acknowledged (RFC 896), and the receiver waits
+//! before it acknowledges one alone (RFC 9293, section 3.8.6.3).
+
+use bdp_model::facts::Facts;
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+
+/// Share of the samples in which data waits in the send buffer though both windows have room for it.
+const HELD: f64 = 0.2;
+
+/// Claims the limit where data is held back that both windows have room for, and less than a segment of it.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let mss = facts.mss_bytes.filter(|&mss| mss > 0)?;
+    if facts.paced_bps.is_some() || facts.asked.nodelay {
+        return None;
+    }
+    let mut held = 0;
+    let mut of = 0;
+    let mut waiting = Vec::new();
+    for sample in facts.sent_after_omit() {
+        let (Some(unacked), Some(cwnd), Some(window), Some(not_sent)) =
+            (sample.unacked, sample.cwnd, sample.snd_wnd_bytes, sample.not_sent_bytes)
+        else {
+            continue;
+        };
+        of += 1;
+        let room = unacked + 2 < cwnd && (u64::from(unacked) + 2) * mss <= window;
+        if room && unacked > 0 && (1..mss).contains(&not_sent) {
+            held += 1;
+            waiting.push(not_sent as f64);
+        }
+    }
+    let share = held as f64 / f64::from(of.max(1));
+    if of < bdp_model::threshold::SAMPLES_MIN as u32 || share < HELD {
+        return None;
+    }
+    let name = &facts.sender.name;
+    let waiting = bdp_model::stats::median(&mut waiting)?;
+    let finding = Finding::new(Limit::Nagle, Place::sender(name), Confidence::High)
+        .evidence([Evidence::share(Fact::SmallWriteHeld, share)
+            .at_least(HELD)
+            .samples(held, u64::from(of))
+            .with(Quantity::bytes(waiting))
+            .with(Quantity::bytes(mss as f64))
+            .on(name)])
+        .remedy(Remedy::new(Action::DisableNagle).host(name));
+    Some(finding)
+}

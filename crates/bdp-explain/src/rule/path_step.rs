@@ -1,0 +1,53 @@
+//! A path that has another rate or another length from some moment on.
+
+use bdp_model::facts::{Facts, Step};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
+use bdp_model::units::Nanos;
+
+/// The lower rate / the higher one, at the most.
+const RATE: f64 = 0.7;
+/// The shorter round trip / the longer one, at the most, and the least difference.
+const TRIP: (f64, Nanos) = (0.9, Nanos::millis(2));
+/// The rate on the side of the longer round trip / that on the other, at the most.
+const RATE_BY_TRIP: f64 = 0.95;
+/// Distance of the two levels / how far values lie from their own, at the least: what grows evenly is 4 apart.
+const APART: f64 = 6.0;
+
+/// Claims a step of the rate, or of the round trip.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let clear = |step: &Step| step.clearness >= APART;
+    let slower = facts.rate_step().filter(|step| clear(step) && step.ratio() <= RATE);
+    let longer = facts.rtt_step().filter(|step| {
+        let apart = (step.after - step.before).abs();
+        // A queue that grows makes the round trip longer, and takes nothing from the rate; a longer path with the same window does.
+        let rate = facts.rates_around(step.at).filter(|(before, after)| {
+            (after < before) == (step.after > step.before)
+                && after.min(*before) <= RATE_BY_TRIP * after.max(*before)
+        });
+        clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
+    });
+    // A transfer that was over, or held back by a program, has steps of its own.
+    if facts.paced_bps.is_some() || facts.asked.bytes.is_some() || slower.is_none() && longer.is_none() {
+        return None;
+    }
+    let clearness = |step: &Step| Quantity { value: step.clearness, unit: Unit::Count };
+    let finding = Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
+        .evidence(slower.map(|step| {
+            Evidence::share(Fact::RateStep, step.ratio())
+                .at_most(RATE)
+                .with(Quantity::rate(step.before))
+                .with(Quantity::rate(step.after))
+                .with(Quantity::time(step.at))
+                .with(clearness(&step))
+        }))
+        .evidence(longer.map(|step| {
+            Evidence::share(Fact::RoundTripStep, step.ratio())
+                .at_most(TRIP.0)
+                .with(Quantity::time(Nanos(step.before as u64)))
+                .with(Quantity::time(Nanos(step.after as u64)))
+                .with(Quantity::time(step.at))
+                .with(clearness(&step))
+        }))
+        .remedy(Remedy::new(Action::FindOutage));
+    Some(finding)
+}

@@ -1,0 +1,44 @@
+//! The bottleneck is full without a standing queue: the sender keeps to the rate that the path gives, as BBR does by its model, or a loss-based one beside a
+//! queue that is short or marks.
+
+use bdp_model::facts::Facts;
+use bdp_model::facts::Source;
+use bdp_model::finding::{
+    Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
+
+/// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
+const PROBED: f64 = 0.85;
+/// The same of one that goes by losses or marks: what it reaches between them.
+const REACHED: f64 = 0.94;
+/// Steady goodput: lower / upper quartile.
+const STEADY: f64 = 0.8;
+/// What a sender that probes retransmits at the most: more, and something drops what it adds.
+const LOST: f64 = 0.005;
+
+/// Claims the path's rate.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let peak = facts.delivery_peak_bps().filter(|&peak| peak > 0.0)?;
+    let reached = facts.stream_bps() / peak;
+    let probes = facts.congestion_control.starts_with("bbr");
+    let least = if probes { PROBED } else { REACHED };
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
+    let lost = facts.retransmitted_share()?;
+    let events = facts.loss_episodes.iter().filter(|e| e.at_ns >= facts.omit_ns).count();
+    // One that goes by losses and meets none grows on: it is not at the rate yet, or is held back by something else.
+    if facts.busy_thread().is_some() || reached < least || probes && lost > LOST || !probes && events == 0 {
+        return None;
+    }
+    let nic_unknown = facts.ceiling.is_none() && facts.source == Source::Measured;
+    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+        .evidence([
+            Evidence::share(Fact::OfPeakRate, reached)
+                .at_least(least)
+                .with(Quantity::rate(facts.goodput_bps))
+                .with(Quantity::rate(peak)),
+            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+        ])
+        .remedy(Remedy::new(Action::AddCapacity))
+        .missing(nic_unknown.then(|| Missing::new(Lack::NicSpeed)));
+    Some(finding)
+}

@@ -1,0 +1,37 @@
+//! The sending program writes less than the connection could carry, or nothing for a while.
+
+use bdp_model::facts::{Facts, TimeState};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+
+/// Share of the time in which the sender had nothing to send.
+const DRY: f64 = 0.2;
+/// From here on it is most of the time.
+const MOSTLY: f64 = 0.5;
+
+/// Payload in flight / send buffer that may be full.
+const BUFFER_USED: f64 = 0.35;
+
+/// Claims the limit where the sending kernel had nothing to send though both windows had room.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let spent = facts.time_spent()?;
+    let dry = spent.share(TimeState::SenderApplication);
+    // What was asked for is sent, and then there is nothing left.
+    if dry < DRY || facts.asked.bytes.is_some() || facts.paced_bps.is_some() || facts.busy_thread().is_some()
+    {
+        return None;
+    }
+    // A write that fits the room of a full buffer exactly looks the same.
+    if facts
+        .window_use()
+        .zip(facts.send_buffer_bytes)
+        .is_some_and(|(w, b)| w.in_flight_bytes >= BUFFER_USED * b as f64)
+    {
+        return None;
+    }
+    let name = &facts.sender.name;
+    let confidence = if dry >= MOSTLY { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
+        .evidence([Evidence::share(Fact::NothingToSend, dry).at_least(DRY).on(name)])
+        .remedy(Remedy::new(Action::FreeWriter).host(name));
+    Some(finding)
+}

@@ -62,7 +62,7 @@ fn full() -> Measurement {
         there: OneWayDelay { min: -5, clock_error: 7, ..Default::default() },
         ..Default::default()
     };
-    m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each) });
+    m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each), skew: None });
     let times = Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     m.directions[0].udp = Some(UdpReport {
         asked_bps: Some(1e8),

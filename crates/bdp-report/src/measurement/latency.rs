@@ -84,12 +84,12 @@ mod tests {
         };
         let idle = EachWay { there: way(10_000_000, 10_100_000), back: way(10_050_000, 10_100_000) };
         let loaded = EachWay { there: way(48_000_000, 50_000_000), back: way(10_060_000, 10_200_000) };
-        let report = EachWayReport { idle: Some(idle), loaded: Some(loaded) };
+        let report = EachWayReport { idle: Some(idle), loaded: Some(loaded), skew: None };
         assert_eq!(
             each_way(&report).unwrap(),
             ("there 48.0/50.0/50.0 ms (idle 10.0), back 10.1/10.2/10.2 ms (idle 10.1)".to_owned(), 25_000)
         );
         assert_eq!(legend(25_000), "p50/p95/p99 of probes under load; clock error up to 0.0250 ms");
-        assert_eq!(each_way(&EachWayReport { idle: Some(idle), loaded: None }), None);
+        assert_eq!(each_way(&EachWayReport { idle: Some(idle), loaded: None, skew: None }), None);
     }
 }

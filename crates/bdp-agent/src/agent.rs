@@ -75,6 +75,7 @@ impl Agent {
                     | Request::Probe(_)
                     | Request::Respond { .. }
                     | Request::Exchange(_)
+                    | Request::HostCounters
                     | Request::ReadSysctls { .. }
                     | Request::ReadCounters { .. }
             )
@@ -108,6 +109,9 @@ impl Agent {
                     .filter_map(|name| sysctl::read(&name).ok().map(|value| (name, value)))
                     .collect();
                 self.answers.give(id, Ok(Answer::Sysctls(values)));
+            }
+            Request::HostCounters => {
+                self.answers.give(id, Ok(Answer::HostCounters(Box::new(self.baseline.counters()))));
             }
             Request::ReadCounters { device } => self.answers.give(id, read_counters(&device)),
         }
@@ -255,6 +259,7 @@ mod tests {
         let requests = [
             Request::Echo { address, kind: ProbeKind::Udp },
             Request::Probe(probe),
+            Request::HostCounters,
             Request::ReadSysctls { names: vec!["kernel.hostname".to_owned()] },
             Request::ReadCounters { device: "lo".to_owned() },
             Request::Prepare(Box::new(order(listen))),

@@ -94,6 +94,7 @@ fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
         flows,
         captures: Vec::new(),
         programs: Vec::new(),
+        counters: Default::default(),
         traffic: Vec::new(),
         error: None,
         probes: Vec::new(),

@@ -157,6 +157,7 @@ mod tests {
             softnet_dropped: Some(0),
             throttled_periods: Some(0),
             throttled_ns: Some(0),
+            ..Default::default()
         };
         assert_eq!(noted(host(quiet.clone())), Vec::new());
         assert_eq!(noted(HostFacts { cpu_steal: Some(0.02), ..host(quiet.clone()) }), Vec::new());

@@ -1,25 +1,63 @@
 //! How busy the threads of one flow are: one that uses all of its processor limits the flow, however idle the others are.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bdp_sys::schedule::OwnWait;
 use bdp_sys::{clock, process};
+
+use crate::lock::lock;
+use crate::pause::looks_seldom;
 
 /// Processor time / wall clock of the busiest of the threads that were watched.
 #[derive(Debug, Default)]
 pub struct Busiest {
     /// The bits of a number that is not negative: they are in the order of the numbers.
     bits: AtomicU64,
+    threads: Mutex<Vec<Account>>,
+}
+
+/// What the threads of a flow have used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Processor time of all.
+    pub cpu_ns: u64,
+    /// Processor time of the busiest.
+    pub busiest_cpu_ns: u64,
+    /// The longest that one was ready to run while others had its processor.
+    pub run_wait_ns: u64,
+}
+
+/// A thread's times, which any thread can read.
+#[derive(Debug)]
+struct Account {
+    times: OwnWait,
+    /// When it began its work, and when it was read last: on a processor, and waiting for one.
+    began_ns: (u64, u64),
+    last_ns: (u64, u64),
 }
 
 impl Busiest {
     /// Does the work on the calling thread, and notes what it used.
     pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.follow();
         let (began, used) = (clock::monotonic_ns(), process::thread_cpu_time_ns());
         let outcome = work();
         let used = process::thread_cpu_time_ns().saturating_sub(used);
         let elapsed = clock::monotonic_ns().saturating_sub(began).max(1);
         self.note(used as f64 / elapsed as f64);
         outcome
+    }
+
+    /// In a guest nothing takes time.
+    fn follow(&self) {
+        if looks_seldom() {
+            return;
+        }
+        let times = OwnWait::of_this_thread();
+        if let Some(began_ns) = times.times_ns() {
+            lock(&self.threads).push(Account { times, began_ns, last_ns: began_ns });
+        }
     }
 
     fn note(&self, share: f64) {
@@ -29,6 +67,24 @@ impl Busiest {
     /// Of all that ended so far.
     pub fn share(&self) -> f64 {
         f64::from_bits(self.bits.load(Ordering::Relaxed))
+    }
+
+    /// What all that were watched have used so far, those that still work included; `None` where the kernel keeps no account, and in
+    /// guests.
+    pub fn spent(&self) -> Option<Spent> {
+        let mut threads = lock(&self.threads);
+        let of = |thread: &mut Account| {
+            // One that has ended stays at what it was.
+            thread.last_ns = thread.times.times_ns().unwrap_or(thread.last_ns);
+            let since = |now: u64, began: u64| now.saturating_sub(began);
+            (since(thread.last_ns.0, thread.began_ns.0), since(thread.last_ns.1, thread.began_ns.1))
+        };
+        let spent = |sum: Spent, (cpu_ns, wait_ns): (u64, u64)| Spent {
+            cpu_ns: sum.cpu_ns + cpu_ns,
+            busiest_cpu_ns: sum.busiest_cpu_ns.max(cpu_ns),
+            run_wait_ns: sum.run_wait_ns.max(wait_ns),
+        };
+        (!threads.is_empty()).then(|| threads.iter_mut().map(of).fold(Spent::default(), spent))
     }
 }
 
@@ -42,7 +98,7 @@ mod tests {
     #[test]
     fn the_busiest_thread_counts_and_not_the_sum() {
         let busiest = Busiest::default();
-        assert_eq!(busiest.share(), 0.0);
+        assert_eq!((busiest.share(), busiest.spent()), (0.0, None));
         for share in [0.25, 0.25, 0.31, 0.25] {
             busiest.note(share);
         }
@@ -67,5 +123,27 @@ mod tests {
         let begun = process::thread_cpu_time_ns();
         busiest.watch(|| while process::thread_cpu_time_ns() < begun + 2_000_000 {});
         assert!(busiest.share() > 0.0, "{}", busiest.share());
+    }
+
+    #[test]
+    fn another_thread_can_read_what_threads_use_while_they_work() {
+        let busiest = Busiest::default();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                busiest.watch(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            });
+            while busiest.spent().is_none_or(|spent| spent.cpu_ns < 20_000_000) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        // It has ended, and what it used is known.
+        let spent = busiest.spent().unwrap();
+        assert!(spent.cpu_ns >= 20_000_000 && spent.busiest_cpu_ns == spent.cpu_ns, "{spent:?}");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use bdp_model::host_counters::{DeviceCounters, HostCounters};
+use bdp_model::host_counters::{DeviceCounters, HostCounters, StackCounters};
 use bdp_model::measurement::{DeviceFacts, HostFacts};
 use bdp_sys::cgroup::Throttling;
+use bdp_sys::netstat::StackCounts;
 use bdp_sys::process::HostCpu;
-use bdp_sys::{cgroup, clock, device, netlink, process, softnet, sysctl};
+use bdp_sys::softnet::Softnet;
+use bdp_sys::{cgroup, clock, device, netlink, process, sysctl};
 
 /// Settings that matter to TCP between machines.
 const SYSCTLS: [&str; 16] = [
@@ -34,7 +36,8 @@ pub struct Baseline {
     address: IpAddr,
     device: Option<String>,
     counted: Option<netlink::DeviceCounters>,
-    softnet_dropped: Option<u64>,
+    softnet: Option<Softnet>,
+    stack: StackCounts,
     throttling: Option<Throttling>,
     cpu: HostCpu,
     at_ns: u64,
@@ -49,7 +52,8 @@ impl Baseline {
             address,
             counted: device.as_deref().and_then(|d| device::counters(d).ok()),
             device,
-            softnet_dropped: softnet::dropped(),
+            softnet: Softnet::read(),
+            stack: StackCounts::read(),
             throttling: cgroup::throttling(),
             cpu: HostCpu::read(),
             at_ns: clock::monotonic_ns(),
@@ -89,8 +93,9 @@ impl Baseline {
     }
 
     /// What was counted since; whose traffic it was is for others to say ([`HostCounters::attribute`]).
-    fn counters(&self) -> HostCounters {
+    pub fn counters(&self) -> HostCounters {
         let now = self.device.as_deref().and_then(|d| device::counters(d).ok());
+        let softnet = self.softnet.zip(Softnet::read());
         let throttled = self.throttling.zip(cgroup::throttling());
         let since = |now: u64, before: u64| now.saturating_sub(before);
         HostCounters {
@@ -108,13 +113,37 @@ impl Baseline {
                 rx_cross_bytes: None,
                 tx_cross_bytes: None,
             }),
-            softnet_dropped: self
-                .softnet_dropped
-                .zip(softnet::dropped())
-                .map(|(before, now)| since(now, before)),
+            softnet_dropped: softnet.map(|(before, now)| since(now.dropped, before.dropped)),
+            softnet_squeezed: softnet.map(|(before, now)| since(now.squeezed, before.squeezed)),
             throttled_periods: throttled.map(|(before, now)| since(now.periods, before.periods)),
             throttled_ns: throttled.map(|(before, now)| since(now.time_ns, before.time_ns)),
+            stack: Some(stack_counters(&self.stack, &StackCounts::read())),
         }
+    }
+}
+
+fn stack_counters(before: &StackCounts, now: &StackCounts) -> StackCounters {
+    let tcp = |name: &str| now.since(before, "TcpExt", name);
+    StackCounters {
+        prune_called: tcp("PruneCalled"),
+        rcv_pruned: tcp("RcvPruned"),
+        ofo_pruned: tcp("OfoPruned"),
+        backlog_drop: tcp("TCPBacklogDrop"),
+        rcvq_drop: tcp("TCPRcvQDrop"),
+        zero_window_drop: tcp("TCPZeroWindowDrop"),
+        ofo_drop: tcp("TCPOFODrop"),
+        to_zero_window: tcp("TCPToZeroWindowAdv"),
+        rcv_collapsed: tcp("TCPRcvCollapsed"),
+        memory_pressures: tcp("TCPMemoryPressures"),
+        timeouts: tcp("TCPTimeouts"),
+        spurious_timeouts: tcp("TCPSpuriousRTOs"),
+        loss_probes: tcp("TCPLossProbes"),
+        sack_reneging: tcp("TCPSACKReneging"),
+        dsack_received: tcp("TCPDSACKRecv"),
+        tcp_checksum_errors: now.since(before, "Tcp", "InCsumErrors"),
+        udp_receive_buffer_errors: now.since(before, "Udp", "RcvbufErrors"),
+        udp_send_buffer_errors: now.since(before, "Udp", "SndbufErrors"),
+        udp_checksum_errors: now.since(before, "Udp", "InCsumErrors"),
     }
 }
 
@@ -129,6 +158,7 @@ mod tests {
         assert_eq!(facts.device.unwrap().name, "lo");
         let counters = facts.counters.unwrap();
         assert!(counters.over_ns > 0 && counters.softnet_dropped.is_some() && counters.device.is_some());
+        assert!(counters.stack.is_some_and(|stack| stack.prune_called.is_some() && stack.timeouts.is_some()));
         assert!(facts.sysctls.contains_key("net.ipv4.tcp_congestion_control") && facts.cpus >= 1);
     }
 }

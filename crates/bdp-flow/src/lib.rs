@@ -6,6 +6,7 @@
 
 pub mod background;
 mod coalesce;
+pub mod connection;
 pub mod counting;
 pub mod crew;
 pub mod datagram;
@@ -30,5 +31,6 @@ pub mod session;
 pub mod spin;
 pub mod stall;
 pub mod streams;
+mod waiting;
 pub mod window_hold;
 pub mod worker;

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use bdp_model::application::Application;
+use bdp_model::connection::Connection;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::payload::{PayloadCheck, WrongByte};
@@ -23,6 +24,7 @@ use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
 use crate::coalesce::Coalescing;
+use crate::connection;
 use crate::counting::{Cadence, Counting};
 use crate::crew::Crew;
 use crate::effort::Busiest;
@@ -31,6 +33,7 @@ use crate::gate::{Answering, Gate};
 use crate::lock::lock;
 use crate::meter::Meter;
 use crate::pause::{looks_seldom, stop_check_ns};
+use crate::waiting::{WaitFor, Waiting};
 use crate::window_hold::WindowHold;
 use crate::worker::Worker;
 
@@ -105,10 +108,12 @@ pub fn over(
         last_end: Mutex::new((0, EndReason::Closed)),
         check: Mutex::default(),
         over: AtomicBool::new(false),
+        busiest: Busiest::default(),
+        program: Program { began_ns: clock::monotonic_ns(), ..Default::default() },
         wake: Waker::new()?,
         streams,
     };
-    let busiest = Busiest::default();
+    let busiest = &flow.busiest;
     let holds_back = plan.application.reader.is_some() || plan.application.messages.is_some();
     let apart = (looks_seldom() || holds_back) && flow.streams.len() <= ALONE_AT_MOST;
     let lead = |share| {
@@ -141,7 +146,8 @@ fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result
         let mut readers = Vec::new();
         let mut led = Ok(());
         for index in share.clone() {
-            match Worker::start(scope, move || Share::new(flow, index..index + 1)?.read_alone()) {
+            let read = move || flow.busiest.watch(|| Share::new(flow, index..index + 1)?.read_alone());
+            match Worker::start(scope, read) {
                 Ok(reader) => readers.push(reader),
                 Err(error) => led = Err(error),
             }
@@ -174,8 +180,34 @@ struct Flow<'a> {
     last_end: Mutex<(u64, EndReason)>,
     check: Mutex<PayloadCheck>,
     over: AtomicBool,
+    /// What the threads use of their processors.
+    busiest: Busiest,
+    program: Program,
     /// Wakes the leader at the first byte and when the last stream has ended.
     wake: Waker,
+}
+
+/// What the program did that reads the first stream.
+#[derive(Debug, Default)]
+struct Program {
+    began_ns: u64,
+    /// How long it waited for data; in a guest it is the rest of the time, since reading takes none there.
+    waited_ns: AtomicU64,
+    /// How long it held back.
+    paused_ns: AtomicU64,
+}
+
+impl Program {
+    fn paused_ns(&self) -> u64 {
+        self.paused_ns.load(Ordering::Relaxed)
+    }
+
+    fn waited_ns(&self, now_ns: u64) -> u64 {
+        match looks_seldom() {
+            true => now_ns.saturating_sub(self.began_ns).saturating_sub(self.paused_ns()),
+            false => self.waited_ns.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// A count that one thread sets; in a cache line of its own, so that the threads do not take it from each other.
@@ -218,6 +250,8 @@ struct Share<'a> {
     window: Option<WindowHold>,
     /// Of the one stream of a program that holds back, and of one that answers messages.
     gate: Option<Gate>,
+    /// Waits of the thread of the first stream.
+    waiting: Waiting,
     answering: Option<Answering>,
     room: Vec<u8>,
     ready: Vec<u64>,
@@ -240,6 +274,10 @@ impl<'a> Share<'a> {
                 .map(|(window, stream)| WindowHold::of(stream, window)),
             coalescing: plan.coalesce.then(|| Coalescing::new(streams.len())),
             checkers: checked.map(|i| Checker::new(u32::try_from(i).unwrap_or(u32::MAX))).collect(),
+            waiting: match range.contains(&0) && !looks_seldom() {
+                true => Waiting::counted_from(clock::monotonic_ns()),
+                false => Waiting::default(),
+            },
             gate: Gate::reader(&plan.application, clock::monotonic_ns(), READ_BYTES),
             answering: plan.application.messages.as_ref().map(Answering::of),
             room: vec![0; if plan.check { CHECKED_READ_BYTES } else { READ_BYTES }],
@@ -276,7 +314,9 @@ impl<'a> Share<'a> {
     /// Waits for bytes, and takes them.
     fn turn(&mut self, wait_ns: u64) -> Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
+        self.waiting.begin(WaitFor::Socket);
         self.poll.wait(&mut ready, Some(wait_ns))?;
+        self.end_wait();
         for &token in &ready {
             if token == WAKE {
                 self.flow.wake.clear();
@@ -301,11 +341,20 @@ impl<'a> Share<'a> {
             if self.coalescing.as_ref().is_some_and(Coalescing::has_marks) {
                 self.turn(stop_check_ns())?;
             } else if self.may_read() {
+                self.waiting.begin(WaitFor::Socket);
                 self.read_once(index)?;
+                self.end_wait();
             }
         }
         self.leave();
         Ok(())
+    }
+
+    fn end_wait(&mut self) {
+        self.waiting.end();
+        if let Some(waited_ns) = self.waiting.for_socket_ns() {
+            self.flow.program.waited_ns.store(waited_ns, Ordering::Relaxed);
+        }
     }
 
     /// Whether the program reads now; sleeps for a while where it does not.
@@ -314,7 +363,11 @@ impl<'a> Share<'a> {
         let now = clock::monotonic_ns();
         let wait_ns = gate.due_ns(now).saturating_sub(now);
         if wait_ns > 0 {
-            thread::sleep(Duration::from_nanos(wait_ns.min(LONGEST_SLEEP_NS)));
+            let sleep_ns = wait_ns.min(LONGEST_SLEEP_NS);
+            thread::sleep(Duration::from_nanos(sleep_ns));
+            if self.range.contains(&0) {
+                self.flow.program.paused_ns.fetch_add(sleep_ns, Ordering::Relaxed);
+            }
         }
         wait_ns == 0
     }
@@ -385,6 +438,7 @@ struct Leading<'a> {
     samples: Vec<ReceiverSample>,
     /// Of the first stream.
     window_scaling: Option<bool>,
+    connection: Option<Connection>,
     ended: EndReason,
 }
 
@@ -396,6 +450,7 @@ impl<'a> Leading<'a> {
             cadence: Cadence::every(flow.plan.interval),
             samples: Vec::new(),
             window_scaling: None,
+            connection: None,
             ended: EndReason::Duration,
             flow,
         }
@@ -490,6 +545,7 @@ impl<'a> Leading<'a> {
             cpu,
             thread_cpu: None,
             window_scaling: self.window_scaling.or(info.and_then(|info| info.window_scaling)),
+            connection: self.connection,
             method: if plan.check { ReceiveMethod::Read } else { ReceiveMethod::Truncate },
             threads: u32::try_from(plan.crew.threads()).ok(),
             check: None,
@@ -510,9 +566,19 @@ impl<'a> Leading<'a> {
     /// Notes the last reading with what `TCP_INFO` says at it.
     fn sample(&mut self) {
         let (sample, first) = sample(self.counting.last().mark(), &self.flow.streams);
+        let now = self.flow.first_byte().unwrap_or(0) + sample.at_ns;
+        let spent = self.flow.busiest.spent();
         // A socket that was reset has forgotten it.
         self.window_scaling = self.window_scaling.or(first.and_then(|info| info.window_scaling));
-        self.samples.push(sample);
+        self.connection = self.connection.or(first.as_ref().and_then(connection::of_receiver));
+        self.samples.push(ReceiverSample {
+            read_waited_ns: Some(self.flow.program.waited_ns(now)),
+            read_paused_ns: Some(self.flow.program.paused_ns()),
+            cpu_ns: spent.map(|spent| spent.cpu_ns),
+            thread_cpu_ns: spent.map(|spent| spent.busiest_cpu_ns),
+            run_wait_ns: spent.map(|spent| spent.run_wait_ns),
+            ..sample
+        });
     }
 }
 
@@ -523,6 +589,7 @@ pub fn sample(mark: Mark, streams: &[TcpStream]) -> (ReceiverSample, Option<TcpI
     for count in infos.iter().flatten().filter_map(|info| info.rcv_out_of_order) {
         *sample.out_of_order.get_or_insert(0) += u64::from(count);
     }
+    sample.unread_bytes = streams.first().and_then(socket::unread_bytes);
     let first = infos.into_iter().next().flatten();
     sample.rcv_wnd_bytes = first.as_ref().and_then(|info| info.rcv_wnd).map(u64::from);
     (sample, first)

@@ -18,6 +18,7 @@ use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
 use bdp_wire::control::Sent;
 
+use crate::connection;
 use crate::counting::Cadence;
 use crate::crew::Crew;
 use crate::effort::Busiest;
@@ -28,6 +29,7 @@ use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
 use crate::pause::stop_check_ns;
+use crate::waiting::{WaitFor, Waiting};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
@@ -111,10 +113,11 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
         completed: AtomicU64::new(0),
         copied: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        busiest: Busiest::default(),
         wake: Waker::new()?,
         streams,
     };
-    let busiest = Busiest::default();
+    let busiest = &flow.busiest;
     let lead = |share| busiest.watch(|| Leading::new(&flow, Share::new(&flow, share)?).run(stop));
     let follow = |share| {
         let mut share = Share::new(&flow, share)?;
@@ -161,6 +164,8 @@ struct Flow<'a> {
     completed: AtomicU64,
     copied: AtomicU64,
     over: AtomicBool,
+    /// What the threads use of their processors.
+    busiest: Busiest,
     /// Wakes the leader when the last stream has closed.
     wake: Waker,
 }
@@ -215,6 +220,8 @@ struct Share<'a> {
     open: usize,
     /// Of streams that are given their bytes when they are due; empty where all are given at once.
     paced: Vec<Paced>,
+    /// What the thread waited for so far; of the leader alone.
+    waiting: Waiting,
     /// For bytes of the pattern.
     room: Vec<u8>,
     ready: Vec<u64>,
@@ -246,14 +253,17 @@ impl<'a> Share<'a> {
         }
         let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
         let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
-        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, room, ready: Vec::new() })
+        let waiting = Waiting::default();
+        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, waiting, room, ready: Vec::new() })
     }
 
     /// Waits for streams that take more, and writes to them.
     fn turn(&mut self, wait_ns: u64) -> Result<()> {
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
+        self.waiting.begin(self.waits_for());
         self.poll.wait(&mut ready, Some(wait_ns))?;
+        self.waiting.end();
         for &token in &ready {
             if token == WAKE {
                 self.flow.wake.clear();
@@ -270,6 +280,15 @@ impl<'a> Share<'a> {
         }
         self.ready = ready;
         Ok(())
+    }
+
+    /// What a wait is for now: for room in a socket, or for a time or an answer at which there is something to write.
+    fn waits_for(&self) -> WaitFor {
+        let full = |paced: &Paced| paced.waits_for == Some(Interest::Write);
+        match self.paced.is_empty() || self.paced.iter().any(full) {
+            true => WaitFor::Socket,
+            false => WaitFor::Program,
+        }
     }
 
     /// Reads the answer to a message; the next one may be written then.
@@ -450,6 +469,7 @@ impl<'a> Leading<'a> {
         let flow = self.flow;
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
+        self.share.waiting = Waiting::counted_from(started);
         let cpu_before = process::cpu_time_ns();
         let congestion = flow.streams.first().map(socket::congestion).transpose()?.unwrap_or_default();
         let end = started.saturating_add(flow.plan.longest.as_ns());
@@ -458,6 +478,7 @@ impl<'a> Leading<'a> {
         let mut look_ns = 0;
         loop {
             let now = clock::monotonic_ns();
+            self.share.waiting.note_time(now);
             let at_ns = now - started;
             if cadence.take(at_ns) {
                 self.sample(at_ns)?;
@@ -492,6 +513,7 @@ impl<'a> Leading<'a> {
             loss_episodes: std::mem::take(&mut self.episodes).finish(),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             window_scaling: self.first.window_scaling,
+            connection: connection::of_sender(&self.first),
             send_buffer_bytes: send_buffer,
             path_mtu: self.first.pmtu,
             threads: u32::try_from(flow.plan.crew.threads()).ok(),
@@ -513,7 +535,16 @@ impl<'a> Leading<'a> {
 
     /// Reads `TCP_INFO` of all streams.
     fn sample(&mut self, at_ns: u64) -> Result<()> {
-        let mut sample = SenderSample { at_ns, ..Default::default() };
+        let spent = self.flow.busiest.spent();
+        let mut sample = SenderSample {
+            at_ns,
+            write_blocked_ns: self.share.waiting.for_socket_ns(),
+            write_idle_ns: self.share.waiting.for_program_ns(),
+            cpu_ns: spent.map(|spent| spent.cpu_ns),
+            thread_cpu_ns: spent.map(|spent| spent.busiest_cpu_ns),
+            run_wait_ns: spent.map(|spent| spent.run_wait_ns),
+            ..Default::default()
+        };
         let mut acked = vec![0; self.flow.streams.len()];
         // Of a connection that was reset the kernel reports zeros; what was read before stands.
         let mut infos = self.flow.meter.infos();

@@ -11,10 +11,78 @@ pub struct HostCounters {
     pub device: Option<DeviceCounters>,
     /// Received packets that found the kernel's backlog full (`/proc/net/softnet_stat`).
     pub softnet_dropped: Option<u64>,
+    /// Times that a processor had more packets to take in than it was allowed to at once (the third column there).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub softnet_squeezed: Option<u64>,
     /// Periods in which the control group's quota of processor time was used up.
     pub throttled_periods: Option<u64>,
     /// How long it was then held back, all processors added up.
     pub throttled_ns: Option<u64>,
+    /// Of the stack of the network namespace, all connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackCounters>,
+}
+
+/// What the network stack of a host counted, by the names of Linux; absent members are ones that its kernel lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackCounters {
+    /// `TcpExt` `PruneCalled`: a receive buffer was full, and the kernel looked for what it could give up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune_called: Option<u64>,
+    /// `RcvPruned`: segments dropped because of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcv_pruned: Option<u64>,
+    /// `OfoPruned`: segments that waited for earlier ones and were dropped because of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ofo_pruned: Option<u64>,
+    /// `TCPBacklogDrop`: segments that came while the program was in a call and the socket's backlog was full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_drop: Option<u64>,
+    /// `TCPRcvQDrop`: segments for which there was no memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcvq_drop: Option<u64>,
+    /// `TCPZeroWindowDrop`: segments that came while the window was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_window_drop: Option<u64>,
+    /// `TCPOFODrop`: segments out of order for which there was no room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ofo_drop: Option<u64>,
+    /// `TCPToZeroWindowAdv`: times that a window was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_zero_window: Option<u64>,
+    /// `TCPRcvCollapsed`: segments whose memory was put together because the buffer was full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcv_collapsed: Option<u64>,
+    /// `TCPMemoryPressures`: times that TCP came near its memory, `net.ipv4.tcp_mem`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_pressures: Option<u64>,
+    /// `TCPTimeouts`: retransmission timeouts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u64>,
+    /// `TCPSpuriousRTOs`: those that turned out to be needless.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spurious_timeouts: Option<u64>,
+    /// `TCPLossProbes`: tail loss probes sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_probes: Option<u64>,
+    /// `TCPSACKReneging`: times that a receiver gave up what it had acknowledged selectively.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sack_reneging: Option<u64>,
+    /// `TCPDSACKRecv`: reports of segments that had come before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dsack_received: Option<u64>,
+    /// `Tcp` `InCsumErrors`: segments whose checksum was wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_checksum_errors: Option<u64>,
+    /// `Udp` `RcvbufErrors`: datagrams that found the socket's buffer full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_receive_buffer_errors: Option<u64>,
+    /// `Udp` `SndbufErrors`: datagrams that found no room to be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_send_buffer_errors: Option<u64>,
+    /// `Udp` `InCsumErrors`: datagrams whose checksum was wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_checksum_errors: Option<u64>,
 }
 
 /// What a network device counted.
@@ -72,7 +140,27 @@ impl OwnTraffic {
     }
 }
 
+impl StackCounters {
+    /// Segments of connections that the host dropped though they had come, for whatever reason it counts; `None` where it counts none.
+    pub fn dropped_on_receipt(&self) -> Option<u64> {
+        let all = [
+            self.rcv_pruned,
+            self.ofo_pruned,
+            self.backlog_drop,
+            self.rcvq_drop,
+            self.zero_window_drop,
+            self.ofo_drop,
+        ];
+        all.into_iter().flatten().reduce(|sum, count| sum.saturating_add(count))
+    }
+}
+
 impl HostCounters {
+    /// Part of the time in which the control group was held back, of one processor; more than 1 where several were.
+    pub fn throttled(&self) -> Option<f64> {
+        (self.over_ns > 0).then_some(self.throttled_ns? as f64 / self.over_ns as f64)
+    }
+
     /// Fills in what others moved over the device: what it counted beyond the most that `own` can have taken. A device that
     /// loops back counts both directions in each.
     pub fn attribute(&mut self, own: &OwnTraffic, loops_back: bool) {
@@ -109,6 +197,23 @@ mod tests {
         assert_eq!(cross(counted(33_000_000, 1_514_000_000), &own, false), (0, 0));
         let (rx, tx) = cross(counted(33_000_000 + 500_000_000, 1_514_000_000), &own, false);
         assert!((350_000_000..500_000_000).contains(&rx) && tx == 0, "{rx} {tx}");
+    }
+
+    #[test]
+    fn what_a_host_drops_and_how_long_it_is_held_back_is_unknown_where_nothing_counts_it() {
+        assert_eq!(StackCounters::default().dropped_on_receipt(), None);
+        let stack = StackCounters {
+            rcv_pruned: Some(2),
+            backlog_drop: Some(3),
+            timeouts: Some(9),
+            ..Default::default()
+        };
+        assert_eq!(stack.dropped_on_receipt(), Some(5));
+        let held =
+            |throttled_ns| HostCounters { over_ns: 10, throttled_ns, ..Default::default() }.throttled();
+        assert_eq!([held(None), held(Some(5))], [None, Some(0.5)]);
+        let json = serde_json::to_value(HostCounters { stack: Some(stack), ..Default::default() }).unwrap();
+        assert_eq!(json["stack"], serde_json::json!({"rcv_pruned": 2, "backlog_drop": 3, "timeouts": 9}));
     }
 
     #[test]

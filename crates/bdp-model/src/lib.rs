@@ -10,6 +10,7 @@ pub mod case;
 pub mod caveat;
 pub mod checksum;
 pub mod comparison;
+pub mod connection;
 pub mod curve;
 pub mod ends;
 pub mod expectation;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
+use crate::connection::Connection;
 use crate::finding::Finding;
 use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
@@ -331,6 +332,9 @@ pub struct DirectionResult {
     pub sender_window_scaling: Option<bool>,
     /// The same as the receiver's kernel has it.
     pub receiver_window_scaling: Option<bool>,
+    /// What the first connection uses, as the sender's kernel has it, or else the receiver's; absent where neither says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// How the sender gave bytes to its kernel.
     #[serde(default)]
     pub send_method: SendMethod,

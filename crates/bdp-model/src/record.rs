@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::breach::{Breach, Cause, OtherProgram, causes};
 use crate::case::{CaseSpec, Published};
 use crate::caveat::WindowShortfall;
+use crate::connection::Connection;
 use crate::finding::Finding;
 use crate::histogram::Histogram;
+use crate::host_counters::HostCounters;
 use crate::method::{Privilege, WindowMechanism};
 use crate::probes::PairProbes;
 use crate::stack::Clock;
@@ -79,6 +81,9 @@ pub struct Record {
     /// The probes of each pair of hosts, one by one; empty of older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<PairProbes>,
+    /// What each host at an end of a flow counted during the case; absent of stacks that run in steps, and of older records.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, HostCounters>,
     /// Why the case failed, where it did.
     pub error: Option<String>,
     /// Why it was not run, where something that it needs is not here or does not exist.
@@ -318,6 +323,9 @@ pub struct FlowRecord {
     pub sender_window_scaling: Option<bool>,
     /// The same as the receiver's kernel has it.
     pub receiver_window_scaling: Option<bool>,
+    /// What the first connection uses, as the sender's kernel has it, or else the receiver's; absent where neither says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// What limits it, and how that is known; empty where the record is not valid, and of older ones.
     #[serde(default, deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,

@@ -1,5 +1,7 @@
 //! The parts of a case's record.
 
+use std::collections::BTreeMap;
+
 use bdp_lab::LabError;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::method::WindowMechanism;
@@ -57,6 +59,7 @@ pub(crate) fn flow_record(
         receiver_thread_cpu: received.thread_cpu,
         sender_window_scaling: sent.window_scaling,
         receiver_window_scaling: received.window_scaling,
+        connection: sent.connection.or(received.connection),
         findings: Vec::new(),
     }
 }
@@ -148,6 +151,7 @@ pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> 
         captures: Vec::new(),
         programs: Vec::new(),
         traffic: Vec::new(),
+        counters: BTreeMap::new(),
         error: None,
         probes: Vec::new(),
         skipped: None,

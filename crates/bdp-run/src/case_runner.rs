@@ -11,6 +11,7 @@ use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{
     AgentCommand, CapturePace, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading,
 };
+use bdp_model::host_counters::HostCounters;
 use bdp_model::method::Privilege;
 use bdp_model::record::{Environment, FlowRecord, GuestReport, Record};
 use bdp_model::route::Route;
@@ -54,6 +55,7 @@ struct Measured {
     /// When the flows could start, by the machine's monotonic clock.
     begun_at_ns: u64,
     flows: Vec<Ends>,
+    counters: BTreeMap<String, HostCounters>,
     sysctls: BTreeMap<String, BTreeMap<String, String>>,
     outcomes: Vec<LinkOutcome>,
     watched: Watched,
@@ -141,6 +143,7 @@ impl CaseRunner {
                 probed: stepped.probed,
                 begun_at_ns: stepped.begun_at_ns,
                 flows: stepped.flows,
+                counters: BTreeMap::new(),
                 sysctls: BTreeMap::new(),
                 outcomes: stepped.outcomes,
                 watched: Watched::default(),
@@ -243,6 +246,7 @@ impl CaseRunner {
             .zip(loaded)
             .map(|((echo, idle), loaded)| PairProbed { pair: echo.pair, idle, loaded })
             .collect();
+        let counters = session.read_counters()?;
         let sysctls = session.read_sysctls()?;
         let mut outcomes = testbed.disconnect()?;
         let host_cpu = HostCpu::read().since(cpu_before);
@@ -265,6 +269,7 @@ impl CaseRunner {
             probed,
             begun_at_ns,
             flows,
+            counters,
             sysctls,
             outcomes,
             watched,
@@ -344,6 +349,7 @@ impl CaseRunner {
             flows,
             traffic,
             probes,
+            counters: measured.counters,
             ..blank(case, attempt, environment)
         };
         crate::explain::record(&mut record);

@@ -1,11 +1,12 @@
 //! What the agents of a case are asked in turn: echoes, probes of idle links, the flows with probes beside them, readings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bdp_agent::expect_answer;
 use bdp_agent::remote::{Agents, Pending};
 use bdp_lab::Testbed;
 use bdp_lab::testbed::DeviceReading;
+use bdp_model::host_counters::HostCounters;
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::traffic::{self, Pattern};
 use bdp_model::units::{ByteCount, Nanos};
@@ -265,6 +266,18 @@ impl Session<'_> {
         let own = ["net.core.rmem_max", "net.core.wmem_max"];
         let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
         all.insert("machine".to_owned(), own);
+        Ok(all)
+    }
+
+    /// What the hosts at the ends of flows counted.
+    pub(crate) fn read_counters(&mut self) -> Result<BTreeMap<String, HostCounters>> {
+        let ends: BTreeSet<&str> = self.case.flows.iter().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
+        let mut all = BTreeMap::new();
+        for host in ends {
+            let answer = self.agents.call(host, Request::HostCounters, PATIENCE.to_duration())?;
+            let counters = expect_answer!(answer, Answer::HostCounters(counters) => *counters)?;
+            all.insert(host.to_owned(), counters);
+        }
         Ok(all)
     }
 

@@ -15,6 +15,7 @@ pub mod messages;
 pub mod names;
 pub mod namespace;
 pub mod netlink;
+pub mod netstat;
 pub mod passing;
 pub mod payload;
 pub mod places;

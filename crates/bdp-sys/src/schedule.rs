@@ -28,7 +28,7 @@ pub fn thread_times(process: u32) -> Vec<ThreadTime> {
         .collect()
 }
 
-/// The calling thread's own waiting time, read again and again.
+/// The calling thread's own times, read again and again.
 #[derive(Debug)]
 pub struct OwnWait {
     file: Option<File>,
@@ -42,9 +42,14 @@ impl OwnWait {
 
     /// Time it was ready to run while others had its processor, since it was started; `None` where the kernel keeps no account.
     pub fn waiting_ns(&self) -> Option<u64> {
+        self.times_ns().map(|(_, waiting)| waiting)
+    }
+
+    /// Time on a processor, and that waiting time; `None` also where the thread has ended.
+    pub fn times_ns(&self) -> Option<(u64, u64)> {
         let mut room = [0; 96];
         let length = self.file.as_ref()?.read_at(&mut room, 0).ok()?;
-        parse_schedstat(std::str::from_utf8(&room[..length]).ok()?).map(|(_, waiting)| waiting)
+        parse_schedstat(std::str::from_utf8(&room[..length]).ok()?)
     }
 }
 

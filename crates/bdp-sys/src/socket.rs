@@ -209,6 +209,11 @@ pub fn discard(stream: &TcpStream, room: &mut [u8]) -> std::io::Result<usize> {
     Ok(rustix::net::recv(stream, room, RecvFlags::TRUNC)?.1)
 }
 
+/// Bytes that have come and that the program has not read (`FIONREAD`); `None` where the kernel refuses to say.
+pub fn unread_bytes(stream: &TcpStream) -> Option<u64> {
+    rustix::io::ioctl_fionread(stream).ok()
+}
+
 /// Closes at once with a reset, so that no state lingers.
 pub fn close_hard(socket: TcpStream) {
     // Where it can't be set the kernel closes in order.

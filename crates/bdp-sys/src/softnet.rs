@@ -2,15 +2,31 @@
 
 use std::fs;
 
-/// Packets that found the backlog of their processor full (`net.core.netdev_max_backlog`) since boot, all processors; `None`
-/// where the kernel does not report it.
-pub fn dropped() -> Option<u64> {
-    parse(&fs::read_to_string("/proc/net/softnet_stat").ok()?)
+/// What all processors together counted since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Softnet {
+    /// Packets that found the backlog of their processor full (`net.core.netdev_max_backlog`).
+    pub dropped: u64,
+    /// Times that a processor had more packets to take in than it was allowed to at once (`net.core.netdev_budget`).
+    pub squeezed: u64,
 }
 
-/// A line for each processor, of hexadecimal numbers: the second is dropped packets (`softnet_seq_show`).
-fn parse(text: &str) -> Option<u64> {
-    text.lines().map(|line| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok()).sum()
+impl Softnet {
+    /// Reads it; `None` where the kernel does not report it.
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/net/softnet_stat").ok()?)
+    }
+
+    /// A line for each processor, of hexadecimal numbers: the second is dropped packets, the third squeezes (`softnet_seq_show`).
+    fn parse(text: &str) -> Option<Self> {
+        let mut sum = Self::default();
+        for line in text.lines() {
+            let mut fields = line.split_whitespace().skip(1).map(|field| u64::from_str_radix(field, 16));
+            sum.dropped += fields.next()?.ok()?;
+            sum.squeezed += fields.next()?.ok()?;
+        }
+        Some(sum)
+    }
 }
 
 #[cfg(test)]
@@ -20,11 +36,11 @@ mod tests {
     #[test]
     fn processors_are_added_up() {
         assert_eq!(
-            parse("0636895a 00000002 000003cb 00000000\n08e20ff3 0000000f 00000364 00000000\n"),
-            Some(17)
+            Softnet::parse("0636895a 00000002 000003cb 00000000\n08e20ff3 0000000f 00000364 00000000\n"),
+            Some(Softnet { dropped: 17, squeezed: 0x3cb + 0x364 })
         );
-        assert_eq!(parse("0636895a\n"), None);
-        assert_eq!(parse("0636895a x 0\n"), None);
-        assert!(dropped().is_some());
+        assert_eq!(Softnet::parse("0636895a\n"), None);
+        assert_eq!(Softnet::parse("0636895a x 0\n"), None);
+        assert!(Softnet::read().is_some());
     }
 }

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use bdp_model::application::Application;
 use bdp_model::arrivals::{ArrivalCounts, TransitSummary};
+use bdp_model::connection::Connection;
 use bdp_model::flow::FlowSpec;
+use bdp_model::host_counters::HostCounters;
 use bdp_model::measurement::HostFacts;
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
@@ -79,6 +81,8 @@ pub enum Request {
         /// Dotted names.
         names: Vec<String>,
     },
+    /// Owner: read what the host counted since the agent began. -> [`Answer::HostCounters`]
+    HostCounters,
     /// Owner: read the counters of a device. -> [`Answer::Counters`]
     ReadCounters {
         /// Its name.
@@ -273,6 +277,8 @@ pub enum Answer {
     Sent(Sent),
     /// Values of the sysctls that could be read.
     Sysctls(BTreeMap<String, String>),
+    /// Of the host, since the agent began.
+    HostCounters(Box<HostCounters>),
     /// Counters of the device.
     Counters {
         /// Packets that the stack received from it.
@@ -392,6 +398,9 @@ pub struct Received {
     pub thread_cpu: Option<f64>,
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     pub window_scaling: Option<bool>,
+    /// What the first stream uses, as this end's kernel has it; absent from older ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// How bytes were read.
     #[serde(default)]
     pub method: ReceiveMethod,
@@ -528,6 +537,9 @@ pub struct Sent {
     pub thread_cpu: Option<f64>,
     /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
     pub window_scaling: Option<bool>,
+    /// What the first stream uses, as this end's kernel has it; absent from older ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// How bytes were given to the kernel.
     #[serde(default)]
     pub method: SendMethod,

@@ -55,6 +55,7 @@ pub fn result(
         receiver_thread_cpu: received.thread_cpu,
         sender_window_scaling: sent.window_scaling,
         receiver_window_scaling: received.window_scaling,
+        connection: sent.connection.or(received.connection),
         send_method: sent.method,
         receive_method: received.method,
         sender_threads: sent.threads,

@@ -43,6 +43,7 @@ impl Facts {
             needless_retransmits: flow.needless_retransmits,
             congestion_control: flow.congestion_control.clone(),
             mss_bytes: flow.mss_bytes,
+            connection: flow.connection,
             send_buffer_bytes: flow.send_buffer_bytes,
             paced_bps: None,
             received: flow.received.clone(),
@@ -83,6 +84,8 @@ fn probes(record: &Record, flow: &FlowRecord) -> Option<ProbeSeries> {
 fn end(record: &Record, name: &str) -> End {
     let environment = &record.environment;
     let sysctls = environment.sysctls.get(name).cloned().unwrap_or_default();
+    // All hosts are on one machine; in a guest nothing takes time.
+    let by_real_clock = |share: f64| record.case.clock.is_real().then_some(share);
     let host = HostFacts {
         name: name.to_owned(),
         bdp: environment.bdp.clone(),
@@ -91,6 +94,9 @@ fn end(record: &Record, name: &str) -> End {
         arch: environment.arch.clone(),
         cpus: environment.cpus,
         sysctls,
+        cpu_busy: by_real_clock(record.fidelity.host_cpu_busy),
+        cpu_steal: by_real_clock(record.fidelity.host_cpu_steal),
+        counters: record.counters.get(name).cloned(),
         ..HostFacts::default()
     };
     End { name: name.to_owned(), host, threads: Some(1), ..End::default() }

@@ -6,6 +6,7 @@
 mod derived;
 mod emulated;
 mod losses;
+mod programs;
 mod steps;
 mod time;
 mod window_use;
@@ -16,6 +17,7 @@ pub use steps::Step;
 pub use time::{Stretch, TimeSpent, TimeState};
 pub use window_use::WindowUse;
 
+use crate::connection::Connection;
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::{EachWay, EachWayReport};
@@ -120,6 +122,8 @@ pub struct Facts {
     pub congestion_control: String,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
+    /// What the first connection uses: SACK, timestamps, ECN, window shifts.
+    pub connection: Option<Connection>,
     /// `SO_SNDBUF` of the first stream at the sender.
     pub send_buffer_bytes: Option<u64>,
     /// Rate that each stream was held to, bit/s.
@@ -170,6 +174,7 @@ impl Facts {
             needless_retransmits: d.needless_retransmits,
             congestion_control: d.congestion_control.clone(),
             mss_bytes: d.mss_bytes,
+            connection: d.connection,
             send_buffer_bytes: d.send_buffer_bytes,
             paced_bps: d.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.spec.pacing_bps),
             received: d.received.clone(),

@@ -13,6 +13,24 @@ pub struct ReceiverSample {
     pub rcv_wnd_bytes: Option<u64>,
     /// Segments that came out of order so far, all streams.
     pub out_of_order: Option<u64>,
+    /// Bytes that have come and that the program has not read, first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_bytes: Option<u64>,
+    /// For how long so far the program that reads the first stream waited for data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_waited_ns: Option<u64>,
+    /// For how long so far it did not read though it might have: it was to hold back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_paused_ns: Option<u64>,
+    /// Processor time of the receiving threads so far, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// The same of the busiest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_cpu_ns: Option<u64>,
+    /// For how long so far one of them at the most was ready to run while others had its processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_wait_ns: Option<u64>,
 }
 
 /// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
@@ -80,6 +98,21 @@ pub struct SenderSample {
     /// Bytes in the send buffer that were never sent, first stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_sent_bytes: Option<u64>,
+    /// For how long so far the program that writes the first stream had bytes and waited for its socket to take them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_blocked_ns: Option<u64>,
+    /// For how long so far it had nothing to write, or was to write later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_idle_ns: Option<u64>,
+    /// Processor time of the sending threads so far, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// The same of the busiest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_cpu_ns: Option<u64>,
+    /// For how long so far one of them at the most was ready to run while others had its processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_wait_ns: Option<u64>,
 }
 
 /// State of congestion control as Linux has it.

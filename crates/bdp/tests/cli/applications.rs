@@ -49,6 +49,28 @@ fn a_program_of_10_mbps_gives_10_mbps_and_shows_at_its_own_end() {
     let busy = last_sent(&reader, "busy_ns").as_u64().unwrap();
     assert!(reading * 10 > busy * 9, "the window is closed: {reading} of {busy}");
     assert_eq!((writing, last_sent(&writer, "app_limited")), (0, &true.into()));
+    // Who waited for whom: parts of the time from the first sample to the last.
+    let part = |record: &Value, end: &str, member: &str| {
+        let samples = record["flows"][0][end].as_array().unwrap();
+        let at = |i: usize, member: &str| samples[i][member].as_u64().unwrap() as f64;
+        let last = samples.len() - 1;
+        (at(last, member) - at(0, member)) / (at(last, "at_ns") - at(0, "at_ns"))
+    };
+    assert!(part(&reader, "sent", "write_blocked_ns") > 0.9, "the sender waits for its socket");
+    assert!(part(&reader, "received", "read_paused_ns") > 0.95, "the reader holds back");
+    let unread = &reader["flows"][0]["received"][20]["unread_bytes"];
+    assert!(unread.as_u64().unwrap() > 20_000, "{unread}");
+    assert!(part(&writer, "sent", "write_idle_ns") > 0.95, "the writer has nothing to write");
+    assert!(part(&writer, "sent", "write_blocked_ns") < 0.01);
+    assert!(part(&writer, "received", "read_waited_ns") > 0.95, "the reader waits for data");
+    assert_eq!(writer["flows"][0]["received"][20]["unread_bytes"], 0);
+    let connection = &reader["flows"][0]["connection"];
+    assert_eq!(connection["sack"], true, "{connection}");
+    assert_eq!(connection["ecn"], false, "{connection}");
+    assert!(connection["receiver_window_shift"].as_u64().unwrap() > 0, "{connection}");
+    let stack = |record: &Value, host: &str, member: &str| record["counters"][host]["stack"][member].clone();
+    assert_eq!(stack(&writer, "near", "timeouts"), 0);
+    assert_eq!(stack(&writer, "far", "prune_called"), 0);
     assert_eq!(
         reader["case"]["flows"][0]["application"],
         serde_json::json!({"reader": {"kind": "rate", "rate_bps": 10_000_000}})

@@ -82,6 +82,7 @@ impl Shape {
             sent: 200,
             received: 200,
             in_flight: 0,
+            of_all: None,
             min: p50,
             p50,
             p95: Some(p50 + MS),
@@ -447,7 +448,7 @@ fn each_way(idle: [i64; 2], loaded: [i64; 2]) -> EachWayReport {
         OneWayDelay { min: ns, p50: ns, p95: Some(ns), p99: Some(ns), max: ns, clock_error: 12 * MS }
     };
     let both = |[there, back]: [i64; 2]| Some(EachWay { there: delay(there), back: delay(back) });
-    EachWayReport { idle: both(idle), loaded: both(loaded) }
+    EachWayReport { idle: both(idle), loaded: both(loaded), skew: None }
 }
 
 /// Both directions at once: the way there has a queue of 64 ms, the way back a window of 1 MiB in that longer round trip.

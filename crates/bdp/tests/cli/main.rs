@@ -21,6 +21,7 @@ mod hosts;
 mod interrupted;
 mod judged;
 mod lab;
+mod latency;
 mod logins;
 mod machines;
 mod manual;

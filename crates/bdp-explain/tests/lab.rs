@@ -29,6 +29,7 @@ fn round_trips(ms: u64) -> RttSummary {
         p99: Some(at),
         max: at,
         in_flight: 0,
+        of_all: None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Shape {
             sent: 200,
             received: 200,
             in_flight: 0,
+            of_all: None,
             min: p50,
             p50,
             p95: Some(p50 + MS),

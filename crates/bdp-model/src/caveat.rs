@@ -72,6 +72,15 @@ pub enum Caveat {
         /// How long it was held back, all processors added up.
         throttled_ns: Option<u64>,
     },
+    /// The two hosts took a good part of the round trips of a direction's probes.
+    HostLatency {
+        /// Which.
+        direction: Direction,
+        /// What they took at the 95th percentile, or the median of few probes.
+        host_ns: u64,
+        /// Median of the whole round trips.
+        rtt_ns: u64,
+    },
     /// A thread may have been the limit of a direction.
     BusyThread {
         /// Which.

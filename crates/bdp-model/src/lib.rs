@@ -45,6 +45,7 @@ pub mod rate_search;
 pub mod record;
 pub mod record_curves;
 pub mod repeated;
+pub mod responsiveness;
 pub mod route;
 pub mod run_comparison;
 pub mod scenario;

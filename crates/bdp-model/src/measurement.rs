@@ -10,8 +10,9 @@ use crate::host_counters::HostCounters;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
-use crate::probes::ProbeSeries;
+use crate::probes::{LatencyParts, ProbeSeries};
 use crate::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
 use crate::udp::UdpReport;
 use crate::units::Nanos;
@@ -111,6 +112,9 @@ pub struct MeasureRequest {
     pub url: Option<String>,
     /// How the far end was started there, where that was by `ssh`.
     pub ssh: Option<SshRequest>,
+    /// Whether connections are added until goodput and responsiveness are steady (draft-ietf-ippm-responsiveness).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub responsiveness: bool,
     /// Whether a server of iperf3 is asked for what it prints.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_output: bool,
@@ -303,8 +307,14 @@ pub struct DirectionResult {
     /// draft-ietf-ippm-responsiveness, here datagrams, without its handshakes of TCP and TLS and its probes on loaded
     /// connections.
     pub responsiveness_rpm: Option<f64>,
+    /// Responsiveness under working conditions; null where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responsiveness: Option<Responsiveness>,
     /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
     pub each_way_ns: Option<EachWayReport>,
+    /// Where the round trips of those probes under load were spent; null where no kernel stamped them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_parts_ns: Option<LatencyParts>,
     /// The probes of the flow one by one, since its first byte, those of its omit included; null where none were sent, and of
     /// older measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ use crate::host_counters::HostCounters;
 use crate::method::{Privilege, WindowMechanism};
 use crate::probes::PairProbes;
 use crate::stack::Clock;
-use crate::stats::nearest_rank;
+use crate::stats::{nearest_rank, resolves};
 use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
 
@@ -156,6 +156,30 @@ pub struct RttSummary {
     pub p99: Option<u64>,
     /// Largest.
     pub max: u64,
+    /// The percentiles of all probes that were sent, where some have no answer; null where all have, and of older summaries. Those
+    /// above are of the answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_all: Option<OfAll>,
+}
+
+/// Percentiles of probes of which some have no answer: each of those is taken to be slower than it was waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfAll {
+    /// Median.
+    pub p50: Bound,
+    /// 95th percentile; null of fewer than 20 probes.
+    pub p95: Option<Bound>,
+    /// 99th percentile; null of fewer than 100.
+    pub p99: Option<Bound>,
+}
+
+/// A percentile, or what it is above.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// Whether it is no more than that.
+    pub exact: bool,
 }
 
 impl RttReport {
@@ -196,6 +220,15 @@ impl RttSummary {
         Tally::of(outcomes).summary()
     }
 
+    /// Median, 95th and 99th percentile of all probes, each with whether it is that or above it; a percentile that takes more probes is
+    /// `None`.
+    pub fn bounds(&self) -> [Option<Bound>; 3] {
+        match self.of_all {
+            Some(OfAll { p50, p95, p99 }) => [Some(p50), p95, p99],
+            None => [Some(self.p50), self.p95, self.p99].map(|ns| ns.map(|ns| Bound { ns, exact: true })),
+        }
+    }
+
     /// Probes of which no answer came while one was possible.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received + self.in_flight)
@@ -209,6 +242,9 @@ struct Tally {
     in_flight: u64,
     answered: Histogram,
     round_trips_ns: Vec<u64>,
+    /// For how long those without an answer were waited for.
+    waited_ns: Vec<u64>,
+    unsent: u64,
 }
 
 impl Tally {
@@ -221,8 +257,12 @@ impl Tally {
                     tally.answered.record(rtt_ns);
                     tally.round_trips_ns.push(rtt_ns);
                 }
-                ProbeOutcome::InFlight { .. } => tally.in_flight += 1,
-                ProbeOutcome::Lost { .. } | ProbeOutcome::Unsent => {}
+                ProbeOutcome::InFlight { waited_ns } => {
+                    tally.in_flight += 1;
+                    tally.waited_ns.push(waited_ns);
+                }
+                ProbeOutcome::Lost { waited_ns } => tally.waited_ns.push(waited_ns),
+                ProbeOutcome::Unsent => tally.unsent += 1,
             }
         }
         tally
@@ -239,7 +279,31 @@ impl Tally {
             p95: histogram.resolved(95.0),
             p99: histogram.resolved(99.0),
             max: histogram.max(),
+            of_all: self.of_all(),
         })
+    }
+
+    /// Nobody knows what a probe that never left would have taken: it is above all.
+    fn of_all(&self) -> Option<OfAll> {
+        let (least, most) =
+            (self.waited_ns.iter().min(), self.waited_ns.iter().chain(&self.round_trips_ns).max());
+        let exact_to = match (least, self.unsent) {
+            (Some(&least), _) => least,
+            (None, 1..) => u64::MAX,
+            (None, 0) => return None,
+        };
+        let unsent = std::iter::repeat_n(*most?, self.unsent as usize);
+        let mut all: Vec<u64> =
+            self.round_trips_ns.iter().chain(&self.waited_ns).copied().chain(unsent).collect();
+        all.sort_unstable();
+        let answered = self.round_trips_ns.iter().filter(|&&ns| ns <= exact_to).count() as u64;
+        let at = |percent: f64| {
+            let rank = nearest_rank(all.len() as u64, percent);
+            let ns = all.get(rank.saturating_sub(1) as usize).copied();
+            ns.map(|ns| Bound { ns, exact: rank <= answered })
+        };
+        let resolved = |percent: f64| resolves(all.len() as u64, percent).then(|| at(percent)).flatten();
+        Some(OfAll { p50: at(50.0)?, p95: resolved(95.0), p99: resolved(99.0) })
     }
 
     fn percentiles(mut self) -> Vec<u64> {
@@ -666,5 +730,29 @@ mod tests {
         let older: RttReport = serde_json::from_str(r#"{"idle": null, "loaded": null}"#).unwrap();
         assert_eq!(older, RttReport::default());
         assert_eq!(serde_json::to_string(&older).unwrap(), r#"{"idle":null,"loaded":null}"#);
+    }
+
+    #[test]
+    fn a_percentile_among_probes_without_an_answer_is_above_what_they_were_waited_for() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let bound = |at, exact| Bound { ns: ms(at), exact };
+        let of = |answered: u64, more: &[ProbeOutcome]| {
+            let answered = (1..=answered).map(|n| ProbeOutcome::Answered(ms(n)));
+            RttSummary::of_probes(answered.chain(more.iter().copied())).unwrap()
+        };
+        assert_eq!(of(100, &[]).of_all, None);
+        // Ten of a hundred are lost after a second: the 95th percentile is among them.
+        let lost = of(90, &[ProbeOutcome::Lost { waited_ns: ms(1_000) }; 10]);
+        let [p50, p95, p99] = lost.bounds().map(Option::unwrap);
+        assert_eq!((p50, p95, p99), (bound(50, true), bound(1_000, false), bound(1_000, false)));
+        assert_eq!(lost.p95, RttSummary::of((1..=90).map(ms)).unwrap().p95);
+        // One that was under way for 60 ms may have been as fast as any above that.
+        let young = of(99, &[ProbeOutcome::InFlight { waited_ns: ms(60) }]);
+        assert_eq!(young.bounds().map(|b| b.unwrap().exact), [true, false, false]);
+        let never_left = of(99, &[ProbeOutcome::Unsent]);
+        assert_eq!(
+            never_left.bounds().map(Option::unwrap),
+            [bound(50, true), bound(95, true), bound(99, true)]
+        );
     }
 }

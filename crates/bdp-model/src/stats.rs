@@ -40,10 +40,7 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 /// Round trips a minute, given some in nanoseconds: 60 s over their mean without the largest 5 %, the single-sided trimmed
 /// mean of draft-ietf-ippm-responsiveness. `None` of nothing. Sorts `round_trips_ns`.
 pub fn responsiveness_rpm(round_trips_ns: &mut [u64]) -> Option<f64> {
-    round_trips_ns.sort_unstable();
-    let kept = round_trips_ns.len() - round_trips_ns.len() / 20;
-    let sum: u64 = round_trips_ns[..kept].iter().sum();
-    (sum > 0).then(|| 60e9 * kept as f64 / sum as f64)
+    crate::responsiveness::trimmed_mean(round_trips_ns).filter(|&mean| mean > 0.0).map(|mean| 60e9 / mean)
 }
 
 /// Median, smallest and largest of a number of values.

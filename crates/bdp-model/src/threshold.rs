@@ -22,6 +22,10 @@ pub const SAMPLES_MIN: usize = 5;
 
 /// A delay that timers and schedulers of two idle hosts may add, and that is no queue.
 pub const QUEUE_NOISE: Nanos = Nanos::millis(2);
+/// From this share of a probe's round trip on that its two hosts took, it is not the path's.
+pub const HOST_SHARE: f64 = 0.1;
+/// What the hosts of a probe usually take at the most, timers and scheduling of idle machines included.
+pub const HOST_NOISE: Nanos = Nanos::micros(500);
 /// A standing queue adds this share of the idle round trip: less doesn't change what a window reaches.
 pub const QUEUE_SHARE: f64 = 0.2;
 /// A delay that load adds to the round trip at the 95th percentile and that one notices.

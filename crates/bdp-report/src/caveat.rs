@@ -113,6 +113,7 @@ pub fn text(caveat: &Caveat) -> String {
         | Caveat::ClockWentBack { .. }
         | Caveat::ProcessorsTaken { .. } => of_host(caveat),
         Caveat::BusyThread { .. }
+        | Caveat::HostLatency { .. }
         | Caveat::TimeRanOut { .. }
         | Caveat::EndedEarly { .. }
         | Caveat::WindowNotReached { .. }
@@ -198,6 +199,13 @@ fn of_host(caveat: &Caveat) -> String {
 /// What became of a direction.
 fn of_direction(caveat: &Caveat) -> String {
     match caveat {
+        Caveat::HostLatency { direction, host_ns, rtt_ns } => format!(
+            "direction '{}': the two hosts themselves took up to {} of the probes' round trips of {}: scheduling, \
+             not the path; see latency_parts_ns in the JSON",
+            direction.name(),
+            Nanos(*host_ns),
+            Nanos(*rtt_ns)
+        ),
         Caveat::BusyThread { direction, task, share } => format!(
             "{}a {} thread used {} % of a processor; the path may carry more",
             of(*direction),

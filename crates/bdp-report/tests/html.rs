@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bdp_model::breach::Breach;
 use bdp_model::case::Published;
 use bdp_model::measurement::Measurement;
+use bdp_model::probes::{ProbePoint, ProbeSeries};
 use bdp_model::record::{
     ProbeOutcome, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
 };
@@ -458,6 +459,35 @@ fn finding_bar_and_charts_give_one_figure() {
     let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);
     assert_eq!(page.matches("window / RTT 3.01 Mbit/s").count(), 3, "bar, its description, timeline");
     assert!(page.contains(&format!("ceiling × idle round trip: {needed}")), "{needed}");
+}
+
+#[test]
+fn probes_are_drawn_above_the_goodput_and_those_without_an_answer_as_ticks() {
+    let mut m = measured(65_536, 1, 20e6);
+    let sampled = sampled(record(&Recipe::default()), 12);
+    (m.directions[0].received, m.directions[0].sent) = (sampled.flows[0].received.clone(), Vec::new());
+    m.directions[0].retransmits = None;
+    let point = |ms: i64, outcome| ProbePoint::plain(ms * 1_000_000, ms * 1_000_000, outcome);
+    let answered = (0..20).map(|i| point(i * 50, ProbeOutcome::Answered(30_000_000)));
+    let lost = [100, 200].map(|ms| point(ms, ProbeOutcome::Lost { waited_ns: 1 }));
+    let young = [point(300, ProbeOutcome::InFlight { waited_ns: 1 })];
+    // One before the flow and one after it are not within the axis.
+    let beside = [-50, 1_000_000].map(|ms| point(ms, ProbeOutcome::Answered(99_000_000)));
+    let points = answered.chain(lost).chain(young).chain(beside).collect();
+    m.directions[0].probes = Some(ProbeSeries { counted_ns: None, points });
+    let page = html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT);
+    let chart = page.split("round trips of probes and goodput over time").last().unwrap();
+    let chart = chart.split("</svg>").next().unwrap();
+    assert_eq!(chart.matches("class=\"third-dot\"").count(), 20, "{chart}");
+    assert_eq!(chart.matches("class=\"tick-mark\"").count(), 2, "{chart}");
+    assert_eq!(chart.matches("class=\"hollow-line\"").count(), 1, "{chart}");
+    for key in [
+        "round trip of a probe, 30.0 ms at the most",
+        "probe lost (2)",
+        "still under way when the test ended (1)",
+    ] {
+        assert!(page.contains(key), "{key}");
+    }
 }
 
 #[test]

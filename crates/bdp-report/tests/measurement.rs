@@ -9,7 +9,7 @@ use bdp_model::measurement::{
     PeerProtocol, SshRequest,
 };
 use bdp_model::method::EndReason;
-use bdp_model::record::RttSummary;
+use bdp_model::record::{ProbeOutcome, RttSummary};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
@@ -90,6 +90,16 @@ fn troubled() -> Measurement {
     explained(m)
 }
 
+#[test]
+fn a_percentile_among_lost_probes_is_printed_as_what_it_is_above() {
+    let mut m = both_ways();
+    let answered = [ProbeOutcome::Answered(24_200_000); 90];
+    let lost = [ProbeOutcome::Lost { waited_ns: 1_000_000_000 }; 10];
+    m.directions[0].rtt_ns.loaded = RttSummary::of_probes(answered.into_iter().chain(lost));
+    let text = measurements_text(&[m], None, None, &Style::plain());
+    assert!(text.contains("24.3/>1000/>1000") || text.contains("24.2/>1000/>1000"), "{text}");
+}
+
 /// Five runs, one of which failed.
 fn five_runs() -> Vec<Measurement> {
     let mut runs: Vec<Measurement> = [1.0, 0.99, 1.02, 0.98, 1.0]
@@ -116,6 +126,7 @@ fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
         sent: 200,
         received: 200,
         in_flight: 0,
+        of_all: None,
         min: p50,
         p50,
         p95: Some(p95),

@@ -9,7 +9,10 @@ use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{Access, Direction, Measurement, MtuBlackHole, SshRequest};
 use bdp_model::method::{EndReason, TimestampSource};
-use bdp_model::one_way::{EachWay, EachWayReport};
+use bdp_model::one_way::{ClockSkew, EachWay, EachWayReport};
+use bdp_model::probes::{LatencyParts, ProbeOutcome, ProbePoint, ProbeSeries};
+use bdp_model::record::RttSummary;
+use bdp_model::responsiveness::{ForeignProbe, Responsiveness, WorkingLoad};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{measurement_json, measurements_json};
 use jsonschema::Validator;
@@ -62,7 +65,14 @@ fn full() -> Measurement {
         there: OneWayDelay { min: -5, clock_error: 7, ..Default::default() },
         ..Default::default()
     };
-    m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each), skew: None });
+    let skew = Some(ClockSkew { ppm: -3.5, error_ppm: 0.1 });
+    m.directions[0].each_way_ns = Some(EachWayReport { idle: None, loaded: Some(each), skew });
+    let series = probes();
+    m.directions[0].rtt_ns.loaded = RttSummary::of_probes(series.points.iter().map(|point| point.outcome));
+    m.directions[0].latency_parts_ns = LatencyParts::of(&series);
+    m.directions[0].responsiveness = Some(responsiveness());
+    m.request.responsiveness = true;
+    (m.idle_probes, m.directions[0].probes) = (Some(series.clone()), Some(series));
     let times = Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     m.directions[0].udp = Some(UdpReport {
         asked_bps: Some(1e8),
@@ -119,6 +129,30 @@ fn failed() -> Measurement {
 }
 
 /// One of each kind that a measurement may have.
+/// Probes of which each outcome and each member is known of some.
+fn probes() -> ProbeSeries {
+    let answered = |ms: i64| ProbePoint {
+        there_ns: Some(-3),
+        back_ns: Some(4),
+        host_ns: Some(5),
+        ..ProbePoint::plain(ms, ms + 1, ProbeOutcome::Answered(7))
+    };
+    let outcomes =
+        [ProbeOutcome::Lost { waited_ns: 9 }, ProbeOutcome::InFlight { waited_ns: 3 }, ProbeOutcome::Unsent];
+    let others = outcomes.map(|outcome| ProbePoint::plain(50, 50, outcome));
+    ProbeSeries { counted_ns: Some((-5, 100)), points: (-1..30).map(answered).chain(others).collect() }
+}
+
+fn responsiveness() -> Responsiveness {
+    let mut load = WorkingLoad::default();
+    let foreign = vec![
+        ForeignProbe { at_ns: -5, tcp_ns: Some(1), exchange_ns: Some(2) },
+        ForeignProbe { at_ns: 5, tcp_ns: None, exchange_ns: None },
+    ];
+    load.note((1_000_000_000, 1_000_000_000), 1, 4, &foreign, &mut [3]);
+    load.conclude(foreign, vec![3])
+}
+
 fn every_caveat() -> Vec<Caveat> {
     let (end, device, direction, task) =
         (End::Near, || Some("eth0".to_owned()), Direction::To, Task::Sending);
@@ -141,6 +175,7 @@ fn every_caveat() -> Vec<Caveat> {
         Caveat::CrossTraffic { end, device: device(), task, rate_bps: 1e6, share: 0.1 },
         Caveat::BacklogDrops { end, packets: 1 },
         Caveat::CpuQuota { end, periods: 1, throttled_ns: None },
+        Caveat::HostLatency { direction, host_ns: 1, rtt_ns: 2 },
         Caveat::BusyThread { direction, task, share: 1.0 },
         Caveat::TimeRanOut { direction, bytes: 1, asked_bytes: 2, after_ns: 3 },
         Caveat::EndedEarly { direction, reason: EndReason::Reset },

@@ -2,6 +2,7 @@
 
 pub(crate) mod control;
 mod flow;
+mod foreign;
 mod interruption;
 mod path_mtu;
 mod prober;

@@ -168,7 +168,8 @@ impl Probes for Prober {
                 outcome: sent.outcome(now, patience_ns),
                 there_ns: ways.map(|(there, _)| there),
                 back_ns: ways.map(|(_, back)| back),
-                host_ns: sent.host_ns(),
+                // What was sent late was late by this host.
+                host_ns: sent.host_ns().map(|ns| ns + sent.at_ns.saturating_sub(sent.counts_from_ns())),
             }
         };
         ProbeSeries { counted_ns: None, points: probes.iter().map(point).collect() }

@@ -1,13 +1,14 @@
 //! A session in which a server is measured with.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bdp_flow::background::Passed;
 use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::options::{self, PATIENCE};
-use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
+use bdp_flow::session::peer::{Context, ForeignProber, Outcome, Peer, Polled, Probes};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
 use bdp_flow::session::{datagrams, dial, outcome};
 use bdp_model::caveat::Caveat;
@@ -22,6 +23,7 @@ use bdp_wire::session::{Kind, Ticket};
 
 use super::control::{Control, Pending};
 use super::flow::{self, Flow};
+use super::foreign::Foreign;
 use super::interruption::Interruption;
 use super::path_mtu::{self, UDP_PATIENCE};
 use super::prober::{Carrier, Prober};
@@ -170,6 +172,27 @@ impl Peer for Session {
 
     fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)> {
         self.round.flows.iter().map(|flow| (flow.way, flow.work.sender_infos())).collect()
+    }
+
+    fn grow(&mut self, request: &MeasureRequest, way: Direction, context: &mut Context<'_>) -> Result<bool> {
+        let mut flow = match self.connect(request, way, context.reporter.cancel) {
+            Ok(flow) => flow,
+            // It grants no more.
+            Err(SessionError::Far { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        flow.start_receiving(request)?;
+        let pending = self.control.ask(Request::Begin { flow: flow.number })?;
+        self.expect_done(pending, "more streams come in", &context.reporter)?;
+        flow.start_sending(request, self.path_mtu.mtu())?;
+        self.round.pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
+        self.round.far.push(None);
+        self.round.flows.push(flow);
+        Ok(true)
+    }
+
+    fn foreign_prober(&self, request: &MeasureRequest) -> Option<Arc<dyn ForeignProber>> {
+        Some(Arc::new(Foreign::new(request, self.control.address, self.control.key)))
     }
 
     fn has_begun(&self) -> bool {

@@ -1,7 +1,8 @@
 //! One client's session: reads its requests until it leaves.
 
+use std::collections::HashMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ use bdp_flow::session::deadline::Until;
 const SILENCE: Duration = Duration::from_secs(60);
 /// Flows of one session that have not been collected.
 const MOST_FLOWS: usize = 4;
-/// Probe connections of one session.
-const MOST_PROBES: usize = 4;
+/// Probe connections of one session at once: a client whose queue is deep has some under way.
+const MOST_PROBES: usize = 32;
 /// Longest interval, omit and write that are taken.
 const LONGEST_INTERVAL: Nanos = Nanos::secs(3600);
 const SHORTEST_INTERVAL: Nanos = Nanos::millis(1);
@@ -48,7 +49,9 @@ pub(super) struct Session {
     /// For hanging up.
     control: TcpStream,
     agent: Agent,
-    probes: Mutex<Vec<TcpStream>>,
+    /// Probe connections that are open, by numbers of their own.
+    probes: Arc<Mutex<HashMap<u64, TcpStream>>>,
+    probes_begun: AtomicU64,
     over: AtomicBool,
     /// Given back when the session is over.
     place: Mutex<Option<Place>>,
@@ -78,7 +81,8 @@ impl Session {
                 Answers::new(control.try_clone().map_err(other)?),
                 control.local_addr().map_or(server.options.listen.ip(), |local| local.ip()),
             ),
-            probes: Mutex::default(),
+            probes: Arc::default(),
+            probes_begun: AtomicU64::new(0),
             over: AtomicBool::new(false),
             activity: Arc::clone(place.activity()),
             place: Mutex::new(Some(place)),
@@ -228,8 +232,16 @@ impl Session {
         if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
             return Err(format!("session {} has its probe connections", self.number));
         }
-        probes.push(stream.try_clone().map_err(text)?);
-        bdp_flow::worker::start(move || answer(&stream)).map(drop).map_err(|e| e.to_string())
+        let number = self.probes_begun.fetch_add(1, Ordering::Relaxed);
+        probes.insert(number, stream.try_clone().map_err(text)?);
+        drop(probes);
+        let open = Arc::clone(&self.probes);
+        bdp_flow::worker::start(move || {
+            answer(&stream);
+            lock(&open).remove(&number);
+        })
+        .map(drop)
+        .map_err(|e| e.to_string())
     }
 
     /// Notes that its client does something: its place is not for others.
@@ -246,7 +258,7 @@ impl Session {
         self.over.store(true, Ordering::Relaxed);
         self.hang_up();
         self.agent.abandon();
-        for probe in lock(&self.probes).drain(..) {
+        for (_, probe) in lock(&self.probes).drain() {
             let _ = probe.shutdown(Shutdown::Both);
         }
     }

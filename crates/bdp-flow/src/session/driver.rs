@@ -13,7 +13,7 @@ use super::peer::{Context, Peer, Probes};
 use super::progress::Stage;
 use super::reporter::{Goodput, Reporter};
 use super::round::Rounds;
-use super::{outcome, pacing, search};
+use super::{outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
 
 /// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
@@ -53,6 +53,7 @@ impl Rounds<'_, '_> {
         for ways in self.peer.rounds(request) {
             let results = match (request.spec.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
                 (Some(wanted), &[way]) => search::search(self, request, &wanted, way),
+                (None, &[way]) if request.responsiveness => responsiveness::run(self, request, way),
                 _ => self.run(request, &ways),
             };
             let results = results.map_err(|error| self.peer.explain(error, request));

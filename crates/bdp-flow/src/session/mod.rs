@@ -13,6 +13,7 @@ pub mod peer;
 pub mod progress;
 pub mod reporter;
 pub mod request;
+mod responsiveness;
 mod round;
 mod search;
 pub mod timing;

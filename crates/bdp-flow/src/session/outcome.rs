@@ -5,6 +5,7 @@ use bdp_model::comparison::Values;
 use bdp_model::ends::Task;
 use bdp_model::measurement::{Direction, DirectionResult, IntervalSpread, MeasureRequest, PathFacts};
 use bdp_model::method::{EndReason, WindowMechanism};
+use bdp_model::probes::LatencyParts;
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
@@ -43,6 +44,8 @@ pub fn result(
         rtt_ns,
         responsiveness_rpm: None,
         each_way_ns: None,
+        responsiveness: None,
+        latency_parts_ns: None,
         probes: None,
         retransmits: sent.retransmits,
         needless_retransmits: sent.needless_retransmits,
@@ -207,6 +210,10 @@ pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent
 pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<Caveat>) {
     for result in directions {
         let direction = result.direction;
+        if let Some(parts) = result.latency_parts_ns.filter(LatencyParts::hosts_matter) {
+            let host_ns = parts.host.p95.unwrap_or(parts.host.p50);
+            caveats.push(Caveat::HostLatency { direction, host_ns, rtt_ns: parts.host.p50 + parts.path.p50 });
+        }
         // An end that reports its process alone has, as far as is known, a thread for each stream.
         let each = |process: f64| process / f64::from(request.spec.streams.max(1));
         let ends = [

@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
@@ -58,6 +61,21 @@ pub trait Peer {
 
     /// What this end's kernel reports of each stream that it sends.
     fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)>;
+
+    /// Adds connections to a round that runs, as many as it began with; whether the peer lets it.
+    fn grow(
+        &mut self,
+        _request: &MeasureRequest,
+        _way: Direction,
+        _context: &mut Context<'_>,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// What makes foreign probes, where the peer answers such.
+    fn foreign_prober(&self, _request: &MeasureRequest) -> Option<Arc<dyn ForeignProber>> {
+        None
+    }
 
     /// Whether a round that is interrupted now has something to conclude.
     fn has_begun(&self) -> bool;
@@ -121,6 +139,13 @@ pub trait Peer {
     fn server_output(&mut self) -> Vec<serde_json::Value> {
         Vec::new()
     }
+}
+
+/// Makes new connections beside flows, each with one request and its response.
+pub trait ForeignProber: Send + Sync {
+    /// How long the handshake took, and from the request to the response; `None` of what came to nothing. Ends soon once `stop` is
+    /// raised.
+    fn probe(&self, patience: Duration, stop: &AtomicBool) -> (Option<u64>, Option<u64>);
 }
 
 /// Round trips beside flows.

@@ -37,11 +37,35 @@ pub fn check(request: &MeasureRequest) -> Result<()> {
     if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
         check_search(request)?;
     }
+    if request.responsiveness {
+        check_responsiveness(request)?;
+    }
     if request.server_output && request.peer != Some(PeerProtocol::Iperf3) {
         return wrong("what the server prints is asked of servers of iperf3 alone");
     }
     if spec.dscp.is_some_and(|dscp| dscp > 63) {
         return wrong("a differentiated services code point is 0 to 63");
+    }
+    Ok(())
+}
+
+/// Refuses what has no working conditions.
+fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
+    let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
+    if request.spec.udp.is_some() {
+        return wrong("responsiveness is measured beside TCP connections; leave out -u");
+    }
+    if request.spec.bytes.is_some() {
+        return wrong("responsiveness takes until it is steady; give -t as the longest time instead of -n");
+    }
+    if request.bidirectional {
+        return wrong("responsiveness is measured in one direction after the other; leave out --bidir");
+    }
+    if request.peer.is_some() || request.url.is_some() {
+        return wrong("responsiveness needs bdp at the other end; run 'bdp serve' there");
+    }
+    if request.spec.omit > Nanos::ZERO {
+        return wrong("responsiveness counts the last seconds of the load; leave out -O");
     }
     Ok(())
 }

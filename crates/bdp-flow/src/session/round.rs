@@ -6,7 +6,7 @@ use std::time::Instant;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
 use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
-use bdp_model::probes::ProbeSeries;
+use bdp_model::probes::{LatencyParts, ProbeSeries};
 use bdp_model::record::RttReport;
 
 use super::error::Result;
@@ -123,7 +123,15 @@ impl Rounds<'_, '_> {
             let udp = datagrams::report(request, way, &received, &sent, clocks);
             let result = outcome::result(request, way, received, sent, rtt);
             let result = self.context.reporter.unless_cut_short(result)?;
-            results.push(DirectionResult { udp, responsiveness_rpm, each_way_ns, probes: series, ..result });
+            let latency_parts_ns = series.as_ref().and_then(LatencyParts::of);
+            results.push(DirectionResult {
+                udp,
+                responsiveness_rpm,
+                each_way_ns,
+                latency_parts_ns,
+                probes: series,
+                ..result
+            });
         }
         Ok(results)
     }

@@ -15,6 +15,7 @@ mod measurement;
 mod overview;
 mod page;
 mod plain_language;
+mod probes;
 mod quantity;
 mod queue;
 mod repetitions;

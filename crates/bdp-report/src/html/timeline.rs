@@ -1,9 +1,11 @@
-//! Goodput above the round trip on one time axis, retransmissions as ticks between them.
+//! Round trips of probes, goodput, and the round trip as TCP smooths it, one above the other on one time axis; lost probes and
+//! retransmissions as ticks between them.
 
 use crate::finding::rate;
 use bdp_model::units::format_bps;
 
 use super::page::{Figure, Sign};
+use super::probes::{self, Place};
 use super::series::{Thinned, thin};
 use super::transfer::Transfer;
 use crate::number::{RateUnit, three_digits};
@@ -12,6 +14,9 @@ use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 /// Steps of the goodput, and readings of other curves, at the most.
 pub(crate) const MOST: usize = 360;
 
+/// What is drawn where, from the bottom to the top of each; all but probes below those, where there are any.
+const PROBES: Place = Place { round_trips: [108.0, 8.0], ticks: [120.0, 130.0] };
+const BELOW_PROBES: f64 = 136.0;
 const GOODPUT: [f64; 2] = [150.0, 8.0];
 const TICKS: [f64; 2] = [164.0, 174.0];
 const RTT: [f64; 2] = [290.0, 186.0];
@@ -27,15 +32,22 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut keys = vec![(Sign::Line("here"), "goodput".to_owned())];
     let mut notes = Vec::new();
 
+    let series = transfer.probes.as_ref().filter(|series| !series.points.is_empty());
+    let offset = if series.is_some() { BELOW_PROBES } else { 0.0 };
+    let [goodput_place, ticks, rtt_place] = [GOODPUT, TICKS, RTT].map(|place| place.map(|y| y + offset));
     let has_round_trips = transfer.sent.iter().any(|s| s.srtt_ns.is_some_and(|ns| ns > 0));
-    let bottom = if has_round_trips { RTT[0] } else { GOODPUT[0] };
+    let bottom = if has_round_trips { rtt_place[0] } else { goodput_place[0] };
+    let top = if series.is_some() { PROBES.round_trips[1] } else { goodput_place[1] };
     let omit = transfer.omit_ns as f64 / 1e9;
     // A reading never falls on the first byte itself.
     if omit > 0.0 {
-        drawing.rect([x.at(0.0), GOODPUT[1]], [x.at(omit) - x.at(0.0), bottom - GOODPUT[1]], "shade");
+        drawing.rect([x.at(0.0), top], [x.at(omit) - x.at(0.0), bottom - top], "shade");
         keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
     }
-    goodput(&mut drawing, transfer, &intervals, x, &mut keys);
+    goodput(&mut drawing, transfer, &intervals, [x, Axis::linear([0.0, 1.0], goodput_place)], &mut keys);
+    if let Some(series) = series {
+        probes::draw(&mut drawing, series, x, &PROBES, &mut keys, &mut notes);
+    }
     if stride > 1 {
         let ms = (intervals[0][1] - intervals[0][0]) * 1e3;
         notes.push(format!(
@@ -48,7 +60,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let retransmissions = retransmissions(transfer);
     for &(at, _) in &retransmissions {
         let at = x.at(at);
-        drawing.line([at, TICKS[0]], [at, TICKS[1]], "tick-mark");
+        drawing.line([at, ticks[0]], [at, ticks[1]], "tick-mark");
     }
     match transfer.retransmits {
         _ if transfer.is_udp => {}
@@ -62,24 +74,32 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut title_of_chart = format!("{title}: goodput over time");
     if has_round_trips {
         title_of_chart = format!("{title}: goodput and round trip over time");
-        round_trips(&mut drawing, transfer, x, &mut keys, &mut notes);
+        round_trips(&mut drawing, transfer, [x, Axis::linear([0.0, 1.0], rtt_place)], &mut keys, &mut notes);
     } else {
-        let frame = Frame { x, y: Axis::linear([0.0, 1.0], GOODPUT) };
+        let frame = Frame { x, y: Axis::linear([0.0, 1.0], goodput_place) };
         frame.bottom(&mut drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
     }
     if !has_round_trips && !transfer.is_udp {
         notes.push("Round trips unknown: the sender's kernel reports none.".to_owned());
     }
+    if series.is_some() {
+        title_of_chart = format!("{title}: round trips of probes and goodput over time");
+    }
     let description = format!(
-        "Goodput of {} in {} intervals over {} seconds, {} in all{}.",
+        "Goodput of {} in {} intervals over {} seconds, {} in all{}{}.",
         transfer.name(),
         intervals.len(),
         three_digits(last),
         format_bps(transfer.goodput_bps),
+        if series.is_some() { "; above it the round trips of probes" } else { "" },
         if has_round_trips { "; below it the round trip" } else { "" }
     );
     Some(Figure {
-        title: if has_round_trips { "Goodput above round trip" } else { "Goodput" },
+        title: match (series.is_some(), has_round_trips) {
+            (true, _) => "Latency and goodput over time",
+            (false, true) => "Goodput above round trip",
+            (false, false) => "Goodput",
+        },
         keys,
         notes,
         chart: drawing.finish(bottom + LABELS, &title_of_chart, &description),
@@ -90,7 +110,7 @@ fn goodput(
     drawing: &mut Drawing,
     transfer: &Transfer<'_>,
     intervals: &[[f64; 3]],
-    x: Axis,
+    [x, place]: [Axis; 2],
     keys: &mut Vec<(Sign, String)>,
 ) {
     let largest = intervals.iter().map(|i| i[2]).fold(transfer.goodput_bps, f64::max);
@@ -102,7 +122,7 @@ fn goodput(
     ];
     let levels: Vec<_> = levels.into_iter().flatten().filter(|level| near(level.0)).collect();
     let top = levels.iter().map(|level| level.0).fold(largest, f64::max);
-    let frame = Frame { x, y: Axis::from_zero(top, GOODPUT) };
+    let frame = Frame { x, y: Axis::from_zero(top, [place.start, place.end]) };
     let unit = RateUnit::fitting([top]);
     frame.rules(drawing, &frame.y.ticks_in(unit.bps, 4), unit.name, |v| plain(v / unit.bps));
     for (bps, name, class) in levels {
@@ -127,7 +147,7 @@ fn retransmissions(transfer: &Transfer<'_>) -> Vec<(f64, u64)> {
 fn round_trips(
     drawing: &mut Drawing,
     transfer: &Transfer<'_>,
-    x: Axis,
+    [x, place]: [Axis; 2],
     keys: &mut Vec<(Sign, String)>,
     notes: &mut Vec<String>,
 ) {
@@ -138,7 +158,7 @@ fn round_trips(
         .collect();
     let idle = transfer.rtt_min_ns.map(|ns| ns as f64 / 1e6);
     let largest = smoothed.iter().map(|p| p[1]).chain(idle).fold(0.0, f64::max);
-    let frame = Frame { x, y: Axis::from_zero(largest, RTT) };
+    let frame = Frame { x, y: Axis::from_zero(largest, [place.start, place.end]) };
     if largest > 0.0 {
         frame.rules(drawing, &frame.y.ticks(3), "ms", plain);
     }

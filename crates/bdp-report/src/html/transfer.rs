@@ -2,6 +2,7 @@
 
 use bdp_model::facts::{Facts, WindowBound};
 use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
+use bdp_model::probes::ProbeSeries;
 use bdp_model::record::{ReceiverSample, Record, SenderSample};
 
 use super::measured_table::ends;
@@ -22,6 +23,8 @@ pub(crate) struct Transfer<'a> {
     pub is_udp: bool,
     pub received: &'a [ReceiverSample],
     pub sent: &'a [SenderSample],
+    /// Probes beside it, since its first byte.
+    pub probes: Option<ProbeSeries>,
     /// Smallest idle round trip between its own hosts.
     pub rtt_min_ns: Option<u64>,
     /// What the receive window allows.
@@ -51,6 +54,7 @@ impl<'a> Transfer<'a> {
             is_udp: flow.udp.is_some(),
             received: &flow.received,
             sent: &flow.sent,
+            probes: None,
             rtt_min_ns: flow.rtt_ns.idle.as_ref().map(|idle| idle.min),
             window_bound: None,
             window_full: None,
@@ -80,6 +84,7 @@ impl<'a> Transfer<'a> {
             is_udp: d.udp.is_some(),
             received: &d.received,
             sent: &d.sent,
+            probes: None,
             rtt_min_ns: idle.or(m.path.rtt_min_ns),
             window_bound: None,
             window_full: None,
@@ -97,6 +102,7 @@ impl<'a> Transfer<'a> {
         let carried =
             |idle: bdp_model::Nanos| self.goodput_bps * idle.as_secs_f64() / 8.0 / self.streams as f64;
         Self {
+            probes: facts.probes.clone(),
             window_bound: facts.window_bound(),
             window_full: facts.window_use().map(|used| used.receive_full),
             ceiling: facts.ceiling.clone(),

@@ -232,6 +232,7 @@ mod tests {
             is_udp: false,
             received: &[],
             sent: &[],
+            probes: None,
             rtt_min_ns: Some(100_000_000),
             window_bound: window.map(bound),
             window_full: None,

@@ -2,7 +2,9 @@
 
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::one_way::EachWayReport;
+use bdp_model::responsiveness::Responsiveness;
 use bdp_model::udp::OneWayDelay;
+use bdp_model::units::format_bps;
 
 use super::arrow;
 use crate::grid::wrap;
@@ -12,14 +14,22 @@ use crate::style::{Style, Tint};
 /// Responsiveness and delays each way, of all directions.
 pub(super) fn latency(m: &Measurement, style: &Style) -> String {
     let mut text = String::new();
+    for direction in &m.directions {
+        let Some(found) = &direction.responsiveness else { continue };
+        let lead = format!("RPM      {} ", arrow(direction.direction, style));
+        text.push_str(&wrap(&lead, Tint::None, &responsiveness(found), style));
+    }
     let parts: Vec<String> = m
         .directions
         .iter()
+        .filter(|d| d.responsiveness.is_none())
         .filter_map(|d| Some(format!("{} {:.0}", arrow(d.direction, style), d.responsiveness_rpm?)))
         .collect();
     if !parts.is_empty() {
-        let said =
-            format!("{} (round trips per minute under load, trimmed mean of probes)", parts.join("  "));
+        let said = format!(
+            "{} (responsiveness: round trips per minute of UDP probes under load, trimmed mean)",
+            parts.join("  ")
+        );
         text.push_str(&wrap("RPM      ", Tint::None, &said, style));
     }
     let mut clock_error = None;
@@ -35,10 +45,31 @@ pub(super) fn latency(m: &Measurement, style: &Style) -> String {
     text
 }
 
+/// `312 (responsiveness, high confidence): new connections 250, loaded ones 374; idle 2480. Goodput 92.1 Mbit/s (...)`.
+fn responsiveness(found: &Responsiveness) -> String {
+    let known = |rpm: Option<f64>| rpm.map_or_else(|| "unknown".to_owned(), |rpm| format!("{rpm:.0}"));
+    format!(
+        "{} (responsiveness, {} confidence): new connections {}, loaded connections {}; idle {}. Goodput {} ({} \
+         confidence) by {} connections",
+        known(found.working.rpm),
+        found.confidence.name(),
+        known(found.working.foreign_rpm),
+        known(found.working.self_rpm),
+        known(found.idle.foreign_rpm),
+        format_bps(found.goodput_bps),
+        found.goodput_confidence.name(),
+        found.connections
+    )
+}
+
 /// Both in words, for a page.
 pub(crate) fn in_words(direction: &DirectionResult) -> Option<String> {
-    let responsiveness =
-        direction.responsiveness_rpm.map(|rpm| format!("{rpm:.0} RPM (round trips per minute) under load"));
+    let responsiveness = match &direction.responsiveness {
+        Some(found) => Some(format!("RPM {}", responsiveness(found))),
+        None => direction
+            .responsiveness_rpm
+            .map(|rpm| format!("responsiveness {rpm:.0} RPM (round trips per minute of probes under load)")),
+    };
     let each_way = direction.each_way_ns.as_ref().and_then(each_way);
     let each_way = each_way.map(|(said, error)| format!("one way {said}, {}", legend(error)));
     let parts: Vec<String> = responsiveness.into_iter().chain(each_way).collect();

@@ -6,7 +6,7 @@ use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::WindowMechanism;
 use bdp_model::ramp_up::RampUp;
-use bdp_model::record::{RttSummary, WindowReport};
+use bdp_model::record::{Bound, RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
 use super::command::{against, in_store, several};
@@ -192,10 +192,15 @@ fn rtt(summary: Option<RttSummary>) -> Cell {
         None => Cell::plain("-"),
         Some(rtt) if rtt.received == 0 => Cell::plain("no answer"),
         Some(rtt) => {
-            let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
-            Cell::plain(format!("{}/{}/{}", ms(Some(rtt.p50)), ms(rtt.p95), ms(rtt.p99)))
+            Cell::plain(rtt.bounds().map(|bound| bound.map_or_else(|| "-".to_owned(), ms)).join("/"))
         }
     }
+}
+
+/// `24.2`, or `>1000` of a percentile among probes without an answer.
+fn ms(bound: Bound) -> String {
+    let sign = if bound.exact { "" } else { ">" };
+    format!("{sign}{}", three_digits(bound.ns as f64 / 1e6))
 }
 
 fn ceiling(m: &Measurement) -> String {

@@ -4,6 +4,7 @@ mod csv;
 mod histogram;
 
 use bdp_model::ping::{Distribution, Fate, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
+use bdp_model::stats::nearest_rank;
 use bdp_model::units::Nanos;
 
 use crate::caveat;
@@ -114,10 +115,17 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
     rows.extend(shares.and_then(|s| s.near_ns).map(|d| ("near stack", d)));
     rows.extend(shares.and_then(|s| s.far_ns).map(|d| ("far end", d)));
     rows.extend(shares.and_then(|s| s.path_ns).map(|d| ("path", d)));
-    // Of few probes there is no such percentile.
-    let resolved = |pick: fn(&Distribution) -> Option<u64>| -> Vec<Cell> {
-        let printed = |ns: u64| three_digits(ns as f64 / factor);
-        rows.iter().map(|(_, d)| Cell::plain(pick(d).map_or_else(|| "-".to_owned(), printed))).collect()
+    // Of few probes there is no such percentile. One that falls among lost probes is above what those were waited for.
+    let printed = |ns: u64| three_digits(ns as f64 / factor);
+    let at = |percent: f64, pick: fn(&Distribution) -> Option<u64>| -> Vec<Cell> {
+        let cell = |(row, (_, d)): (usize, &(&str, Distribution))| match pick(d).map(|ns| (row, ns)) {
+            None => Cell::plain("-"),
+            Some((0, _)) if is_among_lost(&ping.probes, percent) => {
+                Cell::plain(format!(">{}", printed(ping.request.patience.as_ns())))
+            }
+            Some((_, ns)) => Cell::plain(printed(ns)),
+        };
+        rows.iter().enumerate().map(cell).collect()
     };
     let of = |pick: fn(&Distribution) -> u64| -> Vec<Cell> {
         rows.iter().map(|(_, d)| Cell::plain(three_digits(pick(d) as f64 / factor))).collect()
@@ -129,16 +137,22 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
     let columns = [
         Column::new(["", unit], Align::Left, names.collect()),
         Column::new(["", "min"], Align::Point, of(|d| d.min)),
-        Column::new(["", "p50"], Align::Point, of(|d| d.p50)),
-        Column::new(["", "p90"], Align::Point, resolved(|d| d.p90)),
-        Column::new(["", "p95"], Align::Point, resolved(|d| d.p95)),
-        Column::new(["", "p99"], Align::Point, resolved(|d| d.p99)),
-        Column::new(["", "p99.9"], Align::Point, resolved(|d| d.p999)),
+        Column::new(["", "p50"], Align::Point, at(50.0, |d| Some(d.p50))),
+        Column::new(["", "p90"], Align::Point, at(90.0, |d| d.p90)),
+        Column::new(["", "p95"], Align::Point, at(95.0, |d| d.p95)),
+        Column::new(["", "p99"], Align::Point, at(99.0, |d| d.p99)),
+        Column::new(["", "p99.9"], Align::Point, at(99.9, |d| d.p999)),
         Column::new(["", "max"], Align::Point, of(|d| d.max)),
         Column::new(["", "mean"], Align::Point, of(|d| d.mean)),
     ];
     // The first line of the heading is empty.
     render(&columns, &[], style).trim_start_matches([' ', '\n']).to_owned()
+}
+
+/// Whether a percentile of all probes that were sent falls among those that were lost.
+fn is_among_lost(tally: &Tally, percent: f64) -> bool {
+    let all = tally.received + tally.lost;
+    tally.lost > 0 && nearest_rank(all, percent) > tally.received
 }
 
 /// `10 sent, 9 answered, 1 lost (10 %)`.
@@ -242,6 +256,18 @@ mod tests {
         assert_eq!(probe_line(&v6, &sample), "[::1]:443: seq=1 unreachable\n");
         let icmp = PingRequest { mode: PingMode::Icmp, ..request };
         assert_eq!(probe_line(&icmp, &sample), "ams1: seq=1 unreachable\n");
+    }
+
+    #[test]
+    fn a_percentile_among_lost_probes_is_above_what_they_were_waited_for() {
+        let lossy =
+            Ping { probes: Tally { sent: 1070, received: 1000, lost: 70, ..Tally::default() }, ..example() };
+        let text = ping_text(&lossy, &Style::plain());
+        let row = text.lines().find(|line| line.starts_with("round trip")).unwrap();
+        // Of 1070 the 95th percentile is the 1017th: there are a thousand answers.
+        assert_eq!(row.matches(">3000").count(), 3, "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("from due") && line.contains('>')), "{text}");
+        assert!(is_among_lost(&lossy.probes, 95.0) && !is_among_lost(&lossy.probes, 90.0));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use bdp_model::expectation::Expectation;
 use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, PORT, PeerProtocol};
+use bdp_model::responsiveness::CONNECTIONS_AT_ONCE;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
@@ -70,6 +71,10 @@ pub struct MeasureArgs {
     /// Time of the idle round trips before the first direction
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds, help_heading = help::TEST, hide_short_help = true)]
     idle: Nanos,
+
+    /// Responsiveness (RPM): add connections until goodput and latency are steady, -t at most [default: 20s]
+    #[arg(long, visible_alias = "rpm", conflicts_with_all = ["bytes", "blockcount", "bidir", "omit", "parallel", "udp", "iperf3", "iperf2", "format"], help_heading = help::TEST)]
+    responsiveness: bool,
 
     /// Number of measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST, hide_short_help = true)]
@@ -204,6 +209,7 @@ Examples:
   bdp measure ams1 -R -P 4 -i 1            four streams, a line a second
   bdp measure ams1 -w 256K                 with this window on the wire
   bdp measure ams1 -u -b 100M              UDP at 100 Mbit/s
+  bdp measure ams1 --responsiveness        working latency, as RPM
   bdp measure ams1 --json > ams1.json
   bdp measure --ssh user@ams1              no server needed there";
 
@@ -363,6 +369,7 @@ impl MeasureArgs {
             }
             (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
             (Some(time), _) => time,
+            (None, None) if self.responsiveness => Nanos::secs(20),
             (None, None) => Nanos::secs(10),
         };
         if bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
@@ -390,7 +397,7 @@ impl MeasureArgs {
             bidirectional: self.bidir,
             idle: self.idle,
             spec: FlowSpec {
-                streams: self.parallel,
+                streams: if self.responsiveness { CONNECTIONS_AT_ONCE } else { self.parallel },
                 duration: time + self.omit,
                 bytes,
                 omit: self.omit,
@@ -408,6 +415,7 @@ impl MeasureArgs {
             },
             ssh: self.ssh.request(self.data_target()?),
             url: url.as_ref().map(ToString::to_string),
+            responsiveness: self.responsiveness,
             server_output: self.get_server_output,
             access: self.access(),
             ..MeasureRequest::to(host)

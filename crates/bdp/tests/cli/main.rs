@@ -22,6 +22,7 @@ mod hosts;
 mod interrupted;
 mod judged;
 mod lab;
+mod latency;
 mod logins;
 mod machines;
 mod manual;

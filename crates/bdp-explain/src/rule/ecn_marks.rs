@@ -9,12 +9,12 @@ const MARKED: f64 = 0.000_5;
 
 /// Claims marks, where the sender reduces its window for them and not for losses.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let delivered = facts.delivered()?;
-    let marked = facts.counted(|s| s.delivered_ce)?;
+    // Of the whole transfer: the end of slow start may have met the queue, and the window still grows.
+    let last = facts.sent.last()?;
+    let (marked, delivered) = (last.delivered_ce?, last.delivered.filter(|&segments| segments > 0)?);
     let share = marked as f64 / delivered as f64;
-    let of = |wanted: &dyn Fn(EpisodeKind) -> bool| {
-        facts.loss_episodes.iter().filter(|e| e.at_ns >= facts.omit_ns && wanted(e.kind)).count()
-    };
+    let of =
+        |wanted: &dyn Fn(EpisodeKind) -> bool| facts.loss_episodes.iter().filter(|e| wanted(e.kind)).count();
     let (reduced, lost) =
         (of(&|kind| kind == EpisodeKind::Reduced), of(&|kind| kind != EpisodeKind::Reduced));
     if share < MARKED || lost > reduced {

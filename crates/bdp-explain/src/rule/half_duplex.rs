@@ -4,10 +4,11 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
-/// What load adds to either way at least, where data goes one way alone.
-const ADDED: Nanos = Nanos::millis(1);
-/// What it adds to the way back / to the way there: acknowledgements fill no queue of their own, they wait for the data's turn.
-const BOTH: (f64, f64) = (0.08, 1.5);
+/// What load adds to the way of the data at least, and to the way of the acknowledgements, which fill no queue of their own: they wait for
+/// the data's turn.
+const ADDED: (Nanos, Nanos) = (Nanos::millis(1), Nanos::micros(400));
+/// What it adds to the way back / to the way there, at the most: more, and that way has a queue of its own.
+const BACK: f64 = 1.5;
 /// Probes lost under load: a way back that is full loses more.
 const LOST: f64 = 0.1;
 
@@ -15,24 +16,25 @@ const LOST: f64 = 0.1;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let (own, back) = facts.own_way_added().zip(facts.way_back_added())?;
     let lost = facts.probes_lost().map_or(0.0, |(_, loaded)| loaded);
-    let ratio = back.as_secs_f64() / own.as_secs_f64().max(1e-9);
     if facts.both_directions
-        || own < ADDED
-        || back < ADDED
-        || !(BOTH.0..=BOTH.1).contains(&ratio)
+        || own < ADDED.0
+        || back < ADDED.1
+        || back.0 as f64 > BACK * own.0 as f64
         || lost >= LOST
     {
         return None;
     }
-    let steady = facts.steadiness()?;
-    let finding = Finding::new(Limit::HalfDuplex, Place::path(), Confidence::Medium)
+    let confidence = if back > ADDED.0 { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::HalfDuplex, Place::path(), confidence)
         .evidence([
-            Evidence::time(Fact::QueueOneWay, own).at_least(ADDED.0 as f64),
-            Evidence::time(Fact::QueueWayBack, back)
-                .at_least((BOTH.0 * own.0 as f64).max(ADDED.0 as f64))
-                .at_most(BOTH.1 * own.0 as f64),
-            Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::time(Fact::QueueOneWay, own).at_least(ADDED.0.0 as f64),
+            Evidence::time(Fact::QueueWayBack, back).at_least(ADDED.1.0 as f64).at_most(BACK * own.0 as f64),
         ])
+        .evidence(
+            facts
+                .steadiness()
+                .map(|steady| Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps))),
+        )
         .remedy(Remedy::new(Action::FixDuplex));
     Some(finding)
 }

@@ -7,6 +7,9 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 /// Share of the samples in which data waits in the send buffer though both windows have room for it.
 const HELD: f64 = 0.2;
 
+/// Segments in flight meanwhile, at the most.
+const IN_FLIGHT: u32 = 2;
+
 /// Claims the limit where data is held back that both windows have room for, and less than a segment of it.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let mss = facts.mss_bytes.filter(|&mss| mss > 0)?;
@@ -23,7 +26,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             continue;
         };
         of += 1;
-        let room = unacked + 2 < cwnd && (u64::from(unacked) + 2) * mss <= window;
+        // A program that writes a little all the time has more in flight.
+        let room = unacked <= IN_FLIGHT && unacked + 2 < cwnd && (u64::from(unacked) + 2) * mss <= window;
         if room && unacked > 0 && (1..mss).contains(&not_sent) {
             held += 1;
             waiting.push(not_sent as f64);

@@ -12,7 +12,7 @@ use crate::setting::{Setting, name_of};
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
 /// The same beside a short queue.
-const STEADIER: f64 = 0.9;
+const STEADIER: f64 = 0.85;
 /// A short queue / idle round trip.
 const SHALLOW: f64 = 0.05;
 

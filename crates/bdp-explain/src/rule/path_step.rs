@@ -11,12 +11,17 @@ const TRIP: (f64, Nanos) = (0.9, Nanos::millis(2));
 /// The rate on the side of the longer round trip / that on the other, at the most.
 const RATE_BY_TRIP: f64 = 0.95;
 /// Distance of the two levels / how far values lie from their own, at the least: what grows evenly is 4 apart.
-const APART: f64 = 6.0;
+const APART: f64 = 8.0;
+/// The same of a rate that rises, as that of a window that grows does.
+const APART_RISING: f64 = 15.0;
 
 /// Claims a step of the rate, or of the round trip.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let clear = |step: &Step| step.clearness >= APART;
-    let slower = facts.rate_step().filter(|step| clear(step) && step.ratio() <= RATE);
+    let slower = facts.rate_step().filter(|step| {
+        let least = if step.after > step.before { APART_RISING } else { APART };
+        step.clearness >= least && step.ratio() <= RATE
+    });
     let longer = facts.rtt_step().filter(|step| {
         let apart = (step.after - step.before).abs();
         // A queue that grows makes the round trip longer, and takes nothing from the rate; a longer path with the same window does.

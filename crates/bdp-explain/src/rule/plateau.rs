@@ -1,8 +1,7 @@
 //! The bottleneck is full without a standing queue: the sender keeps to the rate that the path gives, as BBR does by its model, or a loss-based one beside a
 //! queue that is short or marks.
 
-use bdp_model::facts::Facts;
-use bdp_model::facts::Source;
+use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
@@ -10,7 +9,7 @@ use bdp_model::finding::{
 /// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
 const PROBED: f64 = 0.85;
 /// The same of one that goes by losses or marks: what it reaches between them.
-const REACHED: f64 = 0.94;
+pub const REACHED: f64 = 0.94;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
 /// What a sender that probes retransmits at the most: more, and something drops what it adds.
@@ -18,8 +17,8 @@ const LOST: f64 = 0.005;
 
 /// Claims the path's rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let peak = facts.delivery_peak_bps().filter(|&peak| peak > 0.0)?;
-    let reached = facts.stream_bps() / peak;
+    let peak = facts.delivery_peak_bps()?;
+    let reached = facts.of_peak()?;
     let probes = facts.congestion_control.starts_with("bbr");
     let least = if probes { PROBED } else { REACHED };
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;

@@ -15,6 +15,8 @@ use crate::rule::threshold;
 const EVENTS_MIN: usize = 4;
 /// Losses at rates that vary by more than this have nothing to do with the load.
 const AT_ANY_RATE: f64 = 0.2;
+/// So many losses after slow start outweigh its end, which may have met a queue all the same.
+const SETTLED: usize = 8;
 /// A queue before the losses / the least round trip, at the most: more, and they may come of it.
 const QUEUE: f64 = 0.25;
 
@@ -24,7 +26,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let least = facts.rtt_least()?;
     if picture.settled < EVENTS_MIN
         || picture.variation < AT_ANY_RATE
-        || threshold::overshot(&picture)
+        || picture.settled < SETTLED && threshold::overshot(&picture)
+        || threshold::costs_many(&picture)
         || picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
     {
         return None;

@@ -4,27 +4,28 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 
+use crate::rule::plateau;
+
 /// Probes that are lost under load.
 const LOST: f64 = 0.1;
 /// Segments lost / probes lost: what is lost on the data's own way, both lose.
 const DATA_LOST: f64 = 0.34;
-/// What load adds to the data's own way / to the way back, at the most.
-const OWN_WAY: f64 = 0.5;
+/// Probes of which so many are lost on the way back say little of the queue on the way there.
+const LOST_MOST: f64 = 0.3;
 
-/// Claims the way back: probes are lost that segments are not, or load adds delay to that way alone.
+/// Claims the way back: load adds delay to that way alone, or probes are lost that segments are not while the goodput is no plateau.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let idle_rtt = facts.rtt_idle()?;
     let noise = QUEUE_NOISE.0.max((QUEUE_SHARE * idle_rtt.0 as f64) as u64);
     let own = facts.own_way_added();
     // A queue on the data's own way is there because the bottleneck there is full, however acknowledgements fare.
-    if own.is_some_and(|own| {
-        own.0 >= noise && facts.way_back_added().is_none_or(|back| own.0 as f64 > OWN_WAY * back.0 as f64)
-    }) {
-        return None;
-    }
+    let is_queued = facts.own_way_added_p95().or(own).is_some_and(|own| own.0 >= noise);
     let lost = facts.probes_lost().filter(|&(_, loaded)| loaded >= LOST);
-    let lost = lost.zip(facts.retransmitted_share()).filter(|&((_, loaded), data)| data < DATA_LOST * loaded);
-    let delayed = facts.way_back_added().filter(|back| back.0 >= noise);
+    let lost = lost.zip(facts.retransmitted_share()).filter(|&((_, loaded), data)| {
+        let at_rate = facts.of_peak().is_some_and(|reached| reached >= plateau::REACHED);
+        data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
+    });
+    let delayed = facts.way_back_added().filter(|back| back.0 >= noise && !is_queued);
     if facts.both_directions || lost.is_none() && delayed.is_none() {
         return None;
     }

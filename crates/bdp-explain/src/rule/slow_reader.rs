@@ -13,9 +13,19 @@ use crate::setting::{Setting, name_of};
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
 
+/// Bytes that had come and were not read / receive window, and in any case so many.
+const UNREAD: f64 = 0.5;
+const UNREAD_MIN: f64 = 4096.0;
+
 /// Claims the limit where a window that had been open shrinks again and again, and holds the sender back.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let window = facts.window_use().filter(|w| w.receive_shrunk >= SHRUNK)?;
+    let window = facts.window_use()?;
+    // What came and was not read, as the receiving end itself has it: it makes the window small.
+    let unread =
+        facts.unread_bytes().filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN);
+    if window.receive_shrunk < SHRUNK && unread.is_none() {
+        return None;
+    }
     let counted = facts.rwnd_limited().is_some_and(|share| share >= WINDOW_FREE);
     if !counted && window.receive_full < WINDOW_FREE {
         return None;
@@ -23,7 +33,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let name = &facts.receiver.name;
     let busy = facts.busy_thread().filter(|&(task, _)| task == Task::Receiving);
     let paused = facts.receiver_paused();
-    let confidence = match (counted, busy.is_some() || paused.is_some()) {
+    let confidence = match (counted, busy.is_some() || paused.is_some() || unread.is_some()) {
         (true, true) => Confidence::High,
         (true, false) | (false, true) => Confidence::Medium,
         (false, false) => Confidence::Low,
@@ -39,6 +49,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     };
     let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
         .cause(cause)
+        .evidence(unread.map(|bytes| {
+            let evidence =
+                Evidence::bytes(Fact::Unread, bytes).at_least(UNREAD * window.receive_bytes).on(name);
+            evidence.with(Quantity::bytes(window.receive_bytes))
+        }))
         .evidence([
             Evidence::share(Fact::WindowShrunk, window.receive_shrunk)
                 .at_least(SHRUNK)

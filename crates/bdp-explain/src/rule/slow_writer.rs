@@ -14,7 +14,7 @@ const BUFFER_USED: f64 = 0.35;
 /// Claims the limit where the sending kernel had nothing to send though both windows had room.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let spent = facts.time_spent()?;
-    let dry = spent.share(TimeState::SenderApplication);
+    let dry = spent.share(TimeState::SenderApplication).max(facts.sender_idle().unwrap_or(0.0));
     // What was asked for is sent, and then there is nothing left.
     if dry < DRY || facts.asked.bytes.is_some() || facts.paced_bps.is_some() || facts.busy_thread().is_some()
     {

@@ -2,6 +2,7 @@
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::threshold::QUEUE_NOISE;
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -16,8 +17,17 @@ const OVERSHOT: (u64, f64) = (8, 0.12);
 const PROBING_LOST: f64 = 0.005;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
-/// A queue that is seen: its delay / the least round trip, and its delay, at the least.
-const QUEUE_SEEN: (f64, Nanos) = (0.02, Nanos::micros(300));
+/// A queue that is seen: its delay / the least round trip, and its delay, at the least; and more than so many segments of the sender's own wait behind each
+/// other at the highest rate.
+const QUEUE_SEEN: (f64, Nanos, f64) = (0.02, Nanos::micros(300), 3.0);
+/// A queue just before losses / the least round trip, from which on it is no short one.
+const QUEUE_LONG: f64 = 0.25;
+/// Small probes that a full queue drops as it drops segments, at the least: a policer has room for them.
+const PROBES_LOST: (u64, f64) = (2, 0.005);
+/// What a loss costs where tokens had gathered before: segments, and their share of those in flight.
+const COSTS_MANY: (f64, f64) = (4.0, 0.05);
+/// Of the segments in flight at the end of slow start a queue drops half at the most, as the window doubles in a round trip.
+const OVERSHOT_QUEUE: f64 = 0.55;
 
 /// Claims a short queue, or a policer.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -25,12 +35,26 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let picture = facts.loss_picture()?;
+    if let Some(finding) = congestion(facts, &picture) {
+        return Some(finding);
+    }
     let lost = facts.counted(|s| s.retransmits)? as f64 / facts.delivered()? as f64;
     let met = if facts.is_paced() { probing(facts, lost)? } else { going_by_losses(&picture)? };
     let least = facts.rtt_least()?;
-    let bound = (QUEUE_SEEN.0 * least.0 as f64).max(QUEUE_SEEN.1.0 as f64);
+    let bound = queue_bound(facts, least)?;
     let queue = most_queue(facts, &picture);
-    let is_seen = queue.0 as f64 >= bound;
+    let dropped = facts
+        .probes_lost_under_load()
+        .filter(|&(lost, of)| lost >= PROBES_LOST.0 && lost as f64 >= PROBES_LOST.1 * of as f64);
+    let is_seen = dropped.is_some()
+        || if facts.is_paced() {
+            queue.0 as f64 >= bound
+        } else if picture.settled >= EVENTS_MIN {
+            !costs_many(&picture) && queue.0 as f64 >= bound
+        } else {
+            // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
+            !costs_many(&picture) && picture.overshoot.is_some_and(|(_, share)| share <= OVERSHOT_QUEUE)
+        };
     let evidence = Evidence::time(Fact::QueueBeforeLosses, queue).with(Quantity::time(least));
     let confidence = match met.len() {
         0 | 1 => Confidence::Medium,
@@ -39,14 +63,38 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = match is_seen {
         true => Finding::new(Limit::ShallowQueue, Place::path(), confidence)
             .evidence(met)
-            .evidence([evidence.at_least(bound)])
+            .evidence([evidence])
+            .evidence(dropped.map(|(lost, of)| {
+                Evidence::share(Fact::ProbesLost, lost as f64 / of.max(1) as f64)
+                    .at_least(PROBES_LOST.1)
+                    .samples(lost, of)
+            }))
             .remedy(Remedy::new(Action::DeepenQueue)),
         false => Finding::new(Limit::Policer, Place::path(), confidence)
             .evidence(met)
-            .evidence([evidence.at_most(bound)])
+            .evidence([evidence])
             .remedy(Remedy::new(Action::ShapeToRate).value(Quantity::rate(facts.goodput_bps))),
     };
     Some(finding.evidence(observed::retransmitted(facts)))
+}
+
+/// Losses of a queue that was long before them: an ordinary one, which was full.
+fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
+    let least = facts.rtt_least()?;
+    let queue = if picture.settled >= EVENTS_MIN {
+        picture.queue
+    } else {
+        picture.queue.max(picture.overshoot_queue)
+    };
+    let bound = (QUEUE_LONG * least.0 as f64).max(QUEUE_NOISE.0 as f64);
+    (queue.0 as f64 >= bound).then(|| {
+        Finding::new(Limit::CongestionLoss, Place::path(), Confidence::Medium)
+            .evidence([Evidence::time(Fact::QueueBeforeLosses, queue)
+                .at_least(bound)
+                .with(Quantity::time(least))])
+            .evidence(observed::retransmitted(facts))
+            .remedy(Remedy::new(Action::AddCapacity))
+    })
 }
 
 /// Whether slow start ended by overshooting a threshold.
@@ -54,11 +102,23 @@ pub fn overshot(picture: &LossPicture) -> bool {
     picture.overshoot.is_some_and(|(segments, share)| segments >= OVERSHOT.0 && share >= OVERSHOT.1)
 }
 
+/// Whether each loss after slow start costs many segments.
+pub fn costs_many(picture: &LossPicture) -> bool {
+    picture.settled > 0 && picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1
+}
+
+fn queue_bound(facts: &Facts, least: Nanos) -> Option<f64> {
+    let own =
+        QUEUE_SEEN.2 * facts.mss_bytes? as f64 * 8e9 / facts.delivery_peak_bps().unwrap_or(f64::INFINITY);
+    Some((QUEUE_SEEN.0 * least.0 as f64).max(QUEUE_SEEN.1.0 as f64).max(own))
+}
+
 /// Of a sender that goes by losses: they come at one rate, or at the end of slow start in numbers.
 fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let at_one_rate = picture.settled >= EVENTS_MIN && picture.variation <= AT_ONE_RATE;
     let few = picture.settled < EVENTS_MIN;
-    if !at_one_rate && !(overshot(picture) && few) {
+    let costly = costs_many(picture) && picture.settled >= EVENTS_MIN;
+    if !at_one_rate && !costly && !(overshot(picture) && few) {
         return None;
     }
     let mut met = Vec::new();
@@ -69,6 +129,9 @@ fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
                 .with(Quantity::count(picture.settled as u64))
                 .with(Quantity::rate(picture.rate_bps)),
         );
+    }
+    if costly {
+        met.extend(observed::lost_each(picture));
     }
     if let Some((segments, share)) = picture.overshoot.filter(|_| overshot(picture)) {
         met.push(

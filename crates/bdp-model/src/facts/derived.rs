@@ -156,6 +156,13 @@ impl Facts {
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
+    /// What the load adds to the data's own way at the 95th percentile.
+    pub fn own_way_added_p95(&self) -> Option<Nanos> {
+        let own = self.one_way?;
+        let added = own.loaded?.p95?.saturating_sub(own.idle?.p50);
+        Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
     /// What the load adds to the median delay of the way of the acknowledgements.
     pub fn way_back_added(&self) -> Option<Nanos> {
         let ways = self.one_way?;
@@ -171,17 +178,20 @@ impl Facts {
     /// How steady the goodput is: lower / upper quartile over stretches of several round trips, slow start left out. Within a
     /// round trip or two a lost segment holds back what came after it, and the reader gets all of it at once.
     pub fn steadiness(&self) -> Option<f64> {
-        /// Round trips of a stretch.
-        const ROUND_TRIPS: u64 = 5;
+        /// Round trips of a stretch: of a short transfer fewer.
+        const ROUND_TRIPS: [u64; 3] = [5, 2, 1];
         /// Fewer stretches have no quartiles.
         const STRETCHES_MIN: usize = 4;
         // What takes longer than a quarter of the time is no slow start.
         let ramp_up = self.ramp_up().map(|ramp_up| ramp_up.took.as_ns());
         let ramp_up = ramp_up.filter(|&ns| ns <= self.duration_ns / 4).unwrap_or(0);
         let from = self.omit_ns.max(ramp_up);
-        let span = ROUND_TRIPS * self.rtt_loaded()?.as_ns();
-        let mut rates = stretches(self.received.iter().filter(|s| s.at_ns >= from), span.max(1));
-        if rates.len() < STRETCHES_MIN {
+        let rtt = self.rtt_loaded()?.as_ns();
+        let of =
+            |trips: u64| stretches(self.received.iter().filter(|s| s.at_ns >= from), (trips * rtt).max(1));
+        let mut rates =
+            ROUND_TRIPS.map(of).into_iter().find(|rates| rates.len() >= STRETCHES_MIN).unwrap_or_default();
+        if rates.is_empty() {
             let spread = self.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64)?;
             let (low, high, _) = spread.range().filter(|&(_, high, _)| high > 0.0)?;
             return Some(low / high);

@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::probes::ProbePoint;
 use crate::record::{EpisodeKind, LossEpisode, RttSummary, SenderSample};
-use crate::stats::median;
+use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
 /// What the sender of a connection met its losses with, by what its kernel knew just before each.
@@ -20,6 +20,8 @@ pub struct LossPicture {
     pub variation: f64,
     /// Segments retransmitted in each, median.
     pub lost_each: f64,
+    /// The same / those in flight.
+    pub lost_share: f64,
     /// By how much the round trip was above its least just before them, median.
     pub queue: Nanos,
     /// The most that an event at the end of slow start lost: segments, and what share of those in flight. Slow start doubles, so that it overshoots a
@@ -57,6 +59,7 @@ impl Facts {
             rate_bps: middle(&mut rates.iter().copied()),
             variation: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },
             lost_each: middle(&mut settled.iter().map(|e| e.retransmits as f64)),
+            lost_share: middle(&mut settled.iter().map(|e| e.retransmits as f64 / f64::from(e.unacked))),
             queue: Nanos(middle(&mut settled.iter().map(|e| above(e) as f64)) as u64),
             overshoot: overshoot.map(|e| (e.retransmits, e.retransmits as f64 / f64::from(e.unacked))),
             overshoot_queue: overshoot.map_or(Nanos::ZERO, |e| Nanos(above(e))),
@@ -71,11 +74,19 @@ impl Facts {
         kernel.into_iter().chain(probes).filter(|&ns| ns > 0).min().map(Nanos)
     }
 
-    /// The highest rate of delivery that the sender's kernel sampled, bit/s: what the path gave for a round trip, or to a burst.
+    /// The highest rate of delivery that the sender's kernel sampled after omit, bit/s: the 95th percentile, as bursts of acknowledgements
+    /// pass for a higher one.
     pub fn delivery_peak_bps(&self) -> Option<f64> {
-        let sampled =
-            self.sent.iter().filter(|s| s.app_limited != Some(true)).filter_map(|s| s.delivery_rate_bps);
-        sampled.max().map(|bps| bps as f64)
+        let sampled = self.sent_after_omit().filter(|s| s.app_limited != Some(true));
+        percentile(
+            &mut sampled.filter_map(|s| s.delivery_rate_bps).map(|bps| bps as f64).collect::<Vec<_>>(),
+            95.0,
+        )
+    }
+
+    /// Goodput of the first stream / its highest rate of delivery: near 1 of a sender that has the same rate all the time.
+    pub fn of_peak(&self) -> Option<f64> {
+        self.delivery_peak_bps().filter(|&peak| peak > 0.0).map(|peak| self.stream_bps() / peak)
     }
 
     /// What a count of the sender's samples grew by after omit.
@@ -94,6 +105,12 @@ impl Facts {
     /// Retransmitted segments / delivered ones, after omit.
     pub fn retransmitted_share(&self) -> Option<f64> {
         Some(self.counted(|s| s.retransmits)? as f64 / self.delivered()? as f64)
+    }
+
+    /// Probes that were lost under load, and how many are known to have arrived or not.
+    pub fn probes_lost_under_load(&self) -> Option<(u64, u64)> {
+        let loaded = self.rtt.loaded?;
+        Some((loaded.lost(), loaded.sent.saturating_sub(loaded.in_flight)))
     }
 
     /// Share of probes that were lost before the load, and under it.
@@ -140,8 +157,8 @@ impl Facts {
 
     /// Of the probes that were sent and had time to be answered between two moments, how many were, and how many there are.
     fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
-        let loaded = self.rtt.loaded.and_then(|loaded| loaded.p95).unwrap_or(0);
-        let rtt = self.rtt_idle()?.as_ns().max(loaded);
+        // A median: those of the gap itself are among the slowest.
+        let rtt = self.rtt_idle()?.as_ns().max(2 * self.rtt.loaded.map_or(0, |loaded| loaded.p50));
         let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
         let sent = self
             .probes

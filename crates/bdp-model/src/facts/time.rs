@@ -230,7 +230,8 @@ impl Cut {
         }
         let room =
             b.unacked.zip(b.cwnd).is_some_and(|(unacked, cwnd)| u64::from(unacked) * 5 < u64::from(cwnd) * 4);
-        let is_dry = b.app_limited == Some(true) && b.not_sent_bytes == Some(0) && room;
+        let nothing_left = b.not_sent_bytes.is_some_and(|bytes| bytes < self.mss.max(1));
+        let is_dry = b.app_limited == Some(true) && nothing_left && room;
         if self.queued_ns.zip(b.srtt_ns).is_some_and(|(queued, srtt)| srtt > queued) && !is_dry {
             return TimeState::FullPath;
         }

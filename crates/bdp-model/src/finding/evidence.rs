@@ -16,6 +16,8 @@ named! {
         WindowFull = "window_full",
         /// Share of samples in which the receive window of `host` is below half of its largest; with the largest and the smallest.
         WindowShrunk = "window_shrunk",
+        /// Bytes that had come and the program on `host` had not read, median; with the receive window.
+        Unread = "unread",
         /// Share of samples in which the congestion window of the congestion control `name` is full.
         CongestionWindowFull = "congestion_window_full",
         /// The same where it is not the limit; with the receive window, which has room as well.

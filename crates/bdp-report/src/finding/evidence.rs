@@ -45,6 +45,11 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share(),
             size(other(1))
         ),
+        Fact::Unread => format!(
+            "{} had come and were not read by the program on {host} (median), and the receive window was {}",
+            size(value),
+            size(other(0))
+        ),
         Fact::CongestionWindowFull => {
             format!("the congestion window ({name}) was full {} of the time", share())
         }

@@ -239,13 +239,15 @@ fn figures(finding: &Finding) -> Option<String> {
                 if queued { "the path has a standing queue" } else { "the path may carry more" };
             Some(format!("{reached}; {beyond}"))
         }
-        Limit::SlowReader => of(Fact::WindowShrunk).map(|shrunk| {
+        Limit::SlowReader => of(Fact::Unread).map(|unread| {
+            format!("it leaves {} in its socket (median), so that the receive window closes", size(unread.value))
+        }).or_else(|| of(Fact::WindowShrunk).map(|shrunk| {
             format!(
                 "it leaves data in its socket, and its receive window is below half of {} in {} of the samples",
                 size(shrunk.other(0)),
                 percent(shrunk.value)
             )
-        }),
+        })),
         Limit::ReceivingHost => {
             of(Fact::RateHeld).is_none().then(|| "that is no loss of the path".to_owned())
         }

@@ -27,20 +27,6 @@ fn judge(record: &mut Record, known: impl Fn(Facts) -> Facts) {
     }
 }
 
-/// The same where nothing is said of any flow, as of a record whose findings an older version stored as sentences.
-pub fn unexplained_record(record: &mut Record) {
-    if record.flows.iter().all(|flow| flow.findings.is_empty()) {
-        self::record(record);
-    }
-}
-
-/// The same of a measurement.
-pub fn unexplained_measurement(measurement: &mut Measurement) {
-    if measurement.directions.iter().all(|direction| direction.findings.is_empty()) {
-        self::measurement(measurement);
-    }
-}
-
 /// Sets what limits each direction.
 pub fn measurement(measurement: &mut Measurement) {
     let of = |d: &DirectionResult| findings(Facts::measured(measurement, d.direction));

@@ -133,17 +133,7 @@ fn stored(info: RunInfo, store: &SqliteStore) -> anyhow::Result<Found> {
     Ok(found(info, kept, None))
 }
 
-/// Findings that this version does not know, as the sentences of older ones, are derived anew.
-fn found(info: RunInfo, mut kept: Kept, file: Option<PathBuf>) -> Found {
-    match &mut kept {
-        Kept::Records(all) => {
-            all.iter_mut().for_each(|(_, record)| bdp_run::explain::unexplained_record(record));
-        }
-        Kept::Measurements(all) => {
-            let all = all.iter_mut().map(|kept| &mut kept.measurement);
-            all.for_each(bdp_run::explain::unexplained_measurement);
-        }
-    }
+fn found(info: RunInfo, kept: Kept, file: Option<PathBuf>) -> Found {
     let kept = match kept {
         Kept::Measurements(all) if info.kind == RunKind::Sweep => {
             Kept::Measurements(bdp_run::sweep::in_order(all))

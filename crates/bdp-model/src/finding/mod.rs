@@ -119,7 +119,7 @@ impl Finding {
 }
 
 /// Reads findings and leaves out those that another version of bdp made in a form that this one does not know, such as the
-/// sentences that older versions stored. `bdp-run` derives findings anew from the facts where none is left.
+/// sentences that older versions stored. `bdp explain` derives findings anew from the facts.
 pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -4,6 +4,7 @@ use bdp_model::finding::{Cause, Evidence, Fact, Finding, Limit};
 use bdp_model::units::asked_size;
 
 use super::evidence::{self, nanos};
+use super::lines::lines;
 use super::quantity::{percent, rate, size, time};
 
 /// What a finding is about: `receive window of ams1`.
@@ -214,7 +215,7 @@ fn figures(finding: &Finding) -> Option<String> {
             ))
         }
         Limit::ReversePath => {
-            let Some(lost) = of(Fact::ProbesLost) else { return super::lines(finding).into_iter().next() };
+            let Some(lost) = of(Fact::ProbesLost) else { return lines(finding).into_iter().next() };
             Some(format!("it loses acknowledgements, as {} of the probes", percent(lost.value)))
         }
         Limit::MtuBlackHole => {
@@ -222,7 +223,7 @@ fn figures(finding: &Finding) -> Option<String> {
             Some(format!("packets of full size ({mss:.0} B of payload) vanish, and small ones arrive"))
         }
         Limit::PathChanged => {
-            let Some(gap) = of(Fact::Gap) else { return super::lines(finding).into_iter().next() };
+            let Some(gap) = of(Fact::Gap) else { return lines(finding).into_iter().next() };
             let gap = time(nanos(gap.value));
             let share = percent(of(Fact::GapShare)?.value);
             Some(format!("nothing came through for {gap}, {share} of the time"))
@@ -268,40 +269,7 @@ fn figures(finding: &Finding) -> Option<String> {
         | Limit::Nagle
         | Limit::Cpu
         | Limit::HostDrops
-        | Limit::Unknown => super::lines(finding).into_iter().next(),
-    }
-}
-
-/// A limit as a noun, as where it binds next.
-pub(super) const fn noun(limit: Limit) -> &'static str {
-    match limit {
-        Limit::ReceiveWindow => "the receive window",
-        Limit::SendBuffer => "the send buffer",
-        Limit::Ceiling => "the ceiling",
-        Limit::PathRate => "the path's bottleneck",
-        Limit::ShallowQueue => "the short queue",
-        Limit::HalfDuplex => "the half-duplex medium",
-        Limit::CrossTraffic => "other traffic",
-        Limit::EcnMarks => "congestion marks (ECN)",
-        Limit::CongestionLoss => "losses of a full queue",
-        Limit::RandomLoss => "random loss",
-        Limit::SackMissing => "recovery without SACK",
-        Limit::Policer => "the policer",
-        Limit::Reordering => "reordering",
-        Limit::ReversePath => "the way back",
-        Limit::MtuBlackHole => "the MTU black hole",
-        Limit::PathChanged => "the change of the path",
-        Limit::SlowStart => "slow start",
-        Limit::AskedRate => "the asked rate",
-        Limit::SlowWriter => "the sending program",
-        Limit::SlowReader => "the receiving program",
-        Limit::Nagle => "Nagle's algorithm",
-        Limit::Cpu => "the processor",
-        Limit::HostDrops => "packet drops of the host",
-        Limit::PathLoss => "loss on the path",
-        Limit::ReceivingHost => "the receiving host",
-        Limit::SendingHost => "the sending host",
-        Limit::Unknown => "something unknown",
+        | Limit::Unknown => lines(finding).into_iter().next(),
     }
 }
 

@@ -2,14 +2,17 @@
 
 mod evidence;
 mod limit;
+mod lines;
+mod noun;
 mod plain;
 mod quantity;
 mod remedy;
 
-use bdp_model::finding::{Confidence, Fact, Finding, Lack, Limit, Missing, Next};
+use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
 use serde_json::{Value, json as value};
 
 pub(crate) use limit::{claim, subject, summary};
+pub(crate) use lines::lines;
 pub(crate) use plain::reason;
 pub(crate) use quantity::{rate, size, time};
 pub(crate) use remedy::text as remedy;
@@ -21,29 +24,6 @@ pub(crate) const fn confidence(confidence: Confidence) -> &'static str {
         Confidence::Medium => "medium",
         Confidence::High => "high",
     }
-}
-
-/// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
-pub(crate) fn lines(finding: &Finding) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut before: Option<Fact> = None;
-    let mut next = finding.next.as_ref().map(|next| next_text(finding, next));
-    for evidence in &finding.evidence {
-        let joined = before.and_then(|before| evidence::joined(finding, before, evidence));
-        match (joined, lines.last_mut()) {
-            (Some(tail), Some(line)) => line.push_str(&tail),
-            _ => {
-                let text = evidence::text(finding, evidence);
-                lines.push(match next.take_if(|_| evidence.fact == Fact::SettingMaximum) {
-                    Some(next) => format!("{next}; {text}"),
-                    None => text,
-                });
-            }
-        }
-        before = Some(evidence.fact);
-    }
-    lines.extend(next);
-    lines
 }
 
 /// What is missing, a phrase each.
@@ -60,7 +40,7 @@ pub(crate) fn json(finding: &Finding) -> Value {
         all["evidence"][i]["text"] = evidence::text(finding, evidence).into();
     }
     if let Some(next) = &finding.next {
-        all["next"]["text"] = next_text(finding, next).into();
+        all["next"]["text"] = lines::next_text(finding, next).into();
     }
     if let Some(first) = &finding.remedy {
         let (mut at, mut remedy) = (&mut all["remedy"], Some(first));
@@ -79,18 +59,6 @@ pub(crate) fn json(finding: &Finding) -> Value {
 /// All findings of a flow for JSON.
 pub(crate) fn all_json(findings: &[Finding]) -> Value {
     findings.iter().map(json).collect()
-}
-
-/// What binds once the limit is gone, and what that takes.
-fn next_text(finding: &Finding, next: &Next) -> String {
-    let goodput = rate(next.goodput_bps);
-    let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
-    let then = limit::noun(next.limit);
-    match (next.needed_bytes, next.limit) {
-        (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", size(needed)),
-        (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", size(needed)),
-        (None, _) => format!("without this limit, {then} allows {goodput}"),
-    }
 }
 
 fn missing_text(finding: &Finding, missing: &Missing) -> String {

@@ -308,7 +308,7 @@ fn every_limit_is_worded_even_without_evidence() {
     }
     // No limit has the words of another.
     let words: std::collections::BTreeSet<String> =
-        Limit::ALL.iter().map(|&limit| limit::noun(limit).to_owned()).collect();
+        Limit::ALL.iter().map(|&limit| noun::noun(limit).to_owned()).collect();
     assert_eq!(words.len(), Limit::ALL.len());
 }
 
@@ -370,49 +370,4 @@ fn quantities_have_three_digits() {
     );
     assert_eq!((rate(26.18e6), rate(0.0)), ("26.2 Mbit/s".into(), "0 bit/s".into()));
     assert_eq!(time(Nanos(24_648_000)), "24.6 ms");
-}
-
-/// The page that documents the JSON has every name.
-#[test]
-fn documentation_has_every_name() {
-    let text = include_str!("../../../../docs/measurement.md");
-    let names = (Limit::ALL.iter().map(|v| v.name()))
-        .chain(Cause::ALL.iter().map(|v| v.name()))
-        .chain(At::ALL.iter().map(|v| v.name()))
-        .chain(Fact::ALL.iter().map(|v| v.name()))
-        .chain(Action::ALL.iter().map(|v| v.name()))
-        .chain(Lack::ALL.iter().map(|v| v.name()))
-        .chain(bdp_model::finding::Unit::ALL.iter().map(|v| v.name()));
-    for name in names {
-        assert!(text.contains(&format!("`{name}`")), "docs/measurement.md does not mention {name}");
-    }
-}
-
-/// The schemas allow every name, and no other.
-#[test]
-fn schemas_have_every_name() {
-    for schema in [
-        include_str!("../../../../docs/measurement.schema.json"),
-        include_str!("../../../../docs/lab-run.schema.json"),
-    ] {
-        let schema: Value = serde_json::from_str(schema).unwrap();
-        let names = |pointer: &str| -> Vec<String> {
-            let all = schema.pointer(&format!("/$defs/{pointer}/enum")).and_then(Value::as_array).unwrap();
-            all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        assert_eq!(names("limit"), Limit::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
-        assert_eq!(names("unit"), bdp_model::finding::Unit::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
-        let finding = |of: &str| names(&format!("finding/properties/{of}"));
-        assert_eq!(finding("cause"), Cause::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
-        assert_eq!(finding("place/properties/at"), At::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
-        assert_eq!(
-            finding("missing/items/properties/what"),
-            Lack::ALL.iter().map(|v| v.name()).collect::<Vec<_>>()
-        );
-        assert_eq!(names("evidence/properties/fact"), Fact::ALL.iter().map(|v| v.name()).collect::<Vec<_>>());
-        assert_eq!(
-            names("remedy/properties/action"),
-            Action::ALL.iter().map(|v| v.name()).collect::<Vec<_>>()
-        );
-    }
 }

@@ -1,0 +1,42 @@
+//! What a finding rests on, in lines.
+
+use bdp_model::finding::{Fact, Finding, Limit, Next};
+
+use super::evidence;
+use super::noun::noun;
+use super::quantity::{rate, size};
+
+/// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
+pub(crate) fn lines(finding: &Finding) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut before: Option<Fact> = None;
+    let mut next = finding.next.as_ref().map(|next| next_text(finding, next));
+    for evidence in &finding.evidence {
+        let joined = before.and_then(|before| evidence::joined(finding, before, evidence));
+        match (joined, lines.last_mut()) {
+            (Some(tail), Some(line)) => line.push_str(&tail),
+            _ => {
+                let text = evidence::text(finding, evidence);
+                lines.push(match next.take_if(|_| evidence.fact == Fact::SettingMaximum) {
+                    Some(next) => format!("{next}; {text}"),
+                    None => text,
+                });
+            }
+        }
+        before = Some(evidence.fact);
+    }
+    lines.extend(next);
+    lines
+}
+
+/// What binds once the limit is gone, and what that takes.
+pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
+    let goodput = rate(next.goodput_bps);
+    let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
+    let then = noun(next.limit);
+    match (next.needed_bytes, next.limit) {
+        (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", size(needed)),
+        (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", size(needed)),
+        (None, _) => format!("without this limit, {then} allows {goodput}"),
+    }
+}

@@ -1,7 +1,7 @@
 //! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
 //! connections at a steady rate, each reset as soon as it stands. Each is due at a moment of its interval that a seed draws.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use bdp_sys::poll::wait_readable;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
-use bdp_wire::probe::{PROBE_BYTES, Probe};
+use bdp_wire::probe::{EchoCount, PROBE_BYTES, Probe};
 
 use crate::error::{FlowError, Result};
 use crate::handshakes::{self, Handshakes};
@@ -22,16 +22,25 @@ use crate::pause::{looks_seldom, stop_check_ns, wait_until};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
+/// Senders whose probes an echo counts at once; those of a lab are a handful.
+const MOST_COUNTED: usize = 1024;
 
 /// Answers every datagram of a probe's size with itself, for as long as the process lives.
 pub fn echo(socket: &UdpSocket) {
     process::sharpen_timers();
     let mut room = [0; PROBE_BYTES];
+    let mut counts: HashMap<SocketAddr, EchoCount> = HashMap::new();
     loop {
         match socket.recv_from(&mut room) {
             // Same size back: nothing to gain by a forged source.
             Ok((PROBE_BYTES, from)) => {
-                Probe::note_arrival(&mut room, clock::monotonic_ns());
+                if let Some(probe) = Probe::decode(&room) {
+                    if counts.len() >= MOST_COUNTED && !counts.contains_key(&from) {
+                        counts.clear();
+                    }
+                    let count = counts.entry(from).or_default().note(probe.number);
+                    Probe::note_arrival(&mut room, clock::monotonic_ns(), count);
+                }
                 drop(socket.send_to(&room, from));
             }
             Ok(_) => {}
@@ -150,12 +159,13 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
 fn note(outcome: &mut Probed, answer: &[u8], arrived_ns: u64) {
     let Some(Probe { number, sent_at_ns }) = Probe::decode(answer) else { return };
     let probe = usize::try_from(number).ok().and_then(|number| outcome.probes.get_mut(number));
-    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, there_ns, .. }) = probe
+    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, there_ns, echoed, .. }) = probe
         && *sent == sent_at_ns
     {
         let took = arrived_ns.saturating_sub(sent_at_ns);
         *rtt = Some(took);
         *there_ns = Probe::there_ns(answer).filter(|&there| there <= took);
+        *echoed = Probe::echoed(answer);
     }
 }
 

@@ -73,12 +73,14 @@ pub struct ProbePoint {
     pub back_ns: Option<i64>,
     /// Of its round trip, the part that the two hosts took; `None` where no kernel stamped it.
     pub host_ns: Option<u64>,
+    /// How many probes had come to the far end when it answered this one, modulo 256; `None` where it does not count them.
+    pub echoed: Option<u8>,
 }
 
 impl ProbePoint {
     /// Of a probe of which nothing is known but when it was due, sent and answered.
     pub const fn plain(due_ns: i64, sent_ns: i64, outcome: ProbeOutcome) -> Self {
-        Self { due_ns, sent_ns, outcome, there_ns: None, back_ns: None, host_ns: None }
+        Self { due_ns, sent_ns, outcome, there_ns: None, back_ns: None, host_ns: None, echoed: None }
     }
 
     /// From when its round trip counts.
@@ -153,6 +155,53 @@ impl LatencyParts {
     }
 }
 
+/// Probes of a series that were lost, by the way on which that was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LostEachWay {
+    /// Probes that left, and whose answer is no longer possible or has come.
+    pub known: u64,
+    /// Lost between the near end and the far one.
+    pub there: u64,
+    /// Whose answer was lost.
+    pub back: u64,
+    /// Lost on either way: nothing that was answered before or after tells.
+    pub unknown: u64,
+}
+
+impl ProbeSeries {
+    /// Where probes that count were lost: by how much the far end's count of them grew from one answer to the next. `None` where
+    /// it counts none.
+    pub fn lost_each_way(&self) -> Option<LostEachWay> {
+        let mut lost = LostEachWay::default();
+        let (mut before, mut gap, mut counts) = (None::<u8>, 0, false);
+        for point in self.counted() {
+            match point.outcome {
+                ProbeOutcome::InFlight { .. } | ProbeOutcome::Unsent => continue,
+                ProbeOutcome::Lost { .. } => gap += 1,
+                ProbeOutcome::Answered(_) => {
+                    // Of the probes between the two answers, those that came; more than a byte counts, or such as overtook each
+                    // other, leave that open.
+                    let came = before.zip(point.echoed).map(|(before, now)| now.wrapping_sub(before));
+                    let came = came.and_then(|came| came.checked_sub(1)).map(u64::from);
+                    match came.filter(|&came| came <= gap && gap < u64::from(u8::MAX)) {
+                        Some(came) => {
+                            lost.back += came;
+                            lost.there += gap - came;
+                        }
+                        None => lost.unknown += gap,
+                    }
+                    counts |= point.echoed.is_some();
+                    before = point.echoed;
+                    gap = 0;
+                }
+            }
+            lost.known += 1;
+        }
+        lost.unknown += gap;
+        counts.then_some(lost)
+    }
+}
+
 /// Probes between two hosts of the lab, before the flows and beside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairProbes {
@@ -183,6 +232,8 @@ struct Columns {
     back_ns: Vec<Option<i64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     host_ns: Vec<Option<u64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    echoed: Vec<Option<u8>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -223,6 +274,7 @@ impl From<ProbeSeries> for Columns {
             there_ns: column(&points, |point| point.there_ns),
             back_ns: column(&points, |point| point.back_ns),
             host_ns: column(&points, |point| point.host_ns),
+            echoed: column(&points, |point| point.echoed),
         }
     }
 }
@@ -239,7 +291,8 @@ impl TryFrom<Columns> for ProbeSeries {
     fn try_from(columns: Columns) -> Result<Self, String> {
         let n = columns.due_ns.len();
         let lengths = [columns.sent_ns.len(), columns.rtt_ns.len()];
-        let optional = [columns.there_ns.len(), columns.back_ns.len(), columns.host_ns.len()];
+        let optional =
+            [columns.there_ns.len(), columns.back_ns.len(), columns.host_ns.len(), columns.echoed.len()];
         if lengths.iter().any(|&length| length != n)
             || optional.iter().any(|&length| length != 0 && length != n)
         {
@@ -268,6 +321,7 @@ impl TryFrom<Columns> for ProbeSeries {
             there_ns: columns.there_ns.get(i).copied().flatten(),
             back_ns: columns.back_ns.get(i).copied().flatten(),
             host_ns: columns.host_ns.get(i).copied().flatten(),
+            echoed: columns.echoed.get(i).copied().flatten(),
         });
         Ok(Self { counted_ns: columns.counted_ns, points: points.collect() })
     }
@@ -345,6 +399,29 @@ mod tests {
             })
         );
         assert_eq!(serde_json::from_value::<ProbeSeries>(json).unwrap(), series());
+    }
+
+    #[test]
+    fn the_count_of_the_far_end_tells_the_ways_of_losses_apart() {
+        let answered = |echoed| ProbePoint {
+            echoed: Some(echoed),
+            ..ProbePoint::plain(0, 0, ProbeOutcome::Answered(1))
+        };
+        let lost = ProbePoint::plain(0, 0, ProbeOutcome::Lost { waited_ns: 9 });
+        let waits = ProbePoint::plain(0, 0, ProbeOutcome::InFlight { waited_ns: 9 });
+        let of = |points: Vec<ProbePoint>| ProbeSeries { counted_ns: None, points }.lost_each_way();
+        let found = |known, there, back, unknown| Some(LostEachWay { known, there, back, unknown });
+        assert_eq!(of(vec![answered(1), lost, lost, lost, answered(3)]), found(5, 2, 1, 0));
+        assert_eq!(of(vec![answered(255), lost, answered(0), lost, answered(2)]), found(5, 1, 1, 0));
+        // Before the first answer and behind the last nothing tells.
+        assert_eq!(of(vec![lost, answered(7), answered(8), lost, waits]), found(4, 0, 0, 2));
+        // One that overtook another, and a pause that a byte can't count.
+        assert_eq!(of(vec![answered(7), lost, answered(7)]), found(3, 0, 0, 1));
+        let pause = [vec![answered(0)], vec![lost; 255], vec![answered(1)]].concat();
+        assert_eq!(of(pause), found(257, 0, 0, 255));
+        let silent = ProbePoint::plain(0, 0, ProbeOutcome::Answered(1));
+        assert_eq!(of(vec![silent, lost, silent]), None);
+        assert_eq!(of(Vec::new()), None);
     }
 
     #[test]

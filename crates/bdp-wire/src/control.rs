@@ -318,6 +318,9 @@ pub struct ProbeSample {
     /// Of it, the way there, where the echo has the same clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub there_ns: Option<u64>,
+    /// How many probes had come to the echo when it answered, modulo 256, where it counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echoed: Option<u8>,
     /// Whether it was refused or could not be sent, so that no answer can come.
     pub failed: bool,
 }
@@ -342,7 +345,7 @@ impl Probed {
             let there_ns = probe.there_ns.and_then(|ns| i64::try_from(ns).ok());
             let back_ns = there_ns.zip(probe.rtt_ns).map(|(there, rtt)| rtt as i64 - there);
             let plain = ProbePoint::plain(since(probe.due_at_ns), since(probe.sent_at_ns), outcome);
-            ProbePoint { there_ns, back_ns, ..plain }
+            ProbePoint { there_ns, back_ns, echoed: probe.echoed, ..plain }
         };
         ProbeSeries { counted_ns: None, points: self.probes.iter().map(point).collect() }
     }
@@ -356,7 +359,7 @@ impl Probed {
 impl ProbeSample {
     /// Of a probe that has just been sent.
     pub const fn sent(due_at_ns: u64, sent_at_ns: u64) -> Self {
-        Self { due_at_ns, sent_at_ns, rtt_ns: None, there_ns: None, failed: false }
+        Self { due_at_ns, sent_at_ns, rtt_ns: None, there_ns: None, echoed: None, failed: false }
     }
 
     /// From when it counts: from when it was due, where it was sent late.

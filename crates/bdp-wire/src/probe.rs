@@ -1,5 +1,5 @@
-//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back, with how long it was under way until then in the four bytes that are
-//! zero when it is sent. All hosts of a lab have one clock.
+//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back. In the five bytes that are zero when it is sent the echo writes how long
+//! it was under way until then, and how many of the same sender had come. All hosts of a lab have one clock.
 //!
 //! The emulator between the two hosts reads it too: the stamp of each probe, beside the times at which the emulator read
 //! and released it, says where a round trip's time went.
@@ -11,11 +11,13 @@ const UDP: u8 = 17;
 const UDP_HEADER_BYTES: usize = 8;
 /// Unit of the way there as an echo writes it: 68 s are the most.
 const THERE_UNIT_NS: u64 = 16;
+/// Bits of a number.
+const NUMBERS: u64 = (1 << 24) - 1;
 
 /// What a probe carries, big-endian in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Probe {
-    /// Its number within its flow, from 0 to 2^32 - 1.
+    /// Its number within its flow, from 0 to 2^24 - 1: a day of a hundred a second has fewer.
     pub number: u64,
     /// When it was sent, by the machine's monotonic clock.
     pub sent_at_ns: u64,
@@ -34,14 +36,20 @@ impl Probe {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PROBE_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        Some(Self { number: word(0) & u64::from(u32::MAX), sent_at_ns: word(8) })
+        Some(Self { number: word(0) & NUMBERS, sent_at_ns: word(8) })
     }
 
-    /// Writes into a probe's payload how long it took to the echo, which has it now.
-    pub fn note_arrival(bytes: &mut [u8; PROBE_BYTES], now_ns: u64) {
+    /// Writes into a probe's payload how long it took to the echo, which has it now, and how many have come there with it.
+    pub fn note_arrival(bytes: &mut [u8; PROBE_BYTES], now_ns: u64, count: u64) {
         let Some(probe) = Self::decode(bytes) else { return };
         let took = now_ns.saturating_sub(probe.sent_at_ns).div_ceil(THERE_UNIT_NS).max(1);
         bytes[..4].copy_from_slice(&u32::try_from(took).unwrap_or(u32::MAX).to_be_bytes());
+        bytes[4] = count as u8;
+    }
+
+    /// How many probes of its sender had come to the echo, modulo 256, as that noted it; `None` where it noted nothing.
+    pub fn echoed(bytes: &[u8]) -> Option<u8> {
+        Self::there_ns(bytes).and(bytes.get(4).copied())
     }
 
     /// How long it took to the echo, to 16 ns, as that noted it; `None` where it noted nothing.
@@ -61,6 +69,34 @@ impl Probe {
     }
 }
 
+/// The probes of one sender that came to an echo: each counts once, where it is not more than 64 behind the latest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EchoCount {
+    latest: u64,
+    /// Which of the latest 64 came: the lowest bit is the latest.
+    came: u64,
+    count: u64,
+}
+
+impl EchoCount {
+    /// Notes one; how many have come with it.
+    pub fn note(&mut self, number: u64) -> u64 {
+        if self.count == 0 || number > self.latest {
+            let ahead = u32::try_from(number.saturating_sub(self.latest)).unwrap_or(u32::MAX);
+            self.came = self.came.checked_shl(ahead).unwrap_or(0) | 1;
+            self.latest = number;
+            self.count += 1;
+            return self.count;
+        }
+        let bit = u32::try_from(self.latest - number).ok().and_then(|behind| 1u64.checked_shl(behind));
+        if let Some(bit) = bit.filter(|bit| self.came & bit == 0) {
+            self.came |= bit;
+            self.count += 1;
+        }
+        self.count
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,10 +108,18 @@ mod tests {
         assert_eq!(Probe::decode(&PROBE.encode()), Some(PROBE));
         let mut answer = PROBE.encode();
         assert_eq!(Probe::there_ns(&answer), None);
-        Probe::note_arrival(&mut answer, PROBE.sent_at_ns + 1_000_000);
+        Probe::note_arrival(&mut answer, PROBE.sent_at_ns + 1_000_000, 259);
+        assert_eq!((Probe::echoed(&answer), Probe::echoed(&PROBE.encode())), (Some(3), None));
         assert_eq!((Probe::decode(&answer), Probe::there_ns(&answer)), (Some(PROBE), Some(1_000_000)));
         assert_eq!(Probe::decode(&[0; 15]), None);
         assert_eq!(Probe::decode(&[0; 17]), None);
+    }
+
+    #[test]
+    fn a_probe_that_comes_twice_or_late_counts_once() {
+        let mut count = EchoCount::default();
+        let counts = [3, 3, 5, 4, 4, 70, 5, 7, 200].map(|number| count.note(number));
+        assert_eq!(counts, [1, 1, 2, 3, 3, 4, 4, 5, 6]);
     }
 
     #[test]

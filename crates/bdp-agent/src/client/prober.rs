@@ -166,6 +166,7 @@ impl Probes for Prober {
                 due_ns: since(sent.due_ns),
                 sent_ns: since(sent.at_ns),
                 outcome: sent.outcome(now, patience_ns),
+                echoed: None,
                 there_ns: ways.map(|(there, _)| there),
                 back_ns: ways.map(|(_, back)| back),
                 // What was sent late was late by this host.

@@ -6,7 +6,7 @@ use bdp_model::checksum;
 use bdp_model::probes::ProbeTimes;
 use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
-use bdp_wire::probe::{PROBE_BYTES, Probe};
+use bdp_wire::probe::{EchoCount, PROBE_BYTES, Probe};
 
 /// Ports of the probes of one pair of hosts, and behind it of the others.
 const FIRST_PORT: u16 = 1_024;
@@ -32,6 +32,8 @@ struct ProbeFlow {
     times: ProbeTimes,
     until_ns: u64,
     probes: Vec<ProbeSample>,
+    /// Those that came to the other host.
+    echoed: EchoCount,
 }
 
 impl ProbeFlow {
@@ -51,7 +53,15 @@ impl Probing {
         times: ProbeTimes,
         until_ns: u64,
     ) -> usize {
-        self.flows.push(ProbeFlow { host, route, first_ns, times, until_ns, probes: Vec::new() });
+        self.flows.push(ProbeFlow {
+            host,
+            route,
+            first_ns,
+            times,
+            until_ns,
+            probes: Vec::new(),
+            echoed: EchoCount::default(),
+        });
         let flow = self.flows.len() - 1;
         self.due.set(flow, self.flows[flow].next());
         flow
@@ -75,7 +85,10 @@ impl Probing {
             let flow = &mut self.flows[i];
             while let Some(due_ns) = flow.next().filter(|&due| due <= now) {
                 let probe = Probe { number: flow.probes.len() as u64, sent_at_ns: now };
-                packets.push((flow.host, datagram(flow.route, (FIRST_PORT + i as u16, ECHO_PORT), probe)));
+                packets.push((
+                    flow.host,
+                    datagram(flow.route, (FIRST_PORT + i as u16, ECHO_PORT), probe.encode()),
+                ));
                 flow.probes.push(ProbeSample::sent(due_ns, now));
             }
             self.due.set(i, flow.next());
@@ -91,12 +104,20 @@ impl Probing {
         let header = packet.len().checked_sub(UDP_HEADER_BYTES + PROBE_BYTES)?;
         let port = |at: usize| u16::from_be_bytes([packet[header + at], packet[header + at + 1]]);
         let ports = (port(0), port(2));
+        let mut payload: [u8; PROBE_BYTES] = *packet.last_chunk()?;
         if ports.1 == ECHO_PORT {
-            return Some(datagram((to, from), (ECHO_PORT, ports.0), probe));
+            let flow = self.flows.get_mut(usize::from(ports.0.checked_sub(FIRST_PORT)?))?;
+            Probe::note_arrival(&mut payload, now, flow.echoed.note(probe.number));
+            return Some(datagram((to, from), (ECHO_PORT, ports.0), payload));
         }
         let flow = self.flows.get_mut(usize::from(ports.1.checked_sub(FIRST_PORT)?))?;
-        if let Some(sample) = flow.probes.get_mut(usize::try_from(probe.number).ok()?) {
-            sample.rtt_ns.get_or_insert(now - sample.sent_at_ns);
+        if let Some(sample @ ProbeSample { rtt_ns: None, .. }) =
+            flow.probes.get_mut(usize::try_from(probe.number).ok()?)
+        {
+            let took = now - sample.sent_at_ns;
+            sample.rtt_ns = Some(took);
+            sample.there_ns = Probe::there_ns(&payload).filter(|&there| there <= took);
+            sample.echoed = Probe::echoed(&payload);
         }
         Some(Vec::new())
     }
@@ -120,13 +141,17 @@ fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
 }
 
 /// An IP packet with a probe.
-fn datagram((from, to): (IpAddr, IpAddr), (from_port, to_port): (u16, u16), probe: Probe) -> Vec<u8> {
+fn datagram(
+    (from, to): (IpAddr, IpAddr),
+    (from_port, to_port): (u16, u16),
+    payload: [u8; PROBE_BYTES],
+) -> Vec<u8> {
     const LENGTH: u16 = (UDP_HEADER_BYTES + PROBE_BYTES) as u16;
     let mut udp = Vec::with_capacity(usize::from(LENGTH));
     for word in [from_port, to_port, LENGTH, 0] {
         udp.extend(word.to_be_bytes());
     }
-    udp.extend(probe.encode());
+    udp.extend(payload);
     let mut pseudo: Vec<u8> = Vec::new();
     let mut packet: Vec<u8> = match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {

@@ -1,6 +1,6 @@
 //! The facts of a flow of the lab.
 
-use super::{End, Facts, OneWay, Source};
+use super::{End, Facts, OneWay, ProbesLost, Source};
 use crate::case::{CaseFlow, CaseSpec};
 use crate::measurement::{Ceiling, Direction, HostFacts};
 use crate::one_way::{EachWay, EachWayReport};
@@ -39,6 +39,7 @@ impl Facts {
             rtt: flow.rtt_ns.clone(),
             one_way: one_way(record, flow),
             probes: probes(record, flow),
+            probes_lost: probes_lost(record, flow),
             retransmits: flow.retransmits,
             needless_retransmits: flow.needless_retransmits,
             congestion_control: flow.congestion_control.clone(),
@@ -63,7 +64,16 @@ fn one_way(record: &Record, flow: &FlowRecord) -> Option<OneWay> {
     let loaded = EachWay::of_probes(probes(record, flow)?.counted())?;
     let ways =
         EachWayReport { idle: EachWay::of_probes(&pair.idle.points), loaded: Some(loaded), skew: None };
-    Some(OneWay::of(ways, if pair.from == flow.from { Direction::To } else { Direction::From }))
+    Some(OneWay::of(ways, data_direction(pair, flow)))
+}
+
+fn probes_lost(record: &Record, flow: &FlowRecord) -> Option<ProbesLost> {
+    ProbesLost::of(&probes(record, flow)?, data_direction(pair_of(record, flow)?, flow))
+}
+
+/// Which way data goes, as the host that sends the probes has it.
+fn data_direction(pair: &PairProbes, flow: &FlowRecord) -> Direction {
+    if pair.from == flow.from { Direction::To } else { Direction::From }
 }
 
 fn pair_of<'a>(record: &'a Record, flow: &FlowRecord) -> Option<&'a PairProbes> {

@@ -21,7 +21,7 @@ use crate::connection::Connection;
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::{EachWay, EachWayReport};
-use crate::probes::ProbeSeries;
+use crate::probes::{LostEachWay, ProbeSeries};
 use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
 
@@ -83,6 +83,31 @@ impl OneWay {
     }
 }
 
+/// Probes that were lost beside a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbesLost {
+    /// Probes that left, and whose answer is no longer possible or has come.
+    pub known: u64,
+    /// Lost on the data's own way.
+    pub own_way: u64,
+    /// Lost on the way of the acknowledgements.
+    pub way_back: u64,
+    /// Lost on either.
+    pub unknown: u64,
+}
+
+impl ProbesLost {
+    /// Of probes between the near and the far end, for data of this direction.
+    pub fn of(probes: &ProbeSeries, data: Direction) -> Option<Self> {
+        let LostEachWay { known, there, back, unknown } = probes.lost_each_way()?;
+        let (own_way, way_back) = match data {
+            Direction::To => (there, back),
+            Direction::From => (back, there),
+        };
+        Some(Self { known, own_way, way_back, unknown })
+    }
+}
+
 /// All that is known of one transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
@@ -114,6 +139,8 @@ pub struct Facts {
     pub one_way: Option<OneWay>,
     /// Those probes one by one, since the flow's first byte; `None` where none were sent, and of older runs.
     pub probes: Option<ProbeSeries>,
+    /// Of them those that were lost on the data's own way, and on that of the acknowledgements; `None` where the far end counts none.
+    pub probes_lost: Option<ProbesLost>,
     /// Retransmitted segments, all streams.
     pub retransmits: Option<u64>,
     /// Of them such as the receiver had already (DSACK, RFC 2883).
@@ -170,6 +197,7 @@ impl Facts {
             rtt: RttReport { idle: d.rtt_ns.idle.or(measurement.rtt_idle_ns), ..d.rtt_ns.clone() },
             one_way: d.each_way_ns.map(|ways| OneWay::of(ways, way)),
             probes: d.probes.clone(),
+            probes_lost: d.probes.as_ref().and_then(|probes| ProbesLost::of(probes, way)),
             retransmits: d.retransmits,
             needless_retransmits: d.needless_retransmits,
             congestion_control: d.congestion_control.clone(),

@@ -51,7 +51,7 @@ pub struct Measurement {
     /// Round trips before any load.
     pub rtt_idle_ns: Option<RttSummary>,
     /// The same probes one by one, since the first was due; null where none were sent, and of older measurements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub idle_probes: Option<ProbeSeries>,
     /// Each direction by itself, in the order in which they ran.
     pub directions: Vec<DirectionResult>,
@@ -113,7 +113,7 @@ pub struct MeasureRequest {
     /// How the far end was started there, where that was by `ssh`.
     pub ssh: Option<SshRequest>,
     /// Whether connections are added until goodput and responsiveness are steady (draft-ietf-ippm-responsiveness).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub responsiveness: bool,
     /// Whether a server of iperf3 is asked for what it prints.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -308,16 +308,16 @@ pub struct DirectionResult {
     /// connections.
     pub responsiveness_rpm: Option<f64>,
     /// Responsiveness under working conditions; null where that was not asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub responsiveness: Option<Responsiveness>,
     /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
     pub each_way_ns: Option<EachWayReport>,
     /// Where the round trips of those probes under load were spent; null where no kernel stamped them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub latency_parts_ns: Option<LatencyParts>,
     /// The probes of the flow one by one, since its first byte, those of its omit included; null where none were sent, and of
     /// older measurements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub probes: Option<ProbeSeries>,
     /// Segments sent again, all streams; null where the sender's kernel does not tell.
     pub retransmits: Option<u64>,

@@ -218,19 +218,19 @@ pub struct PairProbes {
 /// The JSON of a series.
 #[derive(Serialize, Deserialize)]
 struct Columns {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     counted_ns: Option<(i64, i64)>,
     due_ns: Vec<i64>,
     sent_ns: Vec<i64>,
     /// Null where no answer came: why is in `unanswered`.
     rtt_ns: Vec<Option<u64>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     unanswered: Vec<Unanswered>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     there_ns: Vec<Option<i64>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     back_ns: Vec<Option<i64>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     host_ns: Vec<Option<u64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     echoed: Vec<Option<u8>>,
@@ -242,7 +242,7 @@ struct Unanswered {
     index: usize,
     outcome: Reason,
     /// For how long an answer was awaited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     waited_ns: Option<u64>,
 }
 
@@ -393,9 +393,11 @@ mod tests {
                 "unanswered": [
                     {"index": 1, "outcome": "lost", "waited_ns": 9},
                     {"index": 2, "outcome": "in_flight", "waited_ns": 4},
-                    {"index": 3, "outcome": "unsent"},
+                    {"index": 3, "outcome": "unsent", "waited_ns": null},
                 ],
                 "there_ns": [3 * MS, null, null, null],
+                "back_ns": [],
+                "host_ns": [],
             })
         );
         assert_eq!(serde_json::from_value::<ProbeSeries>(json).unwrap(), series());

@@ -79,7 +79,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRecord>,
     /// The probes of each pair of hosts, one by one; empty of older records.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub probes: Vec<PairProbes>,
     /// What each host at an end of a flow counted during the case; absent of stacks that run in steps, and of older records.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -158,7 +158,7 @@ pub struct RttSummary {
     pub max: u64,
     /// The percentiles of all probes that were sent, where some have no answer; null where all have, and of older summaries. Those
     /// above are of the answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub of_all: Option<OfAll>,
 }
 

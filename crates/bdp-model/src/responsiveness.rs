@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::Nanos;
+
 /// Intervals of a moving average (the draft's MAD).
 pub const AVERAGED: usize = 4;
 /// Length of an interval at least (ID).
@@ -18,6 +20,9 @@ const TOLERANCE: f64 = 0.05;
 pub const CONNECTIONS_AT_ONCE: u32 = 4;
 /// Connections of the load at the most (MNP).
 pub const MOST_CONNECTIONS: u32 = 16;
+
+/// The longest time of a direction, where nothing else is said.
+pub const USUAL_TIME: Nanos = Nanos::secs(20);
 
 /// Mean of the smallest 95 of 100 values: the draft's single-sided trimmed mean. `None` of nothing. Sorts `values`.
 pub fn trimmed_mean(values: &mut [u64]) -> Option<f64> {

@@ -28,6 +28,7 @@ static TOPICS: &[Topic] = &topics! {
     "measurement-stream" "measurement-stream.md" "'bdp measure --json-stream'",
     "metrics" "metrics.md" "metrics for Prometheus",
     "round-trips" "ping.md" "round trips, and what their time is from and to",
+    "latency" "latency.md" "latency beside throughput: probes, RPM, one way, host and path",
     "sweeps" "sweep.md" "curves, knees and what to choose",
     "comparisons" "compare.md" "two runs with intervals of confidence",
     "reports" "report.md" "pages and CSV",

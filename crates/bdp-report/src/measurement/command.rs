@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use bdp_model::measurement::{Access, Direction, MeasureRequest, Measurement};
 use bdp_model::payload::CpuList;
+use bdp_model::responsiveness;
 use bdp_model::scenario::Family;
 use bdp_model::udp::RateSearch;
 use bdp_model::units::{ByteCount, Nanos};
@@ -97,14 +98,16 @@ fn flags(m: &Measurement) -> Vec<String> {
     let time = |flag: &str, time: Nanos| format!("{flag} {}", time.as_secs_f64());
     let text = |flag: &str, text: &str| format!("{flag} {}", quote(&tame(text)));
     let counted = Nanos(spec.duration.0.saturating_sub(spec.omit.0));
+    let usual_time = if r.responsiveness { responsiveness::USUAL_TIME } else { usual.spec.duration };
     let one_way = (!r.bidirectional).then_some(r.directions.as_slice());
     let all = [
         (r.port != usual.port && r.ssh.is_none() && r.url.is_none()).then(|| format!("--port {}", r.port)),
         r.peer.map(|peer| format!("--{}", peer.name())),
         spec.bytes.map(|b| size("-n", b)),
-        (spec.bytes.is_none() && counted != usual.spec.duration).then(|| time("-t", counted)),
+        r.responsiveness.then(|| "--responsiveness".to_owned()),
+        (spec.bytes.is_none() && counted != usual_time).then(|| time("-t", counted)),
         (spec.omit != usual.spec.omit).then(|| time("-O", spec.omit)),
-        (spec.streams != usual.spec.streams).then(|| format!("-P {}", spec.streams)),
+        (spec.streams != usual.spec.streams && !r.responsiveness).then(|| format!("-P {}", spec.streams)),
         spec.window.map(|w| size("-w", w.into())),
         spec.pacing_bps.map(|bps| format!("-b {bps}")),
         (spec.zerocopy != usual.spec.zerocopy).then(|| format!("--zerocopy {}", spec.zerocopy.name())),

@@ -1,6 +1,7 @@
 //! Who measured whom, over what.
 
 use bdp_model::measurement::{HostFacts, Measurement};
+use bdp_model::responsiveness::MOST_CONNECTIONS;
 use bdp_model::units::format_bps;
 
 use super::arrow;
@@ -117,7 +118,9 @@ fn path(m: &Measurement) -> String {
     });
     parts.extend(m.path.mtu_black_hole.map(|hole| format!("BLACK HOLE from there to {}", hole.known_mtu)));
     parts.extend(m.path.mss_bytes.map(|mss| format!("MSS {mss}")));
-    if m.request.spec.streams > 1 {
+    if m.request.responsiveness {
+        parts.push(format!("up to {MOST_CONNECTIONS} connections"));
+    } else if m.request.spec.streams > 1 {
         let each_way = if m.request.directions.len() > 1 { " each way" } else { "" };
         parts.push(format!("{} streams{each_way}", m.request.spec.streams));
     }

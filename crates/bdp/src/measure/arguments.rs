@@ -7,7 +7,7 @@ use bdp_model::expectation::Expectation;
 use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, PORT, PeerProtocol};
-use bdp_model::responsiveness::CONNECTIONS_AT_ONCE;
+use bdp_model::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
@@ -369,7 +369,7 @@ impl MeasureArgs {
             }
             (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
             (Some(time), _) => time,
-            (None, None) if self.responsiveness => Nanos::secs(20),
+            (None, None) if self.responsiveness => USUAL_TIME,
             (None, None) => Nanos::secs(10),
         };
         if bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {

@@ -82,6 +82,7 @@ fn options(request: &MeasureRequest) -> Vec<String> {
         given("--dscp", spec.dscp.map(|dscp| dscp.to_string())),
         set("-N", spec.nodelay),
         set("--bidir", request.bidirectional),
+        set("--responsiveness", request.responsiveness),
     ]
 }
 

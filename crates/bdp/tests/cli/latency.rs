@@ -65,6 +65,16 @@ fn working_latency(queue: &str) -> Option<Value> {
 }
 
 #[test]
+fn what_has_no_working_conditions_is_refused() {
+    let bench = Bench::new();
+    for more in ["-u", "-n 1M", "--bidir", "-O 1", "-P 2", "--iperf3"] {
+        let ended = bench.run(&format!("measure 127.0.0.1:9 --responsiveness {more}"));
+        assert_eq!(ended.code(), 2, "{more}: {}", ended.err);
+        assert!(ended.err.contains("--responsiveness"), "{more}: {}", ended.err);
+    }
+}
+
+#[test]
 fn responsiveness_is_low_behind_a_deep_queue_and_high_behind_fq_codel() {
     let Some(deep) = working_latency("limit = 1000") else { return };
     let Some(managed) = working_latency("queue = \"fq_codel\"") else { return };

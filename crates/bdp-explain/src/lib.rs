@@ -2,10 +2,11 @@
 //!
 //! Each rule is one file under `rule` and either claims the limit, with its evidence, or does not; [`explain`] asks
 //! them in an order in which an earlier answer makes the later ones meaningless. What no rule claims is unknown, and
-//! said to be.
+//! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
 mod ceiling;
+pub mod hops;
 mod rule;
 pub mod text;
 

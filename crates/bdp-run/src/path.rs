@@ -38,6 +38,9 @@ pub struct PathPlan {
     /// What the server of the load may want to know; never written down.
     #[serde(skip)]
     pub credentials: Credentials,
+    /// Whether each probe is kept by itself.
+    #[serde(default)]
+    pub keep: bool,
 }
 
 /// What a plan came to.
@@ -86,6 +89,9 @@ impl PathPlan {
         if self.request.names {
             result = result.and(name(&mut report));
         }
+        if self.keep {
+            report.samples = probes;
+        }
         report.took_ms = started.1.elapsed().as_millis() as u64;
         Traced { report: Some(report), result }
     }
@@ -113,6 +119,8 @@ impl PathPlan {
         let suspects = suspects(&prober.probes());
         if !suspects.is_empty() {
             tell(Phase::Slow, end);
+            // What a limit allows at once was used up.
+            prober.rest(SLOW, cancel)?;
             prober.rounds(Phase::Slow, &suspects, SLOW_PROBES, SLOW, &|| false, cancel)?;
         }
         if self.request.sizes {
@@ -122,7 +130,9 @@ impl PathPlan {
         }
         if self.request.flows > 1 {
             tell(Phase::Branches, end);
-            prober.branches(&hops, cancel)?;
+            // The destination has one address, whatever leads there.
+            let routers: Vec<u8> = hops.into_iter().filter(|&hop| hop < end || !prober.has_arrived()).collect();
+            prober.branches(&routers, cancel)?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
-use bdp_model::hops::{HopProbe, PathRequest, Phase, ProbeMethod, ProbeProtocol};
+use bdp_model::hops::{AnswerKind, HopProbe, PathRequest, Phase, ProbeMethod, ProbeProtocol};
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::Nanos;
 use bdp_sys::{SysError, clock};
@@ -111,6 +111,12 @@ impl PathProber {
     /// Whether quoted IP headers can be read.
     pub fn has_quotes(&self) -> bool {
         self.main.has_quotes()
+    }
+
+    /// Whether the destination has answered.
+    pub fn has_arrived(&self) -> bool {
+        let arrived = |p: &HopProbe| p.answer.is_some_and(|answer| answer.kind == AnswerKind::Arrived);
+        self.main.probes().iter().any(arrived)
     }
 
     /// Every probe of the run.

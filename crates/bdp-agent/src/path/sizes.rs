@@ -124,25 +124,24 @@ fn close_in(
         patience: now + SEARCH,
         until: now + SEARCH,
     });
-    let mut taken = engine.probes().len();
+    // Of the probes from here on, those whose answer has not been seen.
+    let mut open: Vec<usize> = Vec::new();
     loop {
         match searcher.next(Nanos(engine.now_ns())) {
             Step::Send(bytes) => {
-                engine.send(Aim { phase: Phase::Sizes, hop, flow: 0, bytes }, cancel)?;
+                open.push(engine.send(Aim { phase: Phase::Sizes, hop, flow: 0, bytes }, cancel)? as usize);
             }
             Step::Wait(until) => engine.run_until(until.as_ns(), cancel)?,
             Step::End(_) => break,
         }
         let now = Nanos(engine.now_ns());
-        let answered: Vec<u32> =
-            engine.probes()[taken..].iter().filter(|p| p.is_answered()).map(|p| p.bytes).collect();
-        for bytes in answered {
-            searcher.note_answer(bytes, now);
-        }
-        // What is not answered yet may be still.
-        while engine.probes().get(taken).is_some_and(HopProbe::is_answered) {
-            taken += 1;
-        }
+        open.retain(|&number| {
+            let probe = engine.probes()[number];
+            if probe.is_answered() {
+                searcher.note_answer(probe.bytes, now);
+            }
+            !probe.is_answered()
+        });
     }
     engine.settle(cancel)
 }

@@ -183,16 +183,20 @@ fn log_choose(n: u64, k: u64) -> f64 {
     (1..=k.min(n - k)).map(|i| ((n + 1 - i) as f64 / i as f64).ln()).sum()
 }
 
-/// How many answers a second came from a hop, in the phases of equal pace.
-fn answers_per_s(hop: u8, probes: &[HopProbe]) -> f64 {
-    let phase = |phase: Phase| {
-        let those = probes.iter().filter(move |p| p.hop == hop && p.phase == phase);
-        let span = those.clone().map(|p| p.sent_ns).max().unwrap_or(0)
-            - those.clone().map(|p| p.sent_ns).min().unwrap_or(0);
-        (those.filter(|p| p.is_answered()).count() as f64, span as f64 / 1e9)
+/// How many answers a second a hop gives: one in the median time from one to the next, as some come at once when it has been
+/// left alone. `None` of fewer than three.
+fn answers_per_s(hop: u8, probes: &[HopProbe]) -> Option<f64> {
+    let of_phase = |phase: Phase| {
+        let answered = |p: &&HopProbe| p.hop == hop && p.phase == phase && p.is_answered();
+        probes.iter().filter(answered).map(|p| p.sent_ns).collect::<Vec<u64>>()
     };
-    let ((idle, idle_s), (loaded, loaded_s)) = (phase(Phase::Idle), phase(Phase::Loaded));
-    if idle_s + loaded_s > 0.0 { (idle + loaded) / (idle_s + loaded_s) } else { 0.0 }
+    let mut gaps: Vec<u64> = [Phase::Idle, Phase::Loaded]
+        .into_iter()
+        .flat_map(|phase| of_phase(phase).windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<u64>>())
+        .collect();
+    gaps.sort_unstable();
+    let median = gaps.get(gaps.len() / 2).filter(|&&gap| gaps.len() > 1 && gap > 0)?;
+    Some(1e9 / *median as f64)
 }
 
 #[cfg(test)]
@@ -224,7 +228,7 @@ mod tests {
         let report = samples.report(false);
         assert_eq!(report.loss.steps, []);
         assert_eq!(report.loss.whole.unwrap().value, 0.0);
-        let HopLoss::RateLimit { answers_per_s } = report.hops[1].loss else { panic!("{:?}", report.hops[1]) };
+        let HopLoss::RateLimit { answers_per_s: Some(answers_per_s) } = report.hops[1].loss else { panic!("{:?}", report.hops[1]) };
         assert!((0.9..1.2).contains(&answers_per_s), "{answers_per_s}");
         assert_eq!(suspects(&samples.probes), Vec::<u8>::new());
     }

@@ -118,8 +118,8 @@ pub enum HopLoss {
     Path,
     /// The router answers no more often: later hops lose less, or it answers all when it is asked slowly.
     RateLimit {
-        /// Answers a second that came.
-        answers_per_s: f64,
+        /// How many it gives a second; null where too few came.
+        answers_per_s: Option<f64>,
     },
     /// It never answered, and later ones do.
     Silent,

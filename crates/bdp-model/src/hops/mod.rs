@@ -58,6 +58,9 @@ pub struct PathReport {
     pub branches: Vec<Branching>,
     /// Probes of the run, all together.
     pub probes: u64,
+    /// Each of them, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<HopProbe>,
 }
 
 /// What was asked for.

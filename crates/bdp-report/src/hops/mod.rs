@@ -90,7 +90,7 @@ fn table(report: &PathReport, style: &Style) -> String {
     let stands = report.queue.steps.first().map(|step| step.hop);
     let queue = rows.iter().map(|&(hop, at)| {
         let here = at == 0 && stands == Some(hop.number);
-        let text = if at == 0 { ms(hop.queue_ns) } else { String::new() };
+        let text = if at == 0 { hop.queue_ns.map_or_else(|| "-".to_owned(), queued) } else { String::new() };
         Cell::tinted(text, if here { Tint::Doubtful } else { Tint::None })
     });
     let mut address = Column::new(["", "address"], Align::Left, names.collect());
@@ -123,6 +123,12 @@ fn table(report: &PathReport, style: &Style) -> String {
     columns.push(Column::new(["", "notes"], Align::Left, cells(&|hop| notes(hop, report))));
     columns.retain(|column| !column.is_blank());
     render(&columns, &[], style)
+}
+
+/// Milliseconds, and of few no more digits than they are known to.
+fn queued(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    if ms < 10.0 { format!("{ms:.1}") } else { three_digits(ms) }
 }
 
 /// `198.18.0.2`, `r1 (198.18.0.2)`, `-`.
@@ -160,7 +166,8 @@ fn notes(hop: &Hop, report: &PathReport) -> String {
     }
     match hop.loss {
         HopLoss::RateLimit { answers_per_s } => {
-            notes.push(format!("limits its answers, {}/s", three_digits(answers_per_s)));
+            let pace = answers_per_s.map_or_else(String::new, |pace| format!(", {pace:.1}/s"));
+            notes.push(format!("limits its answers{pace}"));
         }
         HopLoss::Path => notes.push("losses begin".to_owned()),
         _ => {}

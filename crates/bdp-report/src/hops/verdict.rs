@@ -125,6 +125,9 @@ fn branches(report: &PathReport) -> Option<(&'static str, Tint, String)> {
         return None;
     }
     let all = &report.branches;
+    if all.is_empty() && report.hops.len() < 2 {
+        return None;
+    }
     if all.is_empty() {
         return Some(("branches", Tint::Faint, "unknown: no flow was answered".to_owned()));
     }
@@ -145,7 +148,7 @@ fn branches(report: &PathReport) -> Option<(&'static str, Tint, String)> {
         })
         .collect();
     let text = match split.is_empty() {
-        true => format!("none: one address at each hop, {} sure or more{by}", percent(least)),
+        true => format!("none: one address at each router, {} sure or more{by}", percent(least)),
         false => format!("{}{by}", split.join("; ")),
     };
     Some(("branches", Tint::Faint, text))

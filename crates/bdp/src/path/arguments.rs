@@ -113,6 +113,10 @@ pub struct PathArgs {
     /// Print JSON ('bdp help hops')
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
+
+    /// Print each probe in the JSON too
+    #[arg(long, requires = "json", help_heading = help::OUTPUT, hide_short_help = true)]
+    samples: bool,
 }
 
 impl PathArgs {
@@ -157,6 +161,7 @@ impl PathArgs {
                 token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
                 login: None,
             },
+            keep: self.samples,
         })
     }
 }

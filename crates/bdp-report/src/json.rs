@@ -73,7 +73,8 @@ pub fn path_json(report: &PathReport) -> Value {
     if let Some(method) = &report.flows_method {
         value["flows_method"]["text"] = method_of_hops(method).into();
     }
-    let sentences = sentences(report).into_iter().map(|(about, _, text)| value!({"about": about, "text": text}));
+    let sentences =
+        sentences(report).into_iter().map(|(about, _, text)| value!({"about": about, "text": text}));
     value["verdict"] = sentences.collect();
     value
 }

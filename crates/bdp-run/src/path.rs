@@ -131,7 +131,8 @@ impl PathPlan {
         if self.request.flows > 1 {
             tell(Phase::Branches, end);
             // The destination has one address, whatever leads there.
-            let routers: Vec<u8> = hops.into_iter().filter(|&hop| hop < end || !prober.has_arrived()).collect();
+            let routers: Vec<u8> =
+                hops.into_iter().filter(|&hop| hop < end || !prober.has_arrived()).collect();
             prober.branches(&routers, cancel)?;
         }
         Ok(())
@@ -223,7 +224,8 @@ impl PathPlan {
         let mut report = PathReport { request: self.request.clone(), ..PathReport::default() };
         conclude(&mut report, probes);
         let is_limited = |loss: &HopLoss| matches!(loss, HopLoss::RateLimit { .. });
-        let loses = |figures: Option<bdp_model::hops::Figures>| figures.is_some_and(|f| f.loss.value > LIMITED);
+        let loses =
+            |figures: Option<bdp_model::hops::Figures>| figures.is_some_and(|f| f.loss.value > LIMITED);
         let hops = report.hops.iter().filter(|hop| is_limited(&hop.loss) || loses(hop.idle));
         hops.map(|hop| hop.number).collect()
     }
@@ -289,8 +291,8 @@ fn name(report: &mut PathReport) -> Result<()> {
     all.dedup();
     let names = look_up(&all)?;
     for known in report.hops.iter_mut().flat_map(|hop| &mut hop.addresses) {
-        known.name = names.iter().find(|(address, _)| *address == known.address).map(|(_, name)| name.clone());
+        known.name =
+            names.iter().find(|(address, _)| *address == known.address).map(|(_, name)| name.clone());
     }
     Ok(())
 }
-

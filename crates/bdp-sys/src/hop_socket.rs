@@ -68,7 +68,11 @@ impl HopSocket {
     }
 
     /// Of ICMP echo: of the kind that needs no privilege where that is to be had.
-    pub fn icmp(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<(Self, IcmpAccess)> {
+    pub fn icmp(
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        device: Option<&str>,
+    ) -> Result<(Self, IcmpAccess)> {
         let protocol = if to.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
         let open = |kind| Socket::new(Domain::for_address(to), kind, Some(protocol));
         let (socket, access) = match open(Type::DGRAM) {
@@ -152,7 +156,8 @@ pub fn device_mtu(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>
     // More than any packet holds is refused before it leaves, and the report says what would have been sent.
     let longest = vec![0; 65_535 - header + if to.is_ipv4() { 0 } else { 40 }];
     let refused = socket.send(&longest, 1, 0);
-    let report = socket.reported(&mut [0; 16]).ok().flatten().filter(|report| !report.by_icmp && report.info > 0);
+    let report =
+        socket.reported(&mut [0; 16]).ok().flatten().filter(|report| !report.by_icmp && report.info > 0);
     match (report, refused) {
         (Some(report), _) => Ok(report.info),
         // A device as long as the longest packet, such as loopback, would have sent it.
@@ -325,7 +330,11 @@ fn reported(socket: &Socket, room: &mut [u8]) -> io::Result<Option<ReportedError
 }
 
 /// Reads one message, with its control messages.
-fn take(socket: &Socket, room: &mut [u8], flags: libc::c_int) -> io::Result<(Received, Option<ReportedError>)> {
+fn take(
+    socket: &Socket,
+    room: &mut [u8],
+    flags: libc::c_int,
+) -> io::Result<(Received, Option<ReportedError>)> {
     // SAFETY: all-zero is valid for both structures.
     let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -338,8 +347,7 @@ fn take(socket: &Socket, room: &mut [u8], flags: libc::c_int) -> io::Result<(Rec
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = CONTROL_BYTES as _;
     // SAFETY: every pointer of the message is to a live buffer of the length beside it.
-    let got =
-        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
     if got < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -382,7 +390,8 @@ fn read_control(message: &libc::msghdr) -> (Received, Option<ReportedError>) {
                         (&raw mut offender).cast::<u8>(),
                         behind.min(size_of::<libc::sockaddr_storage>()),
                     );
-                    let by_icmp = matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
+                    let by_icmp =
+                        matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
                     report = Some(ReportedError {
                         received: Received::default(),
                         offender: if by_icmp { address(&offender) } else { None },

@@ -97,7 +97,8 @@ mod tests {
     use super::*;
 
     fn ipv4(octet: u8, hops: u8, protocol: u8, rest: &[u8]) -> Vec<u8> {
-        let mut packet = vec![0x45, octet, 0, 0, 0, 0, 0x40, 0, hops, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 9, 2];
+        let mut packet =
+            vec![0x45, octet, 0, 0, 0, 0, 0x40, 0, hops, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 9, 2];
         packet.extend(rest);
         packet
     }

@@ -289,5 +289,4 @@ impl Engine {
     pub(super) fn has_arrived(&self, number: u32) -> bool {
         self.answer(number).is_some_and(|answer| answer.kind == AnswerKind::Arrived)
     }
-
 }

@@ -154,7 +154,9 @@ impl PathProber {
                     }
                 }
             }
-            if last_answered == 0 && let Some(refused) = self.main.refusal() {
+            if last_answered == 0
+                && let Some(refused) = self.main.refusal()
+            {
                 return Err(refused);
             }
             first = last.saturating_add(1);
@@ -239,4 +241,3 @@ fn not_allowed(error: SysError, to: SocketAddr) -> SessionError {
         false => dial::failure(to, error),
     }
 }
-

@@ -121,8 +121,8 @@ impl Prober for TcpProber {
         if quote.protocol != 6 || to != self.to.port() || quote.to != self.to.ip() {
             return None;
         }
-        let offset = from.checked_sub(PORTS.start)? + (PORTS.end - PORTS.start)
-            - (self.first_port - PORTS.start);
+        let offset =
+            from.checked_sub(PORTS.start)? + (PORTS.end - PORTS.start) - (self.first_port - PORTS.start);
         Some(Which::OfFlow(offset % (PORTS.end - PORTS.start)))
     }
 

@@ -5,9 +5,7 @@
 //! unreachable" a second, `net.ipv4.icmp_ratelimit`): such hops are asked again at a pace that no usual limit binds at, and what is lost on
 //! the path is lost then too.
 
-use bdp_model::hops::{
-    Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged,
-};
+use bdp_model::hops::{Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged};
 
 /// How likely a difference by chance alone may be, at most.
 const BY_CHANCE: f64 = 0.01;
@@ -228,7 +226,9 @@ mod tests {
         let report = samples.report(false);
         assert_eq!(report.loss.steps, []);
         assert_eq!(report.loss.whole.unwrap().value, 0.0);
-        let HopLoss::RateLimit { answers_per_s: Some(answers_per_s) } = report.hops[1].loss else { panic!("{:?}", report.hops[1]) };
+        let HopLoss::RateLimit { answers_per_s: Some(answers_per_s) } = report.hops[1].loss else {
+            panic!("{:?}", report.hops[1])
+        };
         assert!((0.9..1.2).contains(&answers_per_s), "{answers_per_s}");
         assert_eq!(suspects(&samples.probes), Vec::<u8>::new());
     }

@@ -28,7 +28,8 @@ pub fn conclude(report: &mut PathReport, probes: &[HopProbe]) {
     };
     report.reached = destination(probes).is_some();
     let mut hops: Vec<Hop> = (1..=end).map(|number| describe(number, probes)).collect();
-    report.queue = queue::judge(&mut hops, probes, report.request.load);
+    let is_loaded = probes.iter().any(|p| p.phase == Phase::Loaded);
+    report.queue = queue::judge(&mut hops, probes, is_loaded);
     report.loss = loss::judge(&mut hops, probes);
     report.mtu = sizes::judge(&mut hops, probes, report.request.sizes);
     report.marks = marks::judge(&mut hops, probes, report.request.octet(), report.quotes);
@@ -59,10 +60,8 @@ fn describe(number: u8, probes: &[HopProbe]) -> Hop {
             *addresses.entry(from).or_default() += 1;
         }
     }
-    let mut addresses: Vec<HopAddress> = addresses
-        .into_iter()
-        .map(|(address, answers)| HopAddress { address, name: None, answers })
-        .collect();
+    let mut addresses: Vec<HopAddress> =
+        addresses.into_iter().map(|(address, answers)| HopAddress { address, name: None, answers }).collect();
     addresses.sort_by_key(|known| std::cmp::Reverse(known.answers));
     let kind = match destination(probes) {
         Some(there) if there == number => HopKind::Destination,

@@ -1,8 +1,6 @@
 //! What sizes pass, what routers say of those that don't, and behind which hop they vanish without a word.
 
-use bdp_model::hops::{
-    AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged,
-};
+use bdp_model::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged};
 
 /// Probes of a size without an answer after which it counts as lost (RFC 8899, section 5.1.2).
 const TRIES: usize = bdp_model::mtu_search::MAX_PROBES as usize;

@@ -10,8 +10,8 @@ use crate::scenario::Family;
 use crate::units::Nanos;
 
 pub use finding::{
-    BlackHole, Branching, Figures, Hop, HopAddress, HopKind, HopLoss, Load, LossStep, LossVerdict, MarkChange,
-    MarkVerdict, MtuVerdict, QueueStep, QueueVerdict, Share, ToldMtu, Unjudged,
+    BlackHole, Branching, Figures, Hop, HopAddress, HopKind, HopLoss, Load, LossStep, LossVerdict,
+    MarkChange, MarkVerdict, MtuVerdict, QueueStep, QueueVerdict, Share, ToldMtu, Unjudged,
 };
 pub use multipath::{CONFIDENCE, missed, probes_needed};
 pub use probe::{Answer, AnswerKind, HopProbe, Marks, Phase};
@@ -166,7 +166,7 @@ pub struct ProbeMethod {
     pub bytes: u32,
     /// Whether by a raw socket, for want of the kind that needs no privilege.
     pub raw: bool,
-    /// Why it was not ICMP, where nothing was asked for and that was refused.
+    /// Whether it is UDP because ICMP echo was refused, where nothing was asked for.
     pub fallback: bool,
 }
 

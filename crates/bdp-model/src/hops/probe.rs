@@ -90,6 +90,8 @@ impl HopProbe {
 
     /// The round trip to the hop.
     pub fn rtt_ns(&self) -> Option<u64> {
-        self.answer.filter(|answer| !matches!(answer.kind, AnswerKind::TooLong(_))).map(|answer| answer.rtt_ns)
+        self.answer
+            .filter(|answer| !matches!(answer.kind, AnswerKind::TooLong(_)))
+            .map(|answer| answer.rtt_ns)
     }
 }

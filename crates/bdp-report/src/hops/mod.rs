@@ -42,7 +42,8 @@ pub fn phase_words(phase: Phase, hops: u8) -> String {
 fn heading(report: &PathReport) -> String {
     let PathRequest { host, probes, interval, .. } = &report.request;
     let host = tame(host);
-    let name = if report.address.contains(host.trim_matches(['[', ']'])) { String::new() } else { host + " " };
+    let name =
+        if report.address.contains(host.trim_matches(['[', ']'])) { String::new() } else { host + " " };
     let count = match report.hops.len() {
         1 => "1 hop".to_owned(),
         n => format!("{n} hops"),
@@ -149,7 +150,9 @@ pub(crate) fn marks_words(marks: Marks) -> String {
         44 => "va".to_owned(),
         1 => "le".to_owned(),
         n if n % 8 == 0 => format!("cs{}", n / 8),
-        n if n % 2 == 0 && (1..=4).contains(&(n / 8)) && n % 8 / 2 <= 3 => format!("af{}{}", n / 8, n % 8 / 2),
+        n if n % 2 == 0 && (1..=4).contains(&(n / 8)) && n % 8 / 2 <= 3 => {
+            format!("af{}{}", n / 8, n % 8 / 2)
+        }
         n => n.to_string(),
     };
     let ecn = ["not-ECT", "ECT(1)", "ECT(0)", "CE"][usize::from(ecn & 0b11)];
@@ -183,3 +186,6 @@ fn notes(hop: &Hop, report: &PathReport) -> String {
     }
     notes.join(", ")
 }
+
+#[cfg(test)]
+mod tests;

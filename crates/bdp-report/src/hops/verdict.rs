@@ -54,9 +54,8 @@ fn queue(report: &PathReport) -> (&'static str, Tint, String) {
     let text = match (&verdict.steps[..], verdict.unknown) {
         (_, Some(why)) => format!("unknown: {}", why_not(why)),
         ([], _) if report.load.is_some() => "none: load raises the RTT of no hop by 0.5 ms".to_owned(),
-        ([], _) => {
-            "none stands now: the median RTT of no hop is 0.5 ms above the smallest; --load fills it".to_owned()
-        }
+        ([], _) => "none stands now: the median RTT of no hop is 0.5 ms above the smallest; --load fills it"
+            .to_owned(),
         (steps, _) => steps.iter().map(place).collect::<Vec<_>>().join("; "),
     };
     let tint = if verdict.steps.is_empty() { Tint::Faint } else { Tint::Doubtful };
@@ -67,8 +66,10 @@ fn loss(report: &PathReport) -> (&'static str, Tint, String) {
     let verdict = &report.loss;
     let place = |step: &LossStep| {
         let when = if step.loaded { " under load" } else { "" };
+        let is_last = report.hops.last().is_some_and(|last| last.number == step.hop);
+        let later = if is_last { "" } else { ", and at all later hops" };
         format!(
-            "{}{when} ({}) between {} and {}, and at all later hops",
+            "{}{when} ({}) between {} and {}{later}",
             percent(step.loss.value),
             interval(step.loss),
             named(report, step.after),
@@ -100,7 +101,8 @@ fn mtu(report: &PathReport) -> (&'static str, Tint, String) {
         return ("MTU", Tint::Faint, format!("unknown: {}", why_not(why)));
     }
     let far = report.hops.iter().rev().find(|hop| hop.mtu_bytes.is_some()).map_or(0, |hop| hop.number);
-    let end = if verdict.whole { "to the destination".to_owned() } else { format!("to {}", named(report, far)) };
+    let end =
+        if verdict.whole { "to the destination".to_owned() } else { format!("to {}", named(report, far)) };
     let mut text = match verdict.bytes {
         Some(bytes) => format!("{bytes} bytes {end}"),
         None => "unknown".to_owned(),
@@ -176,7 +178,8 @@ fn marks(report: &PathReport) -> Option<(&'static str, Tint, String)> {
             )
         })
         .collect();
-    let until = verdict.seen_until.map_or_else(String::new, |hop| format!(" as far as {}", named(report, hop)));
+    let until =
+        verdict.seen_until.map_or_else(String::new, |hop| format!(" as far as {}", named(report, hop)));
     Some(match changes.is_empty() {
         true => ("marks", Tint::Faint, format!("{} unchanged{until}", marks_words(verdict.sent))),
         false => ("marks", Tint::Doubtful, format!("{}; seen{until}", changes.join("; "))),

@@ -94,7 +94,7 @@ pub struct PathArgs {
     #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC)]
     dscp: Option<u8>,
 
-    /// Send probes as ECN-capable, ECT(0)
+    /// Send probes as ECN-capable, ECT(0); not with --tcp
     #[arg(long, help_heading = help::TRAFFIC)]
     ecn: bool,
 
@@ -137,6 +137,11 @@ impl PathArgs {
                 "{} probes {} apart take longer than {LONGEST_PHASE}; give a smaller -c or -i",
                 self.count, self.interval
             )));
+        }
+        if self.ecn && self.tcp {
+            return Err(exit::usage(
+                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1), so that there is no mark to change",
+            ));
         }
         Ok(PathPlan {
             request: PathRequest {

@@ -1,13 +1,13 @@
 //! `bdp path`: on paths of the lab, where what a hop does is known; and documents that keep their schema.
 //!
 //! The path is the one of `docs/path.md`. Where guests boot it runs by the virtual clock, and figures are exact; routers whose kernel
-//! is to do more than pass packets on (several ways, other marks) are those of the real clock.
+//! is to do more than pass packets on (several ways, other marks) are those of the real clock, as the kernels of guests have neither.
 
 use std::fs;
 
 use crate::support::guests::guests_boot;
-use crate::support::machine::{is_installed, own_lab, shared_lab};
-use crate::support::untested::skip;
+use crate::support::machine::{Lab, is_installed, own_lab};
+use crate::support::untested::{not_judged, skip};
 use crate::support::{BDP, Bench, Ended, start};
 use serde_json::Value;
 
@@ -40,19 +40,34 @@ fn changed(line: &str, by: &str) -> String {
 /// The line of the slow link.
 const SLOW_LINK: &str = "limit = \"64KiB\"\n";
 
-/// What a command comes to on a host of the scenario.
-fn on_lab(bench: &Bench, scenario: &str, options: &str, command: &str) -> Ended {
-    bench.write("path.toml", scenario);
-    start(bench.shell(&format!("bdp lab exec path.toml -q {options} -- {command}"))).wait()
+/// Where a path of the lab is: in a guest where guests boot, else here with nothing else of the lab beside.
+struct Place {
+    bench: Bench,
+    clock: &'static str,
+    _lab: Option<Lab>,
 }
 
-/// The document of `bdp path` from the client of a scenario; by the virtual clock where guests boot. `None` without a lab.
+impl Place {
+    /// `None` where there is neither.
+    fn choose() -> Option<Self> {
+        let bench = Bench::new();
+        if guests_boot(&bench) {
+            return Some(Self { bench, clock: "--clock virtual", _lab: None });
+        }
+        Some(Self { bench, clock: "", _lab: Some(own_lab()?) })
+    }
+
+    /// What a command comes to on the client of a scenario.
+    fn run(&self, scenario: &str, options: &str, command: &str) -> Ended {
+        self.bench.write("path.toml", scenario);
+        let line = format!("bdp lab exec path.toml -q {} {options} --host client -- {command}", self.clock);
+        start(self.bench.shell(&line)).wait()
+    }
+}
+
+/// The document of `bdp path` from the client of a scenario. `None` without a lab.
 fn traced(scenario: &str, options: &str, line: &str) -> Option<Value> {
-    let bench = Bench::new();
-    let in_guest = guests_boot(&bench);
-    let _lab = if in_guest { None } else { Some(own_lab()?) };
-    let clock = if in_guest { "--clock virtual" } else { "" };
-    let ended = on_lab(&bench, scenario, &format!("{clock} {options} --host client"), &path(line));
+    let ended = Place::choose()?.run(scenario, options, &path(line));
     assert_eq!(ended.code(), 0, "{}", ended.err);
     Some(in_schema(ended.json()))
 }
@@ -141,7 +156,8 @@ fn every_protocol_and_version_finds_the_same_hops() {
     );
     for (scenario, version) in [(&five_hops(), "4"), (&v6, "6")] {
         for protocol in ["icmp", "udp", "tcp"] {
-            let line = format!("server -{version} --{protocol} -c 3 --flows 1 --dscp af41 --ecn --samples");
+            let ecn = if protocol == "tcp" { "" } else { "--ecn" };
+            let line = format!("server -{version} --{protocol} -c 3 --flows 1 --dscp af41 {ecn} --samples");
             let Some(document) = traced(scenario, "", &line) else { return };
             let kinds: Vec<&Value> = hops(&document).iter().map(|hop| &hop["kind"]).collect();
             assert_eq!(kinds, ["router", "router", "router", "router", "destination"], "{line}");
@@ -167,27 +183,46 @@ fn without_privilege_the_same_is_found_but_for_marks() {
     if !is_installed("setpriv") {
         return skip("setpriv is not installed");
     }
-    let bench = Bench::new();
-    let Some(_lab) = shared_lab() else { return };
     let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all";
-    let may = on_lab(&bench, &five_hops(), "--host client", &format!("{nobody} {BDP} --version"));
-    if may.code() != 0 {
+    let lab = Place::choose();
+    let Some(lab) = &lab else { return };
+    if lab.run(&five_hops(), "", &format!("{nobody} {BDP} --version")).code() != 0 {
         return skip("nobody may not run bdp here, or there is one user alone");
     }
-    let as_nobody = |line: &str| on_lab(&bench, &five_hops(), "--host client", &format!("{nobody} {line}"));
-    let ended = as_nobody(&path("server -c 5 --dscp ef"));
+    let ended = lab.run(&five_hops(), "", &format!("{nobody} {}", path("server -c 5 --dscp ef")));
     assert_eq!(ended.code(), 0, "{}", ended.err);
     let document = in_schema(ended.json());
     assert_eq!(hops(&document).len(), 5);
-    assert_eq!(
-        (&document["method"]["protocol"], &document["method"]["fallback"]),
-        (&"udp".into(), &true.into())
-    );
+    let method = &document["method"];
+    assert_eq!((&method["protocol"], &method["fallback"]), (&"udp".into(), &true.into()));
     assert_eq!((&document["quotes"], &document["marks"]["unknown"]), (&false.into(), &"privilege".into()));
     assert_eq!(document["mtu"]["bytes"], 1500);
     // What was asked for by name is not replaced.
-    let ended = as_nobody(&format!("{BDP} path server --icmp"));
+    let ended = lab.run(&five_hops(), "", &format!("{nobody} {BDP} path server --icmp"));
     assert!(ended.refusal(3).contains("ping_group_range"), "{}", ended.err);
+}
+
+/// Has programs run on two hosts by the real clock, whose kernels do what no guest's can: on a router a line that sets something up, and
+/// then on the client the lines. `None` where the machine disturbed it.
+fn beside_a_router(bench: &Bench, (router, setup): (&str, &str), lines: &[String]) -> Option<Vec<Value>> {
+    let folder = bench.folder().display().to_string();
+    let router_line =
+        format!("{setup} && touch {folder}/set; while ! test -e {folder}/done; do sleep 0.05; done");
+    let mut client = format!("while ! test -e {folder}/set; do sleep 0.05; done");
+    for (n, line) in lines.iter().enumerate() {
+        client.push_str(&format!("; {line} > {folder}/{n}.json"));
+    }
+    client.push_str(&format!("; touch {folder}/done"));
+    let on = format!("--on '{router}={router_line}' --on 'client={client}'");
+    let ended = start(bench.shell(&format!("bdp lab exec path.toml --json --time-limit 100 {on}"))).wait();
+    let record: Value = serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {}", ended.err));
+    if record["cases"][0]["valid"] != true {
+        not_judged("probes through kernels of routers", "the machine did not keep time");
+        return None;
+    }
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let found = |n: usize| fs::read_to_string(bench.path(&format!("{n}.json"))).unwrap();
+    Some((0..lines.len()).map(|n| in_schema(serde_json::from_str(&found(n)).unwrap())).collect())
 }
 
 #[test]
@@ -196,7 +231,7 @@ fn branches_of_a_router_are_found() {
         return skip("ip is not installed");
     }
     let bench = Bench::new();
-    let Some(_lab) = shared_lab() else { return };
+    let Some(_lab) = own_lab() else { return };
     let quick = "sysctls = { \"net.ipv4.icmp_ratelimit\" = 0, \"net.ipv4.fib_multipath_hash_policy\" = 1 }";
     let mut scenario = "title = \"two ways\"\n".to_owned();
     for host in ["r1", "a", "b", "r2"] {
@@ -209,40 +244,30 @@ fn branches_of_a_router_are_found() {
     }
     bench.write("path.toml", scenario);
     let split = "ip route replace $BDP_ADDRESS_server nexthop via $BDP_ADDRESS_a nexthop via $BDP_ADDRESS_b";
-    for protocol in ["", "--tcp"] {
-        let document = bench.path("found.json");
-        let client = format!(
-            "while ! test -e {0}/split; do sleep 0.05; done; {1} {protocol} > {2}; touch {0}/done",
-            bench.folder().display(),
-            path("server -c 5 --no-mtu"),
-            document.display()
-        );
-        let router = format!(
-            "{split} && touch {0}/split; while ! test -e {0}/done; do sleep 0.05; done",
-            bench.folder().display()
-        );
-        let line = format!("bdp lab exec path.toml -q --on 'r1={router}' --on 'client={client}'");
-        let ended = start(bench.shell(&line)).wait();
-        assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
-        let document = in_schema(serde_json::from_str(&fs::read_to_string(&document).unwrap()).unwrap());
-        let counts: Vec<_> = document["branches"]
+    let lines: Vec<String> = ["", "", "--tcp", "--tcp"]
+        .map(|protocol| path(&format!("server -c 1 -W 3 --no-mtu {protocol}")))
+        .into();
+    let Some(found) = beside_a_router(&bench, ("r1", split), &lines) else { return };
+    let mut most = 0;
+    for document in found {
+        let counts: Vec<[u64; 3]> = document["branches"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|b| (b["hop"].as_u64().unwrap(), b["branches"].as_u64().unwrap()))
+            .map(|b| ["hop", "branches", "flows"].map(|member| b[member].as_u64().unwrap()))
             .collect();
-        // One flow in 1,000 searches misses one of two.
-        assert_eq!(counts, [(1, 1), (2, 2), (3, 1)], "{:#}", document["branches"]);
-        let split = &document["branches"][1];
+        // The rule misses one of two branches in 1 of 32 searches: six flows by the same.
+        let second = counts[1];
+        assert!(second == [2, 1, 6] || second[..2] == [2, 2] && second[2] >= 11, "{counts:?}");
+        assert_eq!((counts[0], counts[2]), ([1, 1, 6], [3, 1, 6]), "{counts:?}");
         assert!(
-            split["flows"].as_u64().unwrap() >= 11 && split["confidence"].as_f64().unwrap() >= 0.95,
-            "{split}"
+            document["branches"].as_array().unwrap().iter().all(|b| b["confidence"].as_f64() >= Some(0.95))
         );
-        assert_eq!(split["per_packet"], false);
-        for done in ["split", "done"] {
-            fs::remove_file(bench.path(done)).unwrap();
-        }
+        assert_eq!(document["branches"][1]["per_packet"], false);
+        most = most.max(second[1]);
     }
+    // All four miss it in one of a million runs of this test.
+    assert_eq!(most, 2);
 }
 
 #[test]
@@ -251,29 +276,21 @@ fn a_code_point_that_a_router_changes_is_found_behind_it() {
         return skip("nft is not installed");
     }
     let bench = Bench::new();
-    let Some(_lab) = shared_lab() else { return };
-    let table = "table ip marks { chain out { type filter hook postrouting priority 0; ip dscp set cs1; } }";
+    let Some(_lab) = own_lab() else { return };
+    let table = "table ip marks { chain out { type filter hook postrouting priority 0; ip dscp set cs1; }; }";
     bench.write("marks.nft", table);
-    let works =
-        on_lab(&bench, &five_hops(), "--host r2", &format!("nft -f {}", bench.path("marks.nft").display()));
-    if works.code() != 0 {
+    bench.write("path.toml", five_hops());
+    let set = format!("nft -f {}", bench.path("marks.nft").display());
+    let add = "nft add table ip marks";
+    if start(bench.shell(&format!("bdp lab exec path.toml -q --host r2 -- {add}"))).wait().code() != 0 {
         return skip("this kernel has no nftables, or not for this user");
     }
-    let folder = bench.folder().display();
-    let client = format!(
-        "while ! test -e {folder}/set; do sleep 0.05; done; {} > {folder}/found.json; touch {folder}/done",
-        path("server -c 3 --dscp ef --ecn --flows 1 --no-mtu")
-    );
-    let router = format!(
-        "nft -f {folder}/marks.nft && touch {folder}/set; while ! test -e {folder}/done; do sleep 0.05; done"
-    );
-    let line = format!("bdp lab exec path.toml -q --on 'r2={router}' --on 'client={client}'");
-    let ended = start(bench.shell(&line)).wait();
-    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
-    let document = fs::read_to_string(bench.path("found.json")).unwrap();
-    let document = in_schema(serde_json::from_str(&document).unwrap());
-    let change = &document["marks"]["changes"][0];
-    assert_eq!((&change["after"], &change["hop"]), (&2.into(), &3.into()), "{:#}", document["marks"]);
+    let line = path("server -c 3 -W 3 --dscp ef --ecn --flows 1 --no-mtu");
+    let Some(found) = beside_a_router(&bench, ("r2", &set), &[line]) else { return };
+    let marks = &found[0]["marks"];
+    assert_eq!(marks["changes"].as_array().unwrap().len(), 1, "{marks:#}");
+    let change = &marks["changes"][0];
+    assert_eq!((&change["after"], &change["hop"]), (&2.into(), &3.into()), "{marks:#}");
     assert_eq!((&change["from"]["dscp"], &change["to"]["dscp"]), (&46.into(), &8.into()));
     assert_eq!((&change["from"]["ecn"], &change["to"]["ecn"]), (&2.into(), &2.into()));
 }
@@ -287,7 +304,8 @@ fn what_cant_be_is_one_line_and_its_code() {
         ("path h --udp --tcp", "cannot be used with"),
         ("path h -W 0", "-W is more than 0"),
         ("path h -c 10000 -i 1s", "take longer than"),
-        ("path h --hops 65", "1..=64"),
+        ("path h --hops 65", "not in 1 to 64"),
+        ("path h --tcp --ecn", "never ECN-capable"),
         ("path h --samples", "--json"),
         ("path 127.0.0.1 -6", "IPv4 address"),
         ("path 127.0.0.1 -B 192.0.2.1", "no such address"),
@@ -299,8 +317,8 @@ fn what_cant_be_is_one_line_and_its_code() {
     // Nothing listens there.
     let unserved = bench.run("path 127.0.0.1:9 --load -c 1");
     assert!(unserved.refusal(3).contains("start 'bdp serve' on it"), "{}", unserved.err);
-    let Some(_lab) = shared_lab() else { return };
-    let ended = on_lab(&bench, &five_hops(), "--host client", &format!("{BDP} path 203.0.113.9"));
+    let Some(place) = Place::choose() else { return };
+    let ended = place.run(&five_hops(), "", &format!("{BDP} path 203.0.113.9"));
     assert!(ended.refusal(3).contains("no route"), "{}", ended.err);
 }
 

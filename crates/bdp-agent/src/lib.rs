@@ -1,12 +1,13 @@
 //! bdp's own server, its client, and what speaks to a host of the lab.
 //!
 //! [`server`] serves sessions ([`client`] asks for them) by `docs/protocol.md`. [`agent`] answers the control stream of a
-//! host of the lab and does the work; [`remote`] is its other end. [`ping`] is the round trip alone.
+//! host of the lab and does the work; [`remote`] is its other end. [`ping`] is the round trip alone, [`path`] that of each hop.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod answers;
 pub mod client;
+pub mod path;
 pub mod ping;
 pub mod remote;
 mod requester;

@@ -2,11 +2,12 @@
 //!
 //! Each rule is one file under `rule` and either claims the limit, with its evidence, or does not; [`explain`] asks
 //! them in an order in which an earlier answer makes the later ones meaningless. What no rule claims is unknown, and
-//! said to be.
+//! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
 mod ceiling;
 mod observed;
+pub mod hops;
 mod rule;
 mod setting;
 

@@ -19,6 +19,7 @@ pub mod figure;
 pub mod finding;
 pub mod flow;
 pub mod histogram;
+pub mod hops;
 pub mod host_counters;
 pub mod instrument;
 pub mod link;

@@ -1,5 +1,6 @@
 //! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
 
+use bdp_model::hops::PathReport;
 use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
@@ -10,6 +11,7 @@ use serde_json::{Value, json as value};
 use crate::breach;
 use crate::caveat::{worded, worded_shortfall};
 use crate::finding;
+use crate::hops::{method_words as method_of_hops, sentences};
 use crate::ping::method_words;
 use crate::summary::{Ending, Point, in_order, points};
 use crate::virtual_clock;
@@ -64,6 +66,19 @@ pub fn ping_json(ping: &Ping) -> Value {
     let mut value = value!(ping);
     value["method"] = method_words(&ping.method).into();
     value["caveats"] = worded(&ping.caveats);
+    value
+}
+
+/// What `bdp path` found out, with its conclusions in words: `docs/path.md`, `docs/path.schema.json`.
+pub fn path_json(report: &PathReport) -> Value {
+    let mut value = value!(report);
+    value["method"]["text"] = method_of_hops(&report.method).into();
+    if let Some(method) = &report.flows_method {
+        value["flows_method"]["text"] = method_of_hops(method).into();
+    }
+    let sentences =
+        sentences(report).into_iter().map(|(about, _, text)| value!({"about": about, "text": text}));
+    value["verdict"] = sentences.collect();
     value
 }
 

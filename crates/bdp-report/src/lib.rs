@@ -11,6 +11,7 @@ pub mod explanation;
 mod finding;
 mod flows;
 mod grid;
+mod hops;
 mod html;
 mod instrument;
 mod json;
@@ -38,9 +39,10 @@ pub use breach::why_invalid;
 pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
+pub use hops::{path_text, phase_words};
 pub use html::{About, html, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
-pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, ping_json};
+pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, path_json, ping_json};
 pub use measurement::{
     IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
     iperf3_json, measurements_json, measurements_text, quote,

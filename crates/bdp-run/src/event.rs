@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::Progress;
+use bdp_model::hops::Phase;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::units::Nanos;
@@ -88,6 +89,13 @@ pub enum Event<'a> {
         planned: usize,
         /// The measurement.
         measurement: Cow<'a, Measurement>,
+    },
+    /// A part of the probing of a path begins.
+    Hops {
+        /// Which.
+        phase: Phase,
+        /// Hops of the path, as far as is known; 0 before any is.
+        hops: u8,
     },
     /// Probes are under way.
     Probes {

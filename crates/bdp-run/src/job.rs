@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_lab::LabCommands;
 use bdp_model::expectation::Judgement;
+use bdp_model::hops::PathReport;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
 use bdp_model::points::points;
@@ -17,6 +18,7 @@ use crate::baseline::Against;
 use crate::compare::ComparePlan;
 use crate::lab::{LabPlan, StoreAt};
 use crate::measure::MeasurePlan;
+use crate::path::PathPlan;
 use crate::ping::PingPlan;
 use crate::sweep::SweepPlan;
 use crate::{Event, Result, RunError, document};
@@ -34,6 +36,8 @@ pub enum Job {
     Measure(Box<MeasurePlan>),
     /// Round trips to an address.
     Ping(Box<PingPlan>),
+    /// The hops of a path.
+    Path(Box<PathPlan>),
     /// Measurements to a host that differ in what is varied.
     Sweep(Box<SweepPlan>),
     /// Cases of scenarios on the lab.
@@ -49,7 +53,7 @@ pub struct Outcome {
     pub run: Option<String>,
     /// How it ended.
     pub ending: Ending,
-    /// Records, measurements or rows of a comparison that there are.
+    /// Records, measurements, hops or rows of a comparison that there are.
     pub kept: usize,
     /// What became of each expectation.
     pub expectations: Vec<Judgement>,
@@ -86,6 +90,8 @@ pub enum Results {
     Points(Vec<StoredMeasurement>),
     /// Of round trips; `None` where none could be tried.
     Ping(Option<Box<Ping>>),
+    /// Of the hops of a path; `None` where none could be tried.
+    Path(Option<Box<PathReport>>),
     /// Of a comparison; `None` where the runs have nothing in common.
     Compared(Option<Compared>),
 }
@@ -160,6 +166,10 @@ impl Job {
                 let results = Results::Ping(pinged.ping.map(Box::new));
                 Ended { judgements: pinged.judgements, ..ended(None, results, pinged.result) }
             }
+            Self::Path(plan) => {
+                let traced = plan.run(watch, cancel);
+                ended(None, Results::Path(traced.report.map(Box::new)), traced.result)
+            }
             Self::Sweep(plan) => {
                 let swept = plan.run(at.map(|at| at.store), watch, cancel);
                 ended(swept.run, Results::Points(swept.measurements), swept.result)
@@ -216,6 +226,7 @@ impl Ended {
                 Results::Measurements(all) => all.len(),
                 Results::Points(all) => all.len(),
                 Results::Ping(ping) => usize::from(ping.is_some()),
+                Results::Path(report) => report.as_ref().map_or(0, |report| report.hops.len()),
                 Results::Compared(compared) => compared.as_ref().map_or(0, |compared| compared.rows.len()),
             },
             expectations: self.judgements.clone(),

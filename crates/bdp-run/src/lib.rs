@@ -1,6 +1,6 @@
 //! Every loop: measurements, round trips and sweeps between machines, cases of the lab; each a [`job::Job`].
 //!
-//! Between machines: [`mod@measure`], [`sweep`], [`mod@ping`], by whatever protocol the other end speaks ([`session`]). On the lab:
+//! Between machines: [`mod@measure`], [`sweep`], [`mod@ping`], [`path`], by whatever protocol the other end speaks ([`session`]). On the lab:
 //! [`lab`] enters a run and goes on with it, [`schedule`] decides what runs beside what, repeats, and makes each record durable
 //! before the next case.
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ pub mod measure;
 mod observe;
 mod pair;
 mod passage;
+pub mod path;
 pub mod ping;
 mod probing;
 mod programs;

@@ -9,6 +9,7 @@ pub mod contain;
 pub mod device;
 pub mod echo;
 pub mod handshake;
+pub mod hop_socket;
 pub mod init;
 pub mod isolate;
 pub mod messages;

@@ -1,7 +1,8 @@
-//! From host names to addresses, by /etc/hosts and DNS.
+//! From host names to addresses and back, by /etc/hosts and DNS.
 
+use std::ffi::CStr;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The addresses of a host, in the system's order of preference (RFC 6724).
 pub fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -10,6 +11,28 @@ pub fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(plain(error)),
     }
+}
+
+/// The name of an address; `None` where the resolver knows none.
+pub fn name_of(address: IpAddr) -> Option<String> {
+    keep_to_builtin_services();
+    let name = socket2::SockAddr::from(SocketAddr::new(address, 0));
+    // NI_MAXHOST of netdb.h.
+    let mut host = [0u8; 1025];
+    // SAFETY: the kernel's name of an address with its length, and a live buffer with its own; no service is asked for.
+    let done = unsafe {
+        libc::getnameinfo(
+            name.as_ptr().cast(),
+            name.len(),
+            host.as_mut_ptr().cast(),
+            host.len() as _,
+            std::ptr::null_mut(),
+            0,
+            libc::NI_NAMEREQD,
+        )
+    };
+    let name = CStr::from_bytes_until_nul(&host).ok()?;
+    (done == 0).then(|| name.to_string_lossy().into_owned())
 }
 
 /// Keeps glibc to the two services that are in a static program. Others that /etc/nsswitch.conf names (mdns, resolve,

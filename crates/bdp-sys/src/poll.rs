@@ -159,6 +159,18 @@ pub fn wait_readable(fd: BorrowedFd<'_>, wait_ns: u64) -> io::Result<bool> {
     wait_for(fd, PollFlags::IN, wait_ns)
 }
 
+/// Waits until one of the descriptors is ready for what it is waited for, has failed, or the time has passed.
+pub fn wait_any(all: &[(BorrowedFd<'_>, Interest)], wait_ns: u64) {
+    let flags = |interest| match interest {
+        Interest::Read => PollFlags::IN,
+        Interest::Write => PollFlags::OUT,
+    };
+    let mut all: Vec<PollFd<'_>> =
+        all.iter().map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, flags(interest))).collect();
+    // What can't be waited for is asked for again by the caller.
+    let _ = poll(&mut all, Some(&timespec(wait_ns)));
+}
+
 /// Writes all to a nonblocking connection; `BrokenPipe` where that is full for longer than the time.
 pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io::Result<()> {
     let mut written = 0;

@@ -17,7 +17,7 @@ pub const INTEROP: &str = "Interoperability";
 
 /// The subcommands in groups, in this order.
 const COMMANDS: [(&str, &[&str]); 4] = [
-    ("Between machines", &["measure", "ping", "sweep", "serve"]),
+    ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
     ("On this machine", &["demo", "lab", "calc", "selftest"]),
     ("Stored runs", &["runs", "show", "compare", "report"]),
     ("Help", &["help", "man", "completions"]),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn help_is_laid_out_for_the_width_of_the_terminal() {
-        for path in ["", "measure", "ping", "sweep", "serve", "lab run"] {
+        for path in ["", "measure", "ping", "path", "sweep", "serve", "lab run"] {
             for (extent, name) in [(Extent::Short, "short"), (Extent::Full, "full")] {
                 for columns in [80, 120] {
                     let file = format!("bdp {path} {name} {columns}")

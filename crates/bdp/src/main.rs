@@ -23,6 +23,7 @@ mod measure;
 mod metrics;
 mod output;
 mod overview;
+mod path;
 mod ping;
 mod program;
 mod prose;
@@ -66,6 +67,7 @@ Examples:
   bdp serve                                the other end of a measurement
   bdp measure ams1                         both directions, and what limits them
   bdp ping ams1:443                        round trips to any open port
+  bdp path ams1 --load                     the hop where the queue stands
   bdp compare                              the newest run and the one before it";
 
 fn with_topics() -> String {
@@ -83,6 +85,8 @@ enum Command {
     Measure(Box<measure::MeasureArgs>),
     /// Measure round trips to any host: TCP connect, ICMP, or TCP and UDP echo
     Ping(Box<ping::PingArgs>),
+    /// Probe the hops of a path: round trips idle and under load, losses, MTU, marks and branches of each
+    Path(Box<path::PathArgs>),
     /// Run scenarios on the emulated lab, list and check them
     Lab(lab::LabArgs),
     /// Curve over window, streams, write length, MSS or congestion control: its knee and what to choose
@@ -151,6 +155,7 @@ fn run() -> Exit {
         Some(Command::Demo(args)) => args.run(),
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Ping(args)) => args.run(),
+        Some(Command::Path(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),

@@ -3,6 +3,7 @@
 use bdp_wire::control::{Answer, FlowOrder, Numbered, Request};
 use bdp_wire::datagram::{HEADER_BYTES, Header, Opening, Step};
 use bdp_wire::echo::Echo;
+use bdp_wire::icmp::Quote;
 use bdp_wire::pattern::Checker;
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Ticket};
 use bdp_wire::{frame, proof, setup};
@@ -21,6 +22,7 @@ pub const WIRE: &[Target] = &[
     Target { name: "datagram", run: datagrams, seeds: datagram_seeds },
     Target { name: "proof", run: proofs, seeds: proof_seeds },
     Target { name: "pattern", run: patterns, seeds: pattern_seeds },
+    Target { name: "icmp", run: quotes, seeds: quote_seeds },
 ];
 
 /// However a stream is cut, the same requests come out of it, and none is longer than allowed.
@@ -176,6 +178,27 @@ fn datagram_seeds() -> Vec<Vec<u8>> {
         Opening { step: Step::Ask, ..opening }.encode().to_vec(),
         [&datagram[..], &[1; 40]].concat(),
     ]
+}
+
+/// What is quoted is the end of the message, and its ports are in its beginning.
+fn quotes(bytes: &[u8]) {
+    for quote in [Quote::of_ipv4(bytes), Quote::of_ipv6(bytes)].into_iter().flatten() {
+        assert!(bytes.ends_with(quote.transport));
+        assert!(quote.ports().is_none() || quote.transport.len() >= 4);
+    }
+}
+
+fn quote_seeds() -> Vec<Vec<u8>> {
+    let header = |protocol: u8| {
+        let mut header = [0; 20];
+        (header[0], header[8], header[9]) = (0x45, 1, protocol);
+        header
+    };
+    let exceeded = [11, 0, 0, 0, 0, 0, 0, 0];
+    let ipv4 = [&header(1)[..], &exceeded, &header(17), &[7; 16]].concat();
+    let mut ipv6 = vec![3, 0, 0, 0, 0, 0, 0, 0, 0x60];
+    ipv6.resize(8 + 40 + 16, 58);
+    vec![ipv4, ipv6]
 }
 
 fn proofs(bytes: &[u8]) {

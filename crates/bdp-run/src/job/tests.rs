@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::expectation::Expectation;
+use bdp_model::hops::{PathRequest, Phase, ProbeProtocol};
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::payload::PayloadCheck;
 use bdp_model::ping::{Fate, PingRequest, Sample};
@@ -18,7 +19,7 @@ use crate::compare::{ComparePlan, RunFigures};
 use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
 
-fn jobs() -> [Job; 5] {
+fn jobs() -> [Job; 6] {
     let credentials = Credentials { token: Some("secret".to_owned()), login: None };
     let request = MeasureRequest::to("ams1");
     let command = "bdp".to_owned();
@@ -44,6 +45,15 @@ fn jobs() -> [Job; 5] {
             credentials: credentials.clone(),
             expectations: vec!["rtt.p95<=30ms".parse().unwrap()],
             keep: true,
+        })),
+        Job::Path(Box::new(PathPlan {
+            request: PathRequest {
+                host: "ams1".to_owned(),
+                protocol: Some(ProbeProtocol::Tcp),
+                ..PathRequest::default()
+            },
+            credentials: credentials.clone(),
+            keep: false,
         })),
         Job::Sweep(Box::new(SweepPlan {
             request,
@@ -128,6 +138,7 @@ fn events() -> Vec<Event<'static>> {
     let sample = |number, outcome| Sample { number, due_ns: 1, sent_ns: 2, outcome };
     vec![
         Event::Resumed { run: run(), done: 3, planned: 9 },
+        Event::Hops { phase: Phase::Idle, hops: 5 },
         Event::NothingToResume,
         Event::Entered { run: Some(run()), done: 3, planned: 9 },
         Event::Planned { cases: 6, time: Nanos::secs(90) },

@@ -23,10 +23,11 @@ const NOT_RUN: [(&str, &str); 4] = [
 ];
 
 /// What is shortened: a reader has time, a test has not, and on loopback other figures can be relied upon.
-const SHORTER: [(&str, &str); 9] = [
+const SHORTER: [(&str, &str); 10] = [
     ("-t 5 -O 1", "-O 0.1"),
     ("bdp measure ams1 -n 20M", "bdp measure --idle 0.1 ams1 -n 20M"),
     ("bdp measure ams1", "bdp measure ams1 -t 0.3 --idle 0.1"),
+    ("bdp path ams1", "bdp path ams1 -c 3 -i 0.05"),
     ("bdp sweep ams1", "bdp sweep ams1 -t 0.2 -O 0.1 --idle 0.1 --no-refine"),
     ("bdp sweep --in", "bdp sweep -t 1.2 -O 0.1 --no-refine --in"),
     ("bdp lab run", "bdp lab run --attempts 1 --set flow.duration=1.2s --set flow.omit=0.1s"),

@@ -30,6 +30,7 @@ mod measure;
 mod metrics;
 mod over_time;
 mod package;
+mod path;
 mod path_mtu;
 mod ping;
 mod protocol;

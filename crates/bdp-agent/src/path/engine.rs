@@ -1,0 +1,292 @@
+//! Sends probes at their moments, and puts together what was sent and what came back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_flow::error::FlowError;
+use bdp_flow::pause::stop_check_ns;
+use bdp_flow::session::error::{Result, SessionError};
+use bdp_model::hops::{Answer, AnswerKind, HopProbe, Marks, Phase};
+use bdp_sys::clock;
+use bdp_sys::hop_socket::QuoteSocket;
+use bdp_sys::poll::{Interest, wait_any};
+use bdp_wire::icmp::Quote;
+
+use super::prober::{Outgoing, Prober, ROOM, Reply, Which};
+
+/// Probes among which the one is sought that a short quote means.
+const LOOK_BACK: usize = 256;
+
+/// Where a probe is to go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aim {
+    pub(super) phase: Phase,
+    pub(super) hop: u8,
+    pub(super) flow: u16,
+    /// Bytes of its IP packet; the prober's own where 0.
+    pub(super) bytes: u32,
+}
+
+/// A prober, and all that it has sent.
+pub(super) struct Engine {
+    prober: Box<dyn Prober>,
+    to: SocketAddr,
+    octet: u8,
+    patience_ns: u64,
+    /// When the first probe of the run could be sent, of the monotonic clock.
+    start_ns: u64,
+    quotes: Option<QuoteSocket>,
+    probes: Vec<HopProbe>,
+    /// When each was sent: since 1970.
+    sent_unix_ns: Vec<u64>,
+    /// Those that are waited for, oldest first, and until when.
+    open: VecDeque<(u32, u64)>,
+    /// Marks of probes whose answer has not been taken yet.
+    early: BTreeMap<u32, Marks>,
+    /// Why the last probe could not be sent.
+    refused: Option<bdp_sys::SysError>,
+    room: Vec<u8>,
+}
+
+impl Engine {
+    /// Over a prober, which sends with this octet. Without the privilege that reading quoted headers takes it has none.
+    pub(super) fn over(
+        prober: Box<dyn Prober>,
+        to: SocketAddr,
+        octet: u8,
+        patience_ns: u64,
+        start_ns: u64,
+    ) -> Self {
+        Self {
+            prober,
+            to,
+            octet,
+            patience_ns,
+            start_ns,
+            quotes: QuoteSocket::open(to.ip()).ok(),
+            probes: Vec::new(),
+            sent_unix_ns: Vec::new(),
+            open: VecDeque::new(),
+            early: BTreeMap::new(),
+            refused: None,
+            room: vec![0; ROOM],
+        }
+    }
+
+    pub(super) fn prober(&self) -> &dyn Prober {
+        self.prober.as_ref()
+    }
+
+    pub(super) fn has_quotes(&self) -> bool {
+        self.quotes.is_some()
+    }
+
+    /// All probes, in the order in which they were sent.
+    pub(super) fn probes(&self) -> &[HopProbe] {
+        &self.probes
+    }
+
+    /// Nanoseconds since the run began.
+    pub(super) fn now_ns(&self) -> u64 {
+        clock::monotonic_ns().saturating_sub(self.start_ns)
+    }
+
+    /// How long answers are waited for from now on.
+    pub(super) fn set_patience(&mut self, patience_ns: u64) -> u64 {
+        std::mem::replace(&mut self.patience_ns, patience_ns)
+    }
+
+    /// Bytes of the smallest packet that a probe can be.
+    pub(super) fn smallest(&self) -> u32 {
+        self.prober.method().bytes
+    }
+
+    /// The longest round trip that was seen.
+    pub(super) fn longest_rtt_ns(&self) -> Option<u64> {
+        self.probes.iter().filter_map(HopProbe::rtt_ns).max()
+    }
+
+    /// Sends a probe, after the one that it has to wait for; gives its number.
+    pub(super) fn send(&mut self, aim: Aim, cancel: &AtomicBool) -> Result<u32> {
+        while self.prober.is_busy(aim.flow) {
+            self.pass(self.now_ns() + stop_check_ns(), cancel, |engine| !engine.prober.is_busy(aim.flow))?;
+        }
+        let number = self.probes.len() as u32;
+        let bytes = if aim.bytes == 0 { self.smallest() } else { aim.bytes };
+        let Aim { phase, hop, flow, .. } = aim;
+        let sent_ns = self.now_ns();
+        self.sent_unix_ns.push(clock::unix_ns());
+        self.probes.push(HopProbe { phase, hop, flow, bytes, sent_ns, answer: None });
+        self.open.push_back((number, sent_ns + self.patience_ns));
+        match self.prober.send(&Outgoing { number, flow, hop, octet: self.octet, bytes }) {
+            Ok(()) => self.refused = None,
+            // What this machine does not let out is lost as on the path, unless that is so of all.
+            Err(error) => {
+                self.open.pop_back();
+                self.refused = Some(error);
+            }
+        }
+        Ok(number)
+    }
+
+    /// Why nothing can be sent, where that is so of the last probe.
+    pub(super) fn refusal(&mut self) -> Option<SessionError> {
+        let error = self.refused.take()?;
+        Some(match error.source.kind() {
+            std::io::ErrorKind::HostUnreachable
+            | std::io::ErrorKind::NetworkUnreachable
+            | std::io::ErrorKind::NetworkDown
+            | std::io::ErrorKind::PermissionDenied => {
+                SessionError::NoRoute { address: self.to, cause: error.source.to_string() }
+            }
+            _ => error.into(),
+        })
+    }
+
+    /// What came back of a probe; `None` of nothing as yet.
+    pub(super) fn answer(&self, number: u32) -> Option<Answer> {
+        self.probes.get(number as usize)?.answer
+    }
+
+    /// Takes what comes until a moment of the run.
+    pub(super) fn run_until(&mut self, moment_ns: u64, cancel: &AtomicBool) -> Result<()> {
+        self.pass(moment_ns, cancel, |_| false)
+    }
+
+    /// Takes what comes until every probe is answered or given up.
+    pub(super) fn settle(&mut self, cancel: &AtomicBool) -> Result<()> {
+        let Some(&(_, until)) = self.open.iter().max_by_key(|(_, until)| *until) else { return Ok(()) };
+        self.pass(until, cancel, |engine| engine.open.is_empty())?;
+        self.expire(until);
+        Ok(())
+    }
+
+    /// Takes what comes until a moment, or until there is enough.
+    pub(super) fn pass(
+        &mut self,
+        moment_ns: u64,
+        cancel: &AtomicBool,
+        is_enough: impl Fn(&Self) -> bool,
+    ) -> Result<()> {
+        loop {
+            self.take()?;
+            let now = self.now_ns();
+            self.expire(now);
+            if now >= moment_ns || is_enough(self) {
+                return Ok(());
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(SessionError::Cancelled);
+            }
+            let next = self.open.front().map_or(moment_ns, |&(_, until)| until.min(moment_ns));
+            let wait_ns = next.saturating_sub(now).clamp(1, stop_check_ns());
+            let mut descriptors = Vec::new();
+            self.prober.descriptors(&mut descriptors);
+            descriptors.extend(self.quotes.iter().map(|quotes| (quotes.as_fd(), Interest::Read)));
+            wait_any(&descriptors, wait_ns);
+        }
+    }
+
+    fn expire(&mut self, now: u64) {
+        let prober = &mut self.prober;
+        self.open.retain(|&(number, until)| {
+            if until <= now {
+                prober.give_up(number);
+            }
+            until > now
+        });
+    }
+
+    fn take(&mut self) -> Result<()> {
+        let mut replies = Vec::new();
+        let failed = FlowError::io("read what came back of probes");
+        self.prober.receive(&mut |reply| replies.push(reply)).map_err(failed)?;
+        for reply in replies {
+            self.note_reply(&reply);
+        }
+        self.take_quotes();
+        Ok(())
+    }
+
+    fn note_reply(&mut self, reply: &Reply) {
+        let Some(number) = self.meant(reply) else { return };
+        let Some(at) = self.open.iter().position(|&(open, _)| open == number) else { return };
+        self.open.remove(at);
+        let probe = &self.probes[number as usize];
+        let by_reading = self.now_ns().saturating_sub(probe.sent_ns);
+        // The kernel's stamp leaves out how long this thread took to wake up, unless the clock was set meanwhile.
+        let by_stamp = reply
+            .arrived_unix_ns
+            .and_then(|arrived| arrived.checked_sub(self.sent_unix_ns[number as usize]))
+            .filter(|&rtt| rtt > 0 && rtt <= by_reading);
+        let rtt_ns = reply.rtt_ns.or(by_stamp).unwrap_or(by_reading);
+        let marks = self.early.remove(&number);
+        self.probes[number as usize].answer =
+            Some(Answer { from: reply.from, rtt_ns, kind: reply.kind, marks });
+    }
+
+    /// The number of the probe that is meant.
+    fn meant(&self, reply: &Reply) -> Option<u32> {
+        let open = self.open.iter().map(|&(number, _)| number);
+        match reply.which {
+            Which::Number(number) => Some(number),
+            Which::Ending(end) => open.rev().find(|&number| number as u16 == end),
+            Which::OfFlow(flow) => {
+                let mut those = open.filter(|&number| self.probes[number as usize].flow == flow);
+                let first = those.clone().next()?;
+                if those.all(|number| self.probes[number as usize].hop == self.probes[first as usize].hop) {
+                    return Some(first);
+                }
+                // Of those that are under way, to a hop where this address answered before.
+                let is_there = |hop: u8| {
+                    let here = |p: &&HopProbe| p.hop == hop;
+                    let from = |p: &HopProbe| p.answer.and_then(|answer| answer.from);
+                    reply.from.is_some() && self.probes.iter().filter(here).any(|p| from(p) == reply.from)
+                };
+                self.open.iter().map(|&(number, _)| number).find(|&number| {
+                    let probe = &self.probes[number as usize];
+                    probe.flow == flow && is_there(probe.hop)
+                })
+            }
+        }
+    }
+
+    /// Takes the headers that routers quoted.
+    fn take_quotes(&mut self) {
+        let Some(quotes) = &self.quotes else { return };
+        let mut found = Vec::new();
+        while let Ok(Some(received)) = quotes.receive(&mut self.room) {
+            let packet = &self.room[..received.bytes];
+            let quote = if self.to.is_ipv4() { Quote::of_ipv4(packet) } else { Quote::of_ipv6(packet) };
+            let Some(quote) = quote else { continue };
+            if let Some(which) = self.prober.number_of(&quote) {
+                found.push((which, received.from, Marks::of(quote.octet)));
+            }
+        }
+        for (which, from, marks) in found {
+            let is_it = |number: usize, probe: &HopProbe| {
+                let same = match which {
+                    Which::Number(meant) => number as u32 == meant,
+                    Which::Ending(end) => number as u16 == end,
+                    Which::OfFlow(flow) => probe.flow == flow,
+                };
+                same && probe.answer.is_none_or(|answer| answer.marks.is_none() && answer.from == from)
+            };
+            let last = self.probes.iter().enumerate().rev().take(LOOK_BACK);
+            let Some(number) = last.into_iter().find(|&(n, probe)| is_it(n, probe)).map(|(n, _)| n) else {
+                continue;
+            };
+            match &mut self.probes[number].answer {
+                Some(answer) => answer.marks = Some(marks),
+                None => drop(self.early.insert(number as u32, marks)),
+            }
+        }
+    }
+
+    /// Whether an answer says that the destination is there.
+    pub(super) fn has_arrived(&self, number: u32) -> bool {
+        self.answer(number).is_some_and(|answer| answer.kind == AnswerKind::Arrived)
+    }
+}

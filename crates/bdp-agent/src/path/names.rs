@@ -1,0 +1,34 @@
+//! Names of addresses, each waited for a bounded time.
+
+use std::net::IpAddr;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use bdp_flow::session::error::Result;
+
+/// How long all of them may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Addresses that are looked up at once.
+const AT_ONCE: usize = 16;
+
+/// The names of these addresses, as far as the resolver gives them in time.
+pub fn look_up(addresses: &[IpAddr]) -> Result<Vec<(IpAddr, String)>> {
+    let until = Instant::now() + DEADLINE;
+    let mut found = Vec::new();
+    for some in addresses.chunks(AT_ONCE) {
+        let (give, take) = mpsc::channel();
+        for &address in some {
+            let give = give.clone();
+            bdp_flow::worker::start(move || {
+                let name = bdp_sys::names::name_of(address);
+                // Nobody listens any longer where it took too long.
+                drop(give.send((address, name)));
+            })?;
+        }
+        drop(give);
+        while let Ok((address, name)) = take.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            found.extend(name.map(|name| (address, name)));
+        }
+    }
+    Ok(found)
+}

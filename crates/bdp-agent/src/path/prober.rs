@@ -1,0 +1,138 @@
+//! The seam between what probes are for and how they are made: UDP, TCP or ICMP.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+
+use bdp_model::hops::{AnswerKind, ProbeMethod};
+use bdp_sys::SysError;
+use bdp_sys::hop_socket::ReportedError;
+use bdp_sys::poll::Interest;
+use bdp_wire::icmp;
+
+/// Bytes of a probe behind its IP header, where its size is no matter: a header of 8, a mark and a number.
+pub(super) const SMALL_BYTES: u32 = 24;
+/// Room for what a router quotes, and for what comes back whole.
+pub(super) const ROOM: usize = 65_536;
+
+/// Sends probes, and gives what came back.
+pub(super) trait Prober: Send {
+    /// How it is done.
+    fn method(&self) -> ProbeMethod;
+
+    /// Sends a probe.
+    fn send(&mut self, probe: &Outgoing) -> Result<(), SysError>;
+
+    /// Whether another probe of this flow has to wait for the one that is under way.
+    fn is_busy(&self, _flow: u16) -> bool {
+        false
+    }
+
+    /// Nothing is waited for of this probe any longer.
+    fn give_up(&mut self, _number: u32) {}
+
+    /// Hands over all that has come.
+    fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()>;
+
+    /// What to wait for.
+    fn descriptors<'a>(&'a self, into: &mut Vec<(BorrowedFd<'a>, Interest)>);
+
+    /// Whether a probe that is in the hands of the kernel is the one of this number, by the beginning of what a router quotes behind
+    /// the IP header.
+    fn number_of(&self, quote: &icmp::Quote<'_>) -> Option<Which>;
+
+    /// Whether probes may have any size.
+    fn has_sizes(&self) -> bool {
+        true
+    }
+
+    /// Whether flows differ on the wire.
+    fn has_flows(&self) -> bool {
+        true
+    }
+}
+
+/// A probe to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outgoing {
+    /// Which, from 0.
+    pub number: u32,
+    /// Its flow.
+    pub flow: u16,
+    /// Its hop limit.
+    pub hop: u8,
+    /// Its octet of type of service, or traffic class.
+    pub octet: u8,
+    /// Bytes of its IP packet.
+    pub bytes: u32,
+}
+
+/// Which probe is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Of this number.
+    Number(u32),
+    /// The last one whose number ends so.
+    Ending(u16),
+    /// One of this flow: the router quotes too little to say more (RFC 792 asks for 8 bytes behind the IP header).
+    OfFlow(u16),
+}
+
+/// What came back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reply {
+    /// Of which probe.
+    pub which: Which,
+    /// From whom.
+    pub from: Option<IpAddr>,
+    /// What it says.
+    pub kind: AnswerKind,
+    /// When the kernel took it in.
+    pub arrived_unix_ns: Option<u64>,
+    /// The round trip, where the kernel says so.
+    pub rtt_ns: Option<u64>,
+}
+
+/// What an error says that was reported by ICMP; `None` where it says nothing about the path.
+pub(super) fn kind_of(report: &ReportedError, destination: IpAddr) -> Option<AnswerKind> {
+    let by_destination = report.offender == Some(destination);
+    let unreachable = |code| match by_destination {
+        true => AnswerKind::Arrived,
+        false => AnswerKind::Unreachable(code),
+    };
+    if !report.by_icmp {
+        return None;
+    }
+    match (destination, report.kind, report.code) {
+        (IpAddr::V4(_), icmp::EXCEEDED_V4, _) | (IpAddr::V6(_), icmp::EXCEEDED_V6, _) => {
+            Some(AnswerKind::Exceeded)
+        }
+        (IpAddr::V4(_), icmp::UNREACHABLE_V4, icmp::TOO_LONG_V4) | (IpAddr::V6(_), icmp::TOO_LONG_V6, _) => {
+            Some(AnswerKind::TooLong(report.info))
+        }
+        (IpAddr::V4(_), icmp::UNREACHABLE_V4, code) | (IpAddr::V6(_), icmp::UNREACHABLE_V6, code) => {
+            Some(unreachable(code))
+        }
+        // A kernel before 5.8 does not say by whom a SYN was answered.
+        (_, 0, _) => Some(AnswerKind::Exceeded),
+        _ => None,
+    }
+}
+
+/// Bytes of an IP header without options.
+pub(super) fn ip_header(to: SocketAddr) -> u32 {
+    if to.is_ipv4() { 20 } else { 40 }
+}
+
+/// What a probe carries: a mark of this run, its number, and zeros.
+pub(super) fn payload(into: &mut Vec<u8>, mark: [u8; 4], number: u32, bytes: u32) {
+    into.extend(mark);
+    into.extend(number.to_be_bytes());
+    into.resize(into.len().max(bytes as usize), 0);
+}
+
+/// The number in what was quoted of a payload; `None` where too little was, or it is another's.
+pub(super) fn number_in(payload: &[u8], mark: [u8; 4]) -> Option<u32> {
+    let number = payload.strip_prefix(&mark)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*number))
+}

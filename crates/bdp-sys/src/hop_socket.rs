@@ -1,0 +1,474 @@
+//! Sockets for probes that are to end on the way, each with a hop limit of its own.
+//!
+//! What a router answers is read from the error queue of the socket that sent the probe (`IP_RECVERR`, `IPV6_RECVERR`; ip(7)),
+//! which needs no privilege. The queue gives who answered, the type and code of its ICMP message, and what that quotes behind the
+//! transport header of the probe. It does not give the quoted IP header: that takes a raw socket, [`QuoteSocket`].
+
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::socket_option::set_number;
+use crate::stamp::IcmpAccess;
+use crate::{Result, SysError, tcp_info};
+
+/// Room for control messages: a time, a hop limit, and an extended error with an address of IPv6.
+const CONTROL_BYTES: usize = 256;
+/// Calls that may fail in turn for what was reported of earlier probes.
+const REPORTS: u32 = 4;
+
+/// What was read from a socket's queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes in the room that was given.
+    pub bytes: usize,
+    /// Who sent it, where the socket hears several.
+    pub from: Option<IpAddr>,
+    /// When the kernel took it in, nanoseconds since 1970.
+    pub arrived_unix_ns: Option<u64>,
+    /// Hops that the packet had left when it came.
+    pub hops_left: Option<u8>,
+}
+
+/// An error that a router, the destination or this machine's kernel reported of a probe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReportedError {
+    /// What the message quotes of the probe, and when it came.
+    pub received: Received,
+    /// Who reported it; `None` where that was this machine's own kernel, or is not known.
+    pub offender: Option<IpAddr>,
+    /// Whether it came by ICMP; else this machine's kernel found it.
+    pub by_icmp: bool,
+    /// Type of the ICMP message.
+    pub kind: u8,
+    /// Its code.
+    pub code: u8,
+    /// With "fragmentation needed" and "packet too big" the MTU.
+    pub info: u32,
+}
+
+/// A connected socket, UDP or ICMP, that never waits. No packet of it is fragmented, and the path MTU that the kernel knows does
+/// not bound it (`IP_PMTUDISC_PROBE`).
+#[derive(Debug)]
+pub struct HopSocket {
+    socket: Socket,
+    is_v6: bool,
+}
+
+impl HopSocket {
+    /// Of UDP, from a local end where that is given.
+    pub fn udp(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<Self> {
+        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))
+            .map_err(|e| SysError::new("make UDP socket for", to.to_string(), e))?;
+        Self::connect(socket, to, from, device)
+    }
+
+    /// Of ICMP echo: of the kind that needs no privilege where that is to be had.
+    pub fn icmp(
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        device: Option<&str>,
+    ) -> Result<(Self, IcmpAccess)> {
+        let protocol = if to.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
+        let open = |kind| Socket::new(Domain::for_address(to), kind, Some(protocol));
+        let (socket, access) = match open(Type::DGRAM) {
+            Ok(socket) => (socket, IcmpAccess::Datagram),
+            Err(refused) => match open(Type::RAW) {
+                Ok(socket) => (socket, IcmpAccess::Raw),
+                Err(_) => return Err(SysError::new("open ICMP socket to", to.ip().to_string(), refused)),
+            },
+        };
+        // Its port means nothing to ICMP, and to a socket of IPv6 it has to be zero.
+        let mut to = to;
+        to.set_port(0);
+        let from = from.map(|from| SocketAddr::new(from.ip(), 0));
+        Ok((Self::connect(socket, to, from, device)?, access))
+    }
+
+    fn connect(
+        socket: Socket,
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        device: Option<&str>,
+    ) -> Result<Self> {
+        prepare(&socket, to, device)?;
+        let (level, option, name) = match to {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
+        };
+        // Of both IP versions it is the same number.
+        set_number(&socket, level, option, libc::IP_PMTUDISC_PROBE, name)?;
+        if let Some(from) = from {
+            socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+        }
+        socket.connect(&to.into()).map_err(|e| SysError::new("connect to", to.to_string(), e))?;
+        Ok(Self { socket, is_v6: to.is_ipv6() })
+    }
+
+    /// The local end, which the kernel may have chosen.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        let local = self.socket.local_addr()?;
+        local.as_socket().ok_or_else(|| ErrorKind::InvalidData.into())
+    }
+
+    /// Sends a packet with this hop limit, and this octet of type of service or traffic class.
+    pub fn send(&self, bytes: &[u8], hops: u8, octet: u8) -> io::Result<()> {
+        set_header(&self.socket, self.is_v6, hops, octet)?;
+        for _ in 0..REPORTS {
+            match self.socket.send(bytes) {
+                // Reported of an earlier probe, given once, and in the queue too; or this one can't be sent.
+                Err(e) if is_reported(&e) => {}
+                other => return other.map(drop),
+            }
+        }
+        self.socket.send(bytes).map(drop)
+    }
+
+    /// What has come from the other end; `None` where nothing has.
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<Received>> {
+        match take(&self.socket, room, 0) {
+            Ok((received, _)) => Ok(Some(received)),
+            Err(e) if is_reported(&e) => Ok(None),
+            Err(e) => nothing(e),
+        }
+    }
+
+    /// The next error that was reported of a probe; `None` where there is none.
+    pub fn reported(&self, room: &mut [u8]) -> io::Result<Option<ReportedError>> {
+        reported(&self.socket, room)
+    }
+}
+
+impl AsFd for HopSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Bytes of the longest IP packet that the device towards `to` sends, whatever the kernel knows of the path.
+pub fn device_mtu(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<u32> {
+    let socket = HopSocket::udp(to, from, device)?;
+    let header = if to.is_ipv4() { 28 } else { 48 };
+    // More than any packet holds is refused before it leaves, and the report says what would have been sent.
+    let longest = vec![0; 65_535 - header + if to.is_ipv4() { 0 } else { 40 }];
+    let refused = socket.send(&longest, 1, 0);
+    let report =
+        socket.reported(&mut [0; 16]).ok().flatten().filter(|report| !report.by_icmp && report.info > 0);
+    match (report, refused) {
+        (Some(report), _) => Ok(report.info),
+        // A device as long as the longest packet, such as loopback, would have sent it.
+        _ => Ok((longest.len() + header) as u32),
+    }
+}
+
+/// A SYN with a hop limit of its own. Dropped, it leaves nothing: what was connected is reset.
+#[derive(Debug)]
+pub struct SynProbe {
+    socket: Socket,
+    /// What `connect` said at once.
+    at_once: Option<io::ErrorKind>,
+}
+
+/// What became of a SYN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SynOutcome {
+    /// Nothing yet.
+    Pending,
+    /// The destination accepted the connection; the round trip by the kernel's clock, where it says so.
+    Accepted(Option<u64>),
+    /// The destination refused it.
+    Refused,
+    /// An error was reported. Linux gives who reported it since 5.8; before, it is an error of kind 0 without an offender.
+    Reported(ReportedError),
+}
+
+impl SynProbe {
+    /// Sends it from a local end, which no other SYN to the same destination may hold at the same time.
+    pub fn send(to: SocketAddr, from: SocketAddr, device: Option<&str>, hops: u8, octet: u8) -> Result<Self> {
+        let failed = |e| SysError::new("connect to", to.to_string(), e);
+        let socket =
+            Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
+        prepare(&socket, to, device)?;
+        set_header(&socket, to.is_ipv6(), hops, octet).map_err(failed)?;
+        socket.set_reuse_address(true).map_err(failed)?;
+        socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
+        socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
+        let at_once = match socket.connect(&to.into()) {
+            Ok(()) => None,
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => None,
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => Some(e.kind()),
+            Err(e) => return Err(failed(e)),
+        };
+        Ok(Self { socket, at_once })
+    }
+
+    /// What has become of it; what the report quotes is put into the room.
+    pub fn outcome(&self, room: &mut [u8]) -> io::Result<SynOutcome> {
+        if let Some(report) = reported(&self.socket, room)? {
+            return Ok(SynOutcome::Reported(report));
+        }
+        if self.at_once.is_some() {
+            return Ok(SynOutcome::Refused);
+        }
+        match self.socket.take_error()? {
+            Some(e) if e.kind() == ErrorKind::ConnectionRefused => Ok(SynOutcome::Refused),
+            Some(_) => Ok(SynOutcome::Reported(ReportedError { by_icmp: true, ..ReportedError::default() })),
+            None if self.socket.peer_addr().is_ok() => {
+                let rtt = tcp_info::read(&self.socket).ok().and_then(|info| info.rtt_ns);
+                Ok(SynOutcome::Accepted(rtt))
+            }
+            None => Ok(SynOutcome::Pending),
+        }
+    }
+}
+
+impl AsFd for SynProbe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Reads every ICMP message that comes to this machine, for what they quote of IP headers. Needs `CAP_NET_RAW`.
+#[derive(Debug)]
+pub struct QuoteSocket {
+    socket: Socket,
+}
+
+impl QuoteSocket {
+    /// Opens it, for the IP version of an address.
+    pub fn open(like: IpAddr) -> Result<Self> {
+        let (domain, protocol) = match like {
+            IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+            IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+        };
+        let failed = |e| SysError::new("open", "raw ICMP socket", e);
+        let socket = Socket::new(domain, Type::RAW, Some(protocol)).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { socket })
+    }
+
+    /// The next message, with its IP header where it is of IPv4; `None` where none has come.
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<Received>> {
+        match take(&self.socket, room, 0) {
+            Ok((received, _)) => Ok(Some(received)),
+            Err(e) => nothing(e),
+        }
+    }
+}
+
+impl AsFd for QuoteSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The options that all probes need.
+fn prepare(socket: &Socket, to: SocketAddr, device: Option<&str>) -> Result<()> {
+    let failed = |e| SysError::new("prepare socket for", to.to_string(), e);
+    socket.set_nonblocking(true).map_err(failed)?;
+    if let Some(device) = device {
+        let set = socket.bind_device(Some(device.as_bytes()));
+        set.map_err(|e| SysError::new("set", format!("SO_BINDTODEVICE to {device}"), e))?;
+    }
+    match to {
+        SocketAddr::V4(_) => {
+            set_number(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1, "IP_RECVERR")?;
+            set_number(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, 1, "IP_RECVTTL")?;
+        }
+        SocketAddr::V6(_) => {
+            set_number(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1, "IPV6_RECVERR")?;
+            set_number(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1, "IPV6_RECVHOPLIMIT")?;
+        }
+    }
+    set_number(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS")
+}
+
+fn set_header(socket: &Socket, is_v6: bool, hops: u8, octet: u8) -> io::Result<()> {
+    if is_v6 {
+        socket.set_unicast_hops_v6(u32::from(hops))?;
+        socket.set_tclass_v6(u32::from(octet))
+    } else {
+        socket.set_ttl_v4(u32::from(hops))?;
+        socket.set_tos_v4(u32::from(octet))
+    }
+}
+
+/// Whether a call failed for what was reported of an earlier packet, by ICMP.
+fn is_reported(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EMSGSIZE
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::ECONNREFUSED
+                | libc::EHOSTDOWN
+                | libc::ENOPROTOOPT
+                | libc::EPROTO
+                | libc::EACCES
+                | libc::EOPNOTSUPP
+        )
+    )
+}
+
+fn nothing<T>(error: io::Error) -> io::Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(None),
+        _ => Err(error),
+    }
+}
+
+fn reported(socket: &Socket, room: &mut [u8]) -> io::Result<Option<ReportedError>> {
+    match take(socket, room, libc::MSG_ERRQUEUE) {
+        Ok((received, error)) => Ok(Some(ReportedError { received, ..error.unwrap_or_default() })),
+        Err(e) => nothing(e),
+    }
+}
+
+/// Reads one message, with its control messages.
+fn take(
+    socket: &Socket,
+    room: &mut [u8],
+    flags: libc::c_int,
+) -> io::Result<(Received, Option<ReportedError>)> {
+    // SAFETY: all-zero is valid for both structures.
+    let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
+    message.msg_name = (&raw mut name).cast();
+    message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES as _;
+    // SAFETY: every pointer of the message is to a live buffer of the length beside it.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
+    if got < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (mut received, error) = read_control(&message);
+    received.bytes = (got as usize).min(room.len());
+    if message.msg_namelen > 0 {
+        received.from = address(&name);
+    }
+    Ok((received, error))
+}
+
+/// Control messages are aligned as their header is.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
+
+fn read_control(message: &libc::msghdr) -> (Received, Option<ReportedError>) {
+    let (mut received, mut report) = (Received::default(), None);
+    // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value is of
+    // the type that its level and kind say. An extended error has the offender's address behind it, as long as its family says;
+    // it is read only where the message is long enough for it, into a zeroed structure.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
+        while !header.is_null() {
+            let data = libc::CMSG_DATA(header);
+            match ((*header).cmsg_level, (*header).cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    let at = data.cast::<libc::timespec>().read_unaligned();
+                    received.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
+                }
+                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                    received.hops_left = u8::try_from(data.cast::<libc::c_int>().read_unaligned()).ok();
+                }
+                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
+                    let whole = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                    let behind = whole.saturating_sub(size_of::<libc::sock_extended_err>());
+                    let mut offender: libc::sockaddr_storage = std::mem::zeroed();
+                    std::ptr::copy_nonoverlapping(
+                        data.add(size_of::<libc::sock_extended_err>()),
+                        (&raw mut offender).cast::<u8>(),
+                        behind.min(size_of::<libc::sockaddr_storage>()),
+                    );
+                    let by_icmp =
+                        matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
+                    report = Some(ReportedError {
+                        received: Received::default(),
+                        offender: if by_icmp { address(&offender) } else { None },
+                        by_icmp,
+                        kind: error.ee_type,
+                        code: error.ee_code,
+                        info: error.ee_info,
+                    });
+                }
+                _ => {}
+            }
+            header = libc::CMSG_NXTHDR(&raw const *message, header);
+        }
+    }
+    (received, report)
+}
+
+/// The IP address in a name; an IPv4 address as such, whatever the socket.
+fn address(name: &libc::sockaddr_storage) -> Option<IpAddr> {
+    // SAFETY: the storage is a live one of full length, and its family says which kind of address it holds.
+    let ((), name) = unsafe {
+        socket2::SockAddr::try_init(|storage, length| {
+            storage.cast::<libc::sockaddr_storage>().write(*name);
+            *length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            Ok(())
+        })
+    }
+    .ok()?;
+    Some(name.as_socket()?.ip().to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use super::*;
+    use crate::poll::wait_readable;
+
+    const WAIT_NS: u64 = 5_000_000_000;
+    const PORT_UNREACHABLE: (u8, u8) = (3, 3);
+
+    #[test]
+    fn a_closed_port_is_reported_by_who_closed_it_with_what_was_sent() {
+        let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let socket = HopSocket::udp(closed, None, None).unwrap();
+        for number in 0..3u8 {
+            socket.send(&[number; 12], 64, 0).unwrap();
+            assert!(wait_readable(socket.as_fd(), WAIT_NS).unwrap());
+            let mut room = [0; 64];
+            let report = socket.reported(&mut room).unwrap().unwrap();
+            assert_eq!((report.kind, report.code), PORT_UNREACHABLE);
+            assert!(report.by_icmp && report.offender == Some(closed.ip()), "{report:?}");
+            assert_eq!(room[..report.received.bytes], [number; 12]);
+            assert!(report.received.arrived_unix_ns.is_some_and(|at| at > 1 << 60));
+            assert_eq!(socket.reported(&mut room).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_probe_longer_than_the_device_carries_is_this_machines_error_with_its_mtu() {
+        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = HopSocket::udp(there.local_addr().unwrap(), None, None).unwrap();
+        let refused = socket.send(&[0; 65_520], 64, 0).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));
+    }
+
+    #[test]
+    fn a_syn_is_accepted_or_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let outcome = |to| {
+            let syn = SynProbe::send(to, "127.0.0.1:0".parse().unwrap(), None, 64, 0).unwrap();
+            crate::poll::wait_for(syn.as_fd(), rustix::event::PollFlags::OUT, WAIT_NS).unwrap();
+            syn.outcome(&mut [0; 64]).unwrap()
+        };
+        assert!(matches!(outcome(to), SynOutcome::Accepted(Some(_))));
+        drop(listener);
+        assert_eq!(outcome(to), SynOutcome::Refused);
+    }
+}

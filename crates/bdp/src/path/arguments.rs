@@ -1,0 +1,172 @@
+//! The flags.
+
+use std::path::PathBuf;
+
+use bdp_model::hops::{PathRequest, ProbeProtocol};
+use bdp_model::measurement::PORT;
+use bdp_model::units::Nanos;
+use bdp_run::path::PathPlan;
+use bdp_run::session::Credentials;
+
+use crate::arguments::seconds;
+use crate::measure::{dscp, target};
+use crate::{exit, help, token};
+
+/// The run is bounded: so long each phase of rounds may take.
+const LONGEST_PHASE: Nanos = Nanos::secs(600);
+
+/// Arguments of `bdp path`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  bdp path ams1                        each hop: round trips, losses, MTU, branches
+  bdp path ams1 --load                 the same under load, with 'bdp serve' there: where the queue stands
+  bdp path ams1:443 --tcp              by SYNs, through firewalls that let the port through
+  sudo bdp path ams1 --dscp ef --ecn   where a code point or ECN is changed
+
+Needs no privilege, but for --dscp and --ecn to read what routers quote. Details: 'bdp help hops'.")]
+pub struct PathArgs {
+    /// Name or address, [::1]:443 for IPv6 with a port
+    #[arg(value_name = "HOST[:PORT]")]
+    target: String,
+
+    /// Port of --tcp and of 'bdp serve' for --load [default: 5201]
+    #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// Probe each hop under load too: a bulk transfer to 'bdp serve' at HOST
+    #[arg(long, help_heading = help::TEST)]
+    load: bool,
+
+    /// Datagrams [default: ICMP echo where this user may send it, else datagrams]
+    #[arg(long, group = "protocol", help_heading = help::TEST)]
+    udp: bool,
+
+    /// SYNs to the port of HOST, one at a time
+    #[arg(long, group = "protocol", help_heading = help::TEST)]
+    tcp: bool,
+
+    /// ICMP echo requests
+    #[arg(long, group = "protocol", help_heading = help::TEST)]
+    icmp: bool,
+
+    /// Probes of each hop in each phase
+    #[arg(short = 'c', long = "probes", value_name = "N", help_heading = help::TEST, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+
+    /// Interval between probes of a hop; all probes are at least 5ms apart
+    #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "250ms", value_parser = seconds)]
+    interval: Nanos,
+
+    /// Most hops
+    #[arg(long, value_name = "N", help_heading = help::TEST, default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..=64))]
+    hops: u8,
+
+    /// Most flows at a hop to find its branches; 1 looks for none
+    #[arg(long, value_name = "N", help_heading = help::TEST, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    flows: u16,
+
+    /// Don't try packet sizes
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
+    no_mtu: bool,
+
+    /// Time to wait for an answer
+    #[arg(short = 'W', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "1s", value_parser = seconds)]
+    timeout: Nanos,
+
+    /// Only IPv4
+    #[arg(short = '4', long = "version4", conflicts_with = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
+    version4: bool,
+
+    /// Only IPv6
+    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
+    version6: bool,
+
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
+    bind: Option<String>,
+
+    /// Local device to send through, as eth0
+    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
+    bind_dev: Option<String>,
+
+    /// Differentiated services code point of probes: 0 to 63, or a name as ef, af41, cs1
+    #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC)]
+    dscp: Option<u8>,
+
+    /// Send probes as ECN-capable, ECT(0); not with --tcp
+    #[arg(long, help_heading = help::TRAFFIC)]
+    ecn: bool,
+
+    /// Token that the server printed, for --load; safer in BDP_TOKEN or --token-file
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", conflicts_with = "token_file")]
+    token: Option<String>,
+
+    /// File whose first line is the token
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+
+    /// Look up the names of hops
+    #[arg(long, help_heading = help::OUTPUT)]
+    names: bool,
+
+    /// Print JSON ('bdp help hops')
+    #[arg(long, help_heading = help::OUTPUT)]
+    pub(super) json: bool,
+
+    /// Print each probe in the JSON too
+    #[arg(long, requires = "json", help_heading = help::OUTPUT, hide_short_help = true)]
+    samples: bool,
+}
+
+impl PathArgs {
+    /// What is sent.
+    pub(super) fn plan(&self) -> anyhow::Result<PathPlan> {
+        let (host, port) = target::with_port(&self.target, self.port)?;
+        let protocol = match (self.udp, self.tcp, self.icmp) {
+            (true, ..) => Some(ProbeProtocol::Udp),
+            (_, true, _) => Some(ProbeProtocol::Tcp),
+            (.., true) => Some(ProbeProtocol::Icmp),
+            _ => None,
+        };
+        if self.timeout == Nanos::ZERO || self.timeout > Nanos::secs(10) {
+            return Err(exit::usage("-W is more than 0 and 10s at most, as 500ms"));
+        }
+        if self.interval.as_ns().saturating_mul(u64::from(self.count)) > LONGEST_PHASE.as_ns() {
+            return Err(exit::usage(format!(
+                "{} probes {} apart take longer than {LONGEST_PHASE}; give a smaller -c or -i",
+                self.count, self.interval
+            )));
+        }
+        if self.ecn && self.tcp {
+            return Err(exit::usage(
+                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1), so that there is no mark to change",
+            ));
+        }
+        Ok(PathPlan {
+            request: PathRequest {
+                host,
+                port: port.unwrap_or(PORT),
+                family: target::family(self.version4, self.version6),
+                protocol,
+                load: self.load,
+                hops: self.hops,
+                probes: self.count,
+                interval: self.interval,
+                patience: self.timeout,
+                flows: self.flows,
+                sizes: !self.no_mtu,
+                names: self.names,
+                dscp: self.dscp,
+                ecn: self.ecn,
+                bind_address: self.bind.clone(),
+                bind_device: self.bind_dev.clone(),
+            },
+            credentials: Credentials {
+                token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
+                login: None,
+            },
+            keep: self.samples,
+        })
+    }
+}

@@ -27,6 +27,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     }
     let finding = rule::black_hole::judge(facts)
         .or_else(|| rule::at_ceiling::judge(facts))
+        .or_else(|| rule::watched::at_this_end(facts))
         .or_else(|| rule::receive_window::half_scaled(facts))
         .or_else(|| rule::asked_rate::judge(facts))
         // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
@@ -49,6 +50,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::ecn_marks::judge(facts))
         .or_else(|| rule::random_loss::judge(facts))
         .or_else(|| rule::threshold::judge(facts))
+        .or_else(|| rule::watched::by_own_figures(facts))
         .unwrap_or_else(|| rule::unknown::judge(facts));
     vec![finding]
 }

@@ -54,6 +54,7 @@ fn sampled(mut record: Record, seconds: u64) -> Record {
             bytes: i * each,
             rcv_wnd_bytes: Some(65_536),
             out_of_order: Some(i / 30),
+            ..ReceiverSample::default()
         })
         .collect();
     flow.sent = (0..=seconds * 10)

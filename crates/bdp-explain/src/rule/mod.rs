@@ -21,3 +21,4 @@ pub mod slow_start;
 pub mod slow_writer;
 pub mod threshold;
 pub mod unknown;
+pub mod watched;

@@ -7,6 +7,7 @@ use bdp_flow::session::progress::Progress;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::units::Nanos;
+use bdp_model::watch::WatchInterval;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,6 +94,11 @@ pub enum Event<'a> {
     Probes {
         /// How far they are.
         progress: Cow<'a, PingProgress>,
+    },
+    /// What sockets of other programs did in an interval.
+    Sockets {
+        /// Each of them.
+        interval: Cow<'a, WatchInterval>,
     },
 }
 

@@ -37,6 +37,7 @@ mod sweep;
 mod token;
 mod topics;
 mod users;
+mod watch;
 
 #[cfg(not(panic = "unwind"))]
 compile_error!(
@@ -89,6 +90,8 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
+    /// Explain the TCP connections of other programs while they run
+    Watch(watch::WatchArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -124,6 +127,9 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
+    if name.as_deref().is_some_and(|name| name == watch::NAME) {
+        return watch::serve(arguments);
+    }
     if name.as_deref().is_some_and(|name| name == guest::NAME) {
         return guest::run();
     }
@@ -151,6 +157,7 @@ fn run() -> Exit {
         Some(Command::Demo(args)) => args.run(),
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Ping(args)) => args.run(),
+        Some(Command::Watch(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),

@@ -56,6 +56,6 @@ pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
 pub use traffic::fairness;
 pub use watch::{
-    prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_lines, watch_summary,
-    watch_summary_json, watch_table,
+    prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_limit, watch_lines,
+    watch_summary, watch_summary_json, watch_table,
 };

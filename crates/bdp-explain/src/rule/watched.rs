@@ -77,7 +77,12 @@ impl Unread {
         let mut shares: Vec<f64> = all.iter().map(|&(share, _)| share).collect();
         let mut bytes: Vec<f64> = all.iter().map(|&(_, bytes)| bytes).collect();
         let often = shares.iter().filter(|&&share| share >= UNREAD).count() as f64 / shares.len() as f64;
-        Some(Self { share: median(&mut shares)?, bytes: median(&mut bytes)?, often, samples: all.len() as u64 })
+        Some(Self {
+            share: median(&mut shares)?,
+            bytes: median(&mut bytes)?,
+            often,
+            samples: all.len() as u64,
+        })
     }
 
     fn evidence(&self, fact: Fact, facts: &Facts) -> Evidence {
@@ -166,7 +171,9 @@ fn own_window(facts: &Facts) -> Option<Finding> {
         })
         .evidence([of_window.at_least(WINDOW_REACHED)])
         .evidence(evidence)
-        .remedy((at_maximum == Some(true)).then(|| Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)))
+        .remedy(
+            (at_maximum == Some(true)).then(|| Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)),
+        )
         .missing((at_maximum == Some(false)).then(|| Missing::new(Lack::WindowBound)))
         .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]);
     Some(finding)

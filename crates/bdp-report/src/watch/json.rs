@@ -2,7 +2,9 @@
 
 use bdp_model::watch::{WATCH_SCHEMA, WatchInterval, WatchSummary};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::finding;
 
 /// A line for each socket of an interval, and for each thing that is worth a word.
 pub fn watch_interval_json(interval: &WatchInterval) -> String {
@@ -16,6 +18,7 @@ pub fn watch_interval_json(interval: &WatchInterval) -> String {
         let mut line = begin("socket", interval.at_ns);
         line.insert("took_ns".to_owned(), interval.took_ns.into());
         extend(&mut line, socket);
+        line.insert("finding".to_owned(), socket.finding.as_ref().map_or(Value::Null, finding::json));
         push(&mut text, line);
     }
     text
@@ -27,6 +30,14 @@ pub fn watch_summary_json(summary: &WatchSummary) -> String {
     for total in &summary.sockets {
         let mut line = begin("total", summary.took_ns);
         extend(&mut line, total);
+        let last = total.last.finding.as_ref().map_or(Value::Null, finding::json);
+        if let Some(Value::Object(members)) = line.get_mut("last") {
+            members.insert("finding".to_owned(), last);
+        }
+        let limits = total.limits.iter().map(|limit| {
+            json!({"limit": limit.limit, "share": limit.share, "finding": finding::json(&limit.finding)})
+        });
+        line.insert("limits".to_owned(), limits.collect());
         push(&mut text, line);
     }
     let mut line = begin("end", summary.took_ns);

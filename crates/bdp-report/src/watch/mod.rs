@@ -3,11 +3,11 @@
 mod json;
 mod metrics;
 
-use bdp_explain::text::rate;
-use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::finding::{Finding, Limit};
 use bdp_model::units::Nanos;
 use bdp_model::watch::{Role, SocketName, SocketReading, SocketTotal, WatchInterval, WatchSummary};
 
+use crate::finding::{confidence, rate, subject, time as duration};
 use crate::grid::{Align, Cell, Column, cut, render, tame, width, wrap};
 use crate::measurement::conclusion::finding_lines;
 use crate::number::{percent, size, three_digits};
@@ -70,7 +70,7 @@ pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) ->
     let mut text = wrap("", Tint::Strong, &title(&socket.name), style);
     let line = |lead: &str, words: String| wrap(&format!("{lead:<10}"), Tint::Faint, &words, style);
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-    let time = |ns: Option<u64>| known(ns.map(|ns| bdp_explain::text::time(Nanos(ns))));
+    let time = |ns: Option<u64>| known(ns.map(|ns| duration(Nanos(ns))));
     let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| size(bytes as f64)));
     let chart = Style { width: style.width.saturating_sub(22).max(40), ..*style };
     let recent = &rates_bps[rates_bps.len().saturating_sub(chart.columns())..];
@@ -311,7 +311,12 @@ fn window(socket: &SocketReading) -> Option<u64> {
     }
 }
 
-/// What limits a socket, in a few words.
+/// What limits a socket, in a few words, by which it is sorted and found.
+pub fn watch_limit(socket: &SocketReading) -> String {
+    limit(socket).0
+}
+
+/// The same, and how it is shown.
 fn limit(socket: &SocketReading) -> (String, Tint) {
     match &socket.finding {
         Some(finding) => {
@@ -327,12 +332,7 @@ fn words_of(finding: &Finding) -> String {
     if finding.limit == Limit::Unknown {
         return "unknown".to_owned();
     }
-    let confidence = match finding.confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
-    };
-    format!("{} ({confidence})", finding.subject)
+    format!("{} ({})", subject(finding), confidence(finding.confidence))
 }
 
 /// A line of no more columns than there are; colours take none.

@@ -105,6 +105,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         },
         rtt: RttReport::default(),
         one_way: None,
+        probes: None,
         retransmits: since(|i| i.total_retrans).filter(|_| sending),
         needless_retransmits: since(|i| i.dsack_dups).filter(|_| sending),
         congestion_control: if sending { known.congestion.to_owned() } else { String::new() },
@@ -117,6 +118,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         } else {
             Vec::new()
         },
+        loss_episodes: Vec::new(),
         udp: None,
         ceiling: None,
         both_directions: false,

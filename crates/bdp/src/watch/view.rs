@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
 use bdp_model::watch::{Role, SocketReading, WatchInterval};
-use bdp_report::{Style, watch_detail, watch_table};
+use bdp_report::{Style, watch_detail, watch_limit, watch_table};
 use bdp_sys::terminal::Key;
 
 /// Intervals of which the rate is remembered.
@@ -149,7 +149,7 @@ impl View {
                 Order::Rate => Ordering::Equal,
                 Order::RoundTrip => b.rtt_ns.cmp(&a.rtt_ns),
                 Order::Retransmits => b.retransmits.cmp(&a.retransmits),
-                Order::Limit => subject(a).cmp(subject(b)),
+                Order::Limit => limit_order(a).cmp(&limit_order(b)),
             };
             let quiet = (a.role == Role::Quiet).cmp(&(b.role == Role::Quiet));
             first.then(rate(b).total_cmp(&rate(a))).then(quiet).then(a.name.cookie.cmp(&b.name.cookie))
@@ -220,16 +220,16 @@ impl View {
     }
 }
 
-fn subject(socket: &SocketReading) -> &str {
-    // What has no finding comes last.
-    socket.finding.as_ref().map_or("\u{10ffff}", |finding| finding.subject.as_str())
+/// What has no finding comes last.
+fn limit_order(socket: &SocketReading) -> (bool, String) {
+    (socket.finding.is_none(), watch_limit(socket))
 }
 
 /// What a filter is looked for in.
 fn words(socket: &SocketReading) -> String {
     let holder = socket.name.holder.as_ref();
     let holder = holder.map_or_else(String::new, |holder| format!("{} {}", holder.name, holder.pid));
-    format!("{holder} {} {} {}", socket.name.local, socket.name.remote, subject(socket)).to_lowercase()
+    format!("{holder} {} {} {}", socket.name.local, socket.name.remote, watch_limit(socket)).to_lowercase()
 }
 
 /// A line's first columns; colours take none, and end with it.

@@ -3,7 +3,7 @@
 mod json;
 mod metrics;
 
-use bdp_model::finding::{Finding, Limit};
+use bdp_model::finding::{Fact, Finding, Limit};
 use bdp_model::units::Nanos;
 use bdp_model::watch::{Role, SocketName, SocketReading, SocketTotal, WatchInterval, WatchSummary};
 
@@ -330,7 +330,9 @@ fn limit(socket: &SocketReading) -> (String, Tint) {
 
 fn words_of(finding: &Finding) -> String {
     if finding.limit == Limit::Unknown {
-        return "unknown".to_owned();
+        // Of a receiver at least this end is known.
+        let is_elsewhere = finding.observed(Fact::ReaderKeepsUp).is_some();
+        return if is_elsewhere { "unknown: the sender or the path" } else { "unknown" }.to_owned();
     }
     format!("{} ({})", subject(finding), confidence(finding.confidence))
 }

@@ -108,7 +108,7 @@ impl WatchPlan {
                 tracker.observe(network, report, wanted);
             });
             samples += 1;
-            let result_failed = listed.is_err();
+            let has_failed = listed.is_err();
             match listed {
                 Ok(complete) => {
                     incomplete += u32::from(!complete);
@@ -130,7 +130,7 @@ impl WatchPlan {
                 }
             }
             // After one that failed nobody knows what there is.
-            everything = result_failed;
+            everything = has_failed;
             let left = tracker.open() == 0 && world.is_over();
             if now_ns >= report_ns || over || left || result.is_err() {
                 let unknown = tracker.without_holder();
@@ -147,6 +147,7 @@ impl WatchPlan {
                 if over || left || result.is_err() {
                     break;
                 }
+                tracker.next_interval();
                 notes = world.refresh(&tracker);
                 everything = true;
                 // Reports that were missed, as of a machine that paused, are not made up for.
@@ -167,3 +168,6 @@ impl WatchPlan {
         Watched { summary: Some(summary), result }
     }
 }
+
+#[cfg(test)]
+mod tests;

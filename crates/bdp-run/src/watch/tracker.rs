@@ -194,12 +194,8 @@ impl Tracker {
         for socket in &mut sockets {
             socket.count(took_ns);
             readings.push(self.reading(socket));
-            if let Some(latest) = socket.history.latest() {
-                socket.mark = latest.clone();
-            }
         }
         self.sockets = sockets;
-        self.mark_ns = at_ns;
         // Whose sockets have ended is of no interest any more.
         if self.holders.len() > 4 * self.sockets.len() + 1000 {
             let open: std::collections::HashSet<u32> = self.sockets.iter().map(|s| s.name.inode).collect();
@@ -213,6 +209,16 @@ impl Tracker {
             sockets: readings,
             unexplained,
             notes: Vec::new(),
+        }
+    }
+
+    /// Another interval begins where the last one ended.
+    pub fn next_interval(&mut self) {
+        self.mark_ns = self.at_ns;
+        for socket in &mut self.sockets {
+            if let Some(latest) = socket.history.latest() {
+                socket.mark = latest.clone();
+            }
         }
     }
 

@@ -53,7 +53,7 @@ impl WatchArgs {
         } else {
             Face::Lines(Lines::new(self.top))
         };
-        let has_metrics = self.metrics.is_some();
+        let (has_metrics, is_endless) = (self.metrics.is_some(), self.time.is_none());
         let mut printed = Ok(Exit::Done);
         let mut watch = |event: Event<'_>| {
             let Event::Sockets { interval } = event else { return };
@@ -90,6 +90,10 @@ impl WatchArgs {
         } else {
             format!("\n{}", bdp_report::watch_summary(&summary, &output::style()))
         })?;
+        // Where nothing else ends it, it has ended as it was asked to.
+        if cancel.load(Ordering::Relaxed) && !is_endless {
+            interrupt::carry_out("");
+        }
         ended.result.map(|()| Exit::Done).map_err(|error| exit::environment(format!("watch: {error}")))
     }
 }

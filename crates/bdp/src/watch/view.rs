@@ -247,3 +247,158 @@ fn clipped(line: &str, columns: usize) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::finding::{Confidence, Finding, Limit, Place};
+    use bdp_model::watch::{ConnectionState, Holder, SocketName};
+
+    use super::*;
+
+    fn socket(cookie: u64, program: &str, bps: f64, rtt_ms: u64) -> SocketReading {
+        SocketReading {
+            name: SocketName {
+                cookie,
+                inode: 1,
+                holder: Some(Holder { pid: 4242, name: program.to_owned() }),
+                user: 0,
+                local: "192.0.2.1:40000".parse().unwrap(),
+                remote: "198.51.100.7:443".parse().unwrap(),
+            },
+            state: ConnectionState::Established,
+            role: Role::Sending,
+            congestion_control: Some("cubic".to_owned()),
+            sent_bps: bps,
+            received_bps: 0.0,
+            sent_bytes: 0,
+            received_bytes: 0,
+            rtt_ns: Some(rtt_ms * 1_000_000),
+            min_rtt_ns: None,
+            mss_bytes: Some(1448),
+            cwnd_segments: Some(10),
+            ssthresh_segments: None,
+            in_flight_segments: Some(3),
+            send_window_bytes: Some(65_536),
+            receive_window_bytes: None,
+            retransmits: Some(cookie),
+            retransmits_total: Some(cookie),
+            out_of_order: Some(0),
+            delivery_rate_bps: None,
+            app_limited: None,
+            limited: None,
+            unread_bytes: 0,
+            queued_bytes: 0,
+            not_sent_bytes: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            finding: Some(Finding::new(Limit::ReceiveWindow, Place::receiver(program), Confidence::High)),
+        }
+    }
+
+    fn view() -> View {
+        let mut view = View::new(":443");
+        view.take(WatchInterval {
+            at_ns: 1_000_000_000,
+            took_ns: 1_000_000_000,
+            samples: 10,
+            incomplete: 0,
+            sockets: vec![
+                socket(1, "rsync", 2e6, 80),
+                socket(2, "curl", 9e6, 20),
+                socket(3, "backup", 1e6, 50),
+            ],
+            unexplained: 0,
+            notes: vec!["process 7 (ssh) ended".to_owned()],
+        });
+        view
+    }
+
+    /// Programs in the order of the rows.
+    fn order(view: &View) -> Vec<String> {
+        let programs = ["rsync", "curl", "backup"];
+        let frame = view.frame(20, &Style { width: 120, ..Style::plain() });
+        let found = |line: &str| programs.into_iter().find(|name| line.contains(&format!("{name} 4242")));
+        frame.lines().filter_map(found).map(str::to_owned).collect()
+    }
+
+    fn press(view: &mut View, keys: &str) {
+        for key in keys.chars() {
+            assert_eq!(
+                view.press(if key == '\n' { Key::Enter } else { Key::Character(key) }),
+                Asked::Nothing
+            );
+        }
+    }
+
+    #[test]
+    fn keys_sort_and_filter() {
+        let mut view = view();
+        assert_eq!(order(&view), ["curl", "rsync", "backup"]);
+        for (key, sorted) in [
+            ("t", ["rsync", "backup", "curl"]),
+            ("x", ["backup", "curl", "rsync"]),
+            ("l", ["backup", "curl", "rsync"]),
+        ] {
+            press(&mut view, key);
+            assert_eq!(order(&view), sorted, "{key}");
+        }
+        press(&mut view, "r/RSy");
+        assert_eq!(order(&view), ["rsync"]);
+        // What is typed is no command meanwhile.
+        press(&mut view, "q\n");
+        assert_eq!(order(&view), Vec::<String>::new());
+        view.press(Key::Escape);
+        assert_eq!(order(&view).len(), 3);
+        assert_eq!(view.press(Key::Character('q')), Asked::Quit);
+        assert_eq!(view.press(Key::Character('\u{3}')), Asked::Quit);
+    }
+
+    #[test]
+    fn selected_socket_is_shown_by_itself_and_stays_selected_where_rows_move() {
+        let mut view = view();
+        view.press(Key::Down);
+        view.press(Key::Down);
+        press(&mut view, "t\n");
+        let frame = view.frame(40, &Style { width: 100, ..Style::plain() });
+        assert!(frame.contains("rsync 4242") && frame.contains("receive window of rsync"), "{frame}");
+        assert!(
+            frame.contains("ssthresh none yet") && frame.contains("send buffer") == frame.contains("busy"),
+            "{frame}"
+        );
+        view.press(Key::Escape);
+        assert_eq!(order(&view).len(), 3);
+    }
+
+    #[test]
+    fn pause_keeps_what_is_shown() {
+        let mut view = view();
+        press(&mut view, "p");
+        view.take(WatchInterval { sockets: Vec::new(), ..view.interval.clone().unwrap() });
+        assert_eq!(order(&view).len(), 3);
+        press(&mut view, "p");
+        view.take(WatchInterval { sockets: Vec::new(), ..view.interval.clone().unwrap() });
+        assert_eq!(order(&view).len(), 0);
+    }
+
+    #[test]
+    fn frame_has_the_lines_and_columns_of_the_terminal() {
+        let view = view();
+        for (lines, width) in [(24, 80), (8, 120), (50, 200), (5, 60), (3, 40)] {
+            for colour in [false, true] {
+                let style = Style { width, colour, ..Style::plain() };
+                let frame = view.frame(lines, &style);
+                assert_eq!(frame.lines().count(), lines, "{frame}");
+                assert!(frame.lines().last().unwrap().contains("sort: r rate"), "{frame}");
+                for line in frame.lines() {
+                    let bare =
+                        clipped(line, usize::MAX).split('\x1b').enumerate().fold(0, |taken, (i, part)| {
+                            let text =
+                                if i == 0 { part } else { part.split_once('m').map_or("", |(_, text)| text) };
+                            taken + text.chars().count()
+                        });
+                    assert!(bare <= usize::from(width), "{bare} > {width}: {line}");
+                }
+            }
+        }
+    }
+}

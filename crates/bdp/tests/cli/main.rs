@@ -49,3 +49,4 @@ mod switches;
 mod traffic;
 mod unprivileged;
 mod virtual_clock;
+mod watch;

@@ -41,7 +41,7 @@ pub struct WatchArgs {
 
     /// End after this time, with a summary [default: at Ctrl-C, or when the processes have ended]
     #[arg(short = 't', long = "for", help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
-    time: Option<Nanos>,
+    pub(super) time: Option<Nanos>,
 
     /// Most sockets printed per interval, where no terminal shows a table
     #[arg(long, help_heading = help::OUTPUT, value_name = "N", default_value_t = 10)]

@@ -199,6 +199,10 @@ bench-beside: build ## Hold the emulator against rattan and against netem in a g
 bench-explain: build ## Put faults into paths and print what bdp says of each: right, unknown or wrong
 	BDP=$(abspath $(BDP)) benches/explain
 
+.PHONY: bench-watch
+bench-watch: build ## Measure what 'bdp watch' takes of a processor with 10,000 sockets
+	BDP=$(abspath $(BDP)) benches/watch
+
 .PHONY: ci
 ci: ## Run what CI runs, from format to a run of the static binary
 	.ci/run

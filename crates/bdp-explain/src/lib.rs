@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod ceiling;
-mod observed;
 pub mod hops;
+mod observed;
 mod rule;
 mod setting;
 
@@ -28,6 +28,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     }
     let finding = rule::black_hole::judge(facts)
         .or_else(|| rule::at_ceiling::judge(facts))
+        .or_else(|| rule::watched::at_this_end(facts))
         .or_else(|| rule::receive_window::half_scaled(facts))
         .or_else(|| rule::asked_rate::judge(facts))
         // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
@@ -48,8 +49,10 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::path_rate::judge_shallow(facts))
         .or_else(|| rule::plateau::judge(facts))
         .or_else(|| rule::ecn_marks::judge(facts))
+        .or_else(|| rule::sack_missing::judge(facts))
         .or_else(|| rule::random_loss::judge(facts))
         .or_else(|| rule::threshold::judge(facts))
+        .or_else(|| rule::watched::by_own_figures(facts))
         .unwrap_or_else(|| rule::unknown::judge(facts));
     vec![finding]
 }

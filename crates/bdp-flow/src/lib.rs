@@ -19,7 +19,7 @@ pub mod handshakes;
 pub mod host;
 pub mod instrument;
 pub mod lock;
-mod loss_episodes;
+pub mod loss_episodes;
 pub mod meter;
 mod outlet;
 pub mod pace;

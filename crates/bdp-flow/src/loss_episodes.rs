@@ -28,6 +28,15 @@ struct Reading {
 }
 
 impl LossEpisodes {
+    /// Those that readings in the order of time show.
+    pub fn of<'a>(readings: impl IntoIterator<Item = (u64, &'a TcpInfo)>) -> Vec<LossEpisode> {
+        let mut episodes = Self::default();
+        for (at_ns, info) in readings {
+            episodes.observe(at_ns, info);
+        }
+        episodes.finish()
+    }
+
     /// How long to wait for the next reading: half a round trip, but no longer than a sample.
     pub fn cadence_ns(&self, interval_ns: u64) -> u64 {
         match self.srtt_ns {

@@ -61,6 +61,7 @@ mod transfers;
 pub mod udp;
 pub mod units;
 pub mod wall;
+pub mod watch;
 pub mod window;
 
 pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

@@ -33,6 +33,7 @@ mod table;
 mod traffic;
 mod varied;
 mod virtual_clock;
+mod watch;
 
 pub use bdp_model::plain::plain;
 pub use breach::why_invalid;
@@ -56,3 +57,7 @@ pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
 pub use traffic::fairness;
+pub use watch::{
+    prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_limit, watch_lines,
+    watch_summary, watch_summary_json, watch_table,
+};

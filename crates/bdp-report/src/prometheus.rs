@@ -164,7 +164,7 @@ pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], far: FarEnd
 }
 
 /// The text so far.
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
     /// Begins with which bdp measured what, by a command.
@@ -176,8 +176,26 @@ impl Page {
         page
     }
 
+    /// Begins with which bdp watches sockets here.
+    pub(crate) fn of_watch(bdp: &str) -> Self {
+        let mut page = Self(String::new());
+        let labels = format!("command=\"watch\",version=\"{}\"", escaped(bdp));
+        page.family("bdp_info", "Version of bdp that measured.", [(labels, 1.0)]);
+        page
+    }
+
+    /// All of it.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+
     /// A metric, where it has samples; each is its labels and its value.
-    fn family(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (String, f64)>) {
+    pub(crate) fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (String, f64)>,
+    ) {
         for (index, (labels, value)) in samples.into_iter().enumerate() {
             if index == 0 {
                 let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge");
@@ -272,6 +290,6 @@ fn quantile(quantile: Quantile) -> String {
 }
 
 /// The value of a label.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -76,7 +76,8 @@ fn schemas_allow_each_and_no_other() {
             let first = format!("\"enum\": [\"{}\"", names[0].0);
             let mut at = 0;
             let from = loop {
-                at += wanted[at..].find(member).unwrap_or_else(|| panic!("no {member} in {name}")) + member.len();
+                at += wanted[at..].find(member).unwrap_or_else(|| panic!("no {member} in {name}"))
+                    + member.len();
                 let value = &wanted[at..];
                 let brace = value.find('{').unwrap() + 1;
                 let enumeration = value[brace..].trim_start();

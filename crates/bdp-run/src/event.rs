@@ -8,6 +8,7 @@ use bdp_model::hops::Phase;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::units::Nanos;
+use bdp_model::watch::WatchInterval;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -101,6 +102,11 @@ pub enum Event<'a> {
     Probes {
         /// How far they are.
         progress: Cow<'a, PingProgress>,
+    },
+    /// What sockets of other programs did in an interval.
+    Sockets {
+        /// Each of them.
+        interval: Cow<'a, WatchInterval>,
     },
 }
 

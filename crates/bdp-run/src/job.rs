@@ -10,6 +10,7 @@ use bdp_model::ping::Ping;
 use bdp_model::points::points;
 use bdp_model::record::Record;
 use bdp_model::run_comparison::Compared;
+use bdp_model::watch::WatchSummary;
 use bdp_store::StoredMeasurement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::measure::MeasurePlan;
 use crate::path::PathPlan;
 use crate::ping::PingPlan;
 use crate::sweep::SweepPlan;
+use crate::watch::WatchPlan;
 use crate::{Event, Result, RunError, document};
 
 /// Version of a job's shape.
@@ -44,6 +46,8 @@ pub enum Job {
     Lab(Box<LabPlan>),
     /// A comparison of two runs.
     Compare(Box<ComparePlan>),
+    /// Watching sockets of other programs.
+    Watch(WatchPlan),
 }
 
 /// How a job ended, in short.
@@ -53,7 +57,7 @@ pub struct Outcome {
     pub run: Option<String>,
     /// How it ended.
     pub ending: Ending,
-    /// Records, measurements, hops or rows of a comparison that there are.
+    /// Records, measurements, hops, rows of a comparison or sockets that there are.
     pub kept: usize,
     /// What became of each expectation.
     pub expectations: Vec<Judgement>,
@@ -94,6 +98,8 @@ pub enum Results {
     Path(Option<Box<PathReport>>),
     /// Of a comparison; `None` where the runs have nothing in common.
     Compared(Option<Compared>),
+    /// Of sockets that were watched; `None` where none could be.
+    Watched(Option<Box<WatchSummary>>),
 }
 
 /// A job that ended.
@@ -182,6 +188,10 @@ impl Job {
                 Ok(compared) => ended(None, Results::Compared(Some(compared)), Ok(())),
                 Err(error) => ended(None, Results::Compared(None), Err(error)),
             },
+            Self::Watch(plan) => {
+                let watched = plan.run(watch, cancel);
+                ended(None, Results::Watched(watched.summary.map(Box::new)), watched.result)
+            }
         }
     }
 }
@@ -228,6 +238,7 @@ impl Ended {
                 Results::Ping(ping) => usize::from(ping.is_some()),
                 Results::Path(report) => report.as_ref().map_or(0, |report| report.hops.len()),
                 Results::Compared(compared) => compared.as_ref().map_or(0, |compared| compared.rows.len()),
+                Results::Watched(watched) => watched.as_ref().map_or(0, |watched| watched.sockets.len()),
             },
             expectations: self.judgements.clone(),
             baseline: self.comparisons.clone(),

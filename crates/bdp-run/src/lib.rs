@@ -47,6 +47,7 @@ mod stepped;
 pub mod sweep;
 mod turn;
 mod verdict;
+pub mod watch;
 mod window;
 
 pub use capture::{CaptureOrder, asks_for_captures};
@@ -82,6 +83,12 @@ pub enum RunError {
     /// Not one probe came back.
     #[error("{0}")]
     Unanswered(String),
+    /// Sockets that can't be watched.
+    #[error("{0}")]
+    Watch(String),
+    /// The system refused.
+    #[error(transparent)]
+    System(#[from] bdp_sys::SysError),
     /// The case asks for something that can't be done.
     #[error("{0}")]
     Case(String),

@@ -145,6 +145,12 @@ pub fn pin(process: u32, cpus: &[usize]) -> Result<()> {
 
 /// Processor time that this process has used so far, user and system, in nanoseconds.
 pub fn cpu_time_ns() -> u64 {
+    let (user, system) = cpu_times_ns();
+    user + system
+}
+
+/// The same apart: user, and system.
+pub fn cpu_times_ns() -> (u64, u64) {
     // SAFETY: rusage is plain data for which all-zero is valid, and the call fills it.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -152,7 +158,7 @@ pub fn cpu_time_ns() -> u64 {
         usage
     };
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    ns(usage.ru_utime) + ns(usage.ru_stime)
+    (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
 /// Processor time that the calling thread has used so far, user and system, in nanoseconds.

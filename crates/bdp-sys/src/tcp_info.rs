@@ -60,6 +60,8 @@ pub struct TcpInfo {
     pub min_rtt_ns: Option<u64>,
     /// Rate that the kernel spaces segments by, bit/s; `None` where it does not (3.15).
     pub pacing_rate_bps: Option<u64>,
+    /// Rate that the program held it to, bit/s (`SO_MAX_PACING_RATE`); `None` where to none (3.15).
+    pub max_pacing_rate_bps: Option<u64>,
     /// Latest sample of the rate of delivery, bit/s (4.9).
     pub delivery_rate_bps: Option<u64>,
     /// Segments delivered (4.18).
@@ -84,6 +86,8 @@ pub struct TcpInfo {
     pub snd_wnd: Option<u32>,
     /// Receive window that this end means to advertise (6.2); not what is on the wire.
     pub rcv_wnd: Option<u32>,
+    /// Round trip as the receiver estimates it from when its window was used up; `None` before it could.
+    pub rcv_rtt_ns: Option<u64>,
 }
 
 /// Reads it from a TCP socket.
@@ -106,7 +110,8 @@ pub fn read(socket: impl AsFd) -> Result<TcpInfo> {
     Ok(decode(&room[..(length as usize).min(room.len())]))
 }
 
-fn decode(bytes: &[u8]) -> TcpInfo {
+/// From the bytes that a kernel gave, be they those of an older or a newer one.
+pub fn decode(bytes: &[u8]) -> TcpInfo {
     let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
     let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
     let micros = |us: u32| u64::from(us) * 1_000;
@@ -156,6 +161,7 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         bytes_received: long(128),
         min_rtt_ns: word(148).map(micros),
         pacing_rate_bps: bits_per_second(104),
+        max_pacing_rate_bps: bits_per_second(112).filter(|&rate| rate < u64::from(u32::MAX) * 8),
         delivery_rate_bps: bits_per_second(160),
         delivered_segments: word(192),
         delivered_ce_segments: word(196),
@@ -168,6 +174,7 @@ fn decode(bytes: &[u8]) -> TcpInfo {
         rcv_out_of_order: word(224),
         snd_wnd: word(228),
         rcv_wnd: word(232),
+        rcv_rtt_ns: word(92).filter(|&us| us > 0).map(micros),
     }
 }
 

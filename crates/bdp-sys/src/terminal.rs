@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and a question at it whose answer is not shown.
+//! The terminal: how large it is, its keys one by one, and a question at it whose answer is not shown.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,6 +13,89 @@ use crate::{Result, SysError};
 /// Columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
 pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
     tcgetwinsize(descriptor).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
+}
+
+/// Lines and columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
+pub fn size(descriptor: BorrowedFd<'_>) -> Option<(u16, u16)> {
+    let size = tcgetwinsize(descriptor).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// A character, those of Ctrl and a letter included.
+    Character(char),
+    /// Return.
+    Enter,
+    /// Escape by itself.
+    Escape,
+    /// Backspace.
+    Backspace,
+    /// The arrow up.
+    Up,
+    /// The arrow down.
+    Down,
+}
+
+/// The keys of the controlling terminal, one by one and unseen; given back when this is dropped. Ctrl-C is a key meanwhile, and ends
+/// nothing by itself.
+pub struct Keys {
+    // Dropped first: it needs the terminal.
+    _quiet: Quiet<'static>,
+    terminal: &'static File,
+}
+
+impl Keys {
+    /// Takes them. The terminal stays open for as long as the process is there.
+    pub fn take() -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let terminal: &'static File =
+            Box::leak(Box::new(opened.map_err(|e| SysError::new("open", "/dev/tty", e))?));
+        Ok(Self { _quiet: Quiet::begin(terminal)?, terminal })
+    }
+
+    /// Those that have come; waits a tenth of a second for the first.
+    pub fn wait(&mut self) -> Vec<Key> {
+        const MOST_NS: u64 = 100_000_000;
+        use std::os::fd::AsFd;
+        let mut bytes = [0; 64];
+        match crate::poll::wait_readable(self.terminal.as_fd(), MOST_NS) {
+            Ok(true) => match self.terminal.read(&mut bytes) {
+                Ok(got) if got > 0 => keys(&bytes[..got]),
+                // The terminal went away.
+                _ => vec![Key::Character('\u{4}')],
+            },
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The keys that these bytes are; what is none of those known is left out.
+fn keys(bytes: &[u8]) -> Vec<Key> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rest = text.chars().peekable();
+    let mut all = Vec::new();
+    while let Some(c) = rest.next() {
+        all.push(match c {
+            '\x1b' => match rest.next_if(|&next| next == '[' || next == 'O') {
+                None => Key::Escape,
+                Some(_) => {
+                    // Parameters, and the letter that ends them (ECMA-48, section 5.4).
+                    let end = rest.by_ref().find(|c| ('@'..='~').contains(c));
+                    match end {
+                        Some('A') => Key::Up,
+                        Some('B') => Key::Down,
+                        _ => continue,
+                    }
+                }
+            },
+            '\r' | '\n' => Key::Enter,
+            '\u{8}' | '\u{7f}' => Key::Backspace,
+            c => Key::Character(c),
+        });
+    }
+    all
 }
 
 /// Which process group is in front of the terminal of standard input. A shell puts itself there, and leaves it to nobody where it can't see
@@ -138,6 +221,17 @@ mod tests {
             let expected = line.map_or(Typed::Nothing, |line| Typed::Line(line.to_owned()));
             assert!(typed == expected, "{keys:?}");
         }
+    }
+
+    #[test]
+    fn bytes_are_keys() {
+        assert_eq!(keys(b"q"), [Key::Character('q')]);
+        assert_eq!(keys(b"\x1b"), [Key::Escape]);
+        assert_eq!(keys(b"\x1b[A\x1bOB\r\x7f"), [Key::Up, Key::Down, Key::Enter, Key::Backspace]);
+        // A key that is not known, whole or cut off, is none.
+        assert_eq!(keys(b"\x1b[3~x\x1b[1;5"), [Key::Character('x')]);
+        assert_eq!(keys("\u{e4}".as_bytes()), [Key::Character('\u{e4}')]);
+        assert_eq!(keys(&[0xff, b'a'])[1], Key::Character('a'));
     }
 
     #[test]

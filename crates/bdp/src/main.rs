@@ -38,6 +38,7 @@ mod sweep;
 mod token;
 mod topics;
 mod users;
+mod watch;
 
 #[cfg(not(panic = "unwind"))]
 compile_error!(
@@ -93,6 +94,8 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
+    /// Explain the TCP connections of other programs while they run
+    Watch(watch::WatchArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -128,6 +131,9 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == far::NAME) {
         return far::run(arguments.next().as_deref().and_then(OsStr::to_str));
     }
+    if name.as_deref().is_some_and(|name| name == watch::NAME) {
+        return watch::serve(arguments);
+    }
     if name.as_deref().is_some_and(|name| name == guest::NAME) {
         return guest::run();
     }
@@ -156,6 +162,7 @@ fn run() -> Exit {
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Ping(args)) => args.run(),
         Some(Command::Path(args)) => args.run(),
+        Some(Command::Watch(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),

@@ -1,7 +1,7 @@
-//! `bdp serve --metrics`: what the server has done so far, for Prometheus, on a listener of its own.
+//! `--metrics` of `bdp serve` and `bdp watch`: figures for Prometheus, on a listener of their own.
 //!
 //! The text format 0.0.4 over HTTP/1.1. A request is answered within a deadline or dropped, a few at a time, and nothing
-//! in it reaches the server itself.
+//! in it reaches whatever has the figures.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -38,9 +38,17 @@ pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Answers on threads of its own for as long as the process is there.
-pub fn serve(listener: TcpListener, watcher: Watcher) -> anyhow::Result<()> {
+/// The page of a server, as it is when it is asked for.
+pub fn of_server(watcher: Watcher) -> impl Fn() -> String + Clone + Send + 'static {
     let started = Instant::now();
+    move || text(&watcher.counted(), started.elapsed())
+}
+
+/// Answers with a page on threads of its own for as long as the process is there.
+pub fn serve(
+    listener: TcpListener,
+    page: impl Fn() -> String + Clone + Send + 'static,
+) -> anyhow::Result<()> {
     let busy = Arc::new(AtomicU32::new(0));
     let accept = move || {
         loop {
@@ -52,12 +60,12 @@ pub fn serve(listener: TcpListener, watcher: Watcher) -> anyhow::Result<()> {
             if place.0.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
                 continue;
             }
-            let watcher = watcher.clone();
+            let page = page.clone();
             // Without a thread the connection closes.
             drop(spawn(move || {
                 let _place = place;
                 // A client that went away needs no answer.
-                let _ = answer(&stream, &watcher, started);
+                let _ = answer(&stream, &page);
             }));
         }
     };
@@ -79,7 +87,7 @@ impl Drop for Place {
     }
 }
 
-fn answer(mut stream: &TcpStream, watcher: &Watcher, started: Instant) -> std::io::Result<()> {
+fn answer(mut stream: &TcpStream, page: &impl Fn() -> String) -> std::io::Result<()> {
     let until = Instant::now() + DEADLINE;
     stream.set_write_timeout(Some(DEADLINE))?;
     let mut head = Vec::new();
@@ -100,11 +108,7 @@ fn answer(mut stream: &TcpStream, watcher: &Watcher, started: Instant) -> std::i
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => (
-            "200 OK",
-            "text/plain; version=0.0.4; charset=utf-8",
-            text(&watcher.counted(), started.elapsed()),
-        ),
+        ("GET" | "HEAD", "/metrics") => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page()),
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "metrics are at /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain", "GET /metrics\n".to_owned()),
     };

@@ -15,6 +15,9 @@ pub use bdp_report::{plain as tame, utc};
 /// Whether [`print`] was called.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
+/// Whether nobody reads it any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
 /// Writes data to standard output; a reader that has seen enough, as `head` does, is no error.
 pub fn print(data: &str) -> Outcome {
     PRINTED.store(true, Ordering::Relaxed);
@@ -27,10 +30,18 @@ pub fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
+/// Whether whoever read standard output has seen enough.
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
 /// What became of writing to standard output.
 pub fn ended(written: io::Result<()>) -> Outcome {
     match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CLOSED.store(true, Ordering::Relaxed);
+            Ok(Exit::Done)
+        }
         Err(error) => Err(exit::environment(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(Exit::Done),
     }

@@ -158,7 +158,7 @@ impl ServeArgs {
         let server =
             Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
         if let Some(listener) = metrics_listener {
-            metrics::serve(listener, server.watcher())?;
+            metrics::serve(listener, metrics::of_server(server.watcher()))?;
         }
         introduce(server.address(), secret.as_deref());
         for address in server.foreign_addresses() {

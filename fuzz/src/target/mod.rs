@@ -2,12 +2,14 @@ mod capture;
 mod iperf;
 mod iperf3;
 mod model;
+mod sockets;
 mod wire;
 
 pub use capture::CAPTURE;
 pub use iperf::IPERF;
 pub use iperf3::IPERF3;
 pub use model::MODEL;
+pub use sockets::SOCKETS;
 pub use wire::WIRE;
 
 /// Bytes as the text that they are; nothing of what is none.

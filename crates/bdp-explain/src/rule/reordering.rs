@@ -13,7 +13,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let seen = facts.counted(|s| s.reorder_seen)?;
     let delivered = facts.delivered()?;
     let share = seen as f64 / delivered as f64;
-    if share < SEEN || facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE) {
+    // Without SACK the kernel guesses.
+    let guessed = facts.connection.is_some_and(|c| c.sack == Some(false));
+    if guessed || share < SEEN || facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE) {
         return None;
     }
     let needless = facts.counted(|s| s.needless_retransmits).unwrap_or(0);

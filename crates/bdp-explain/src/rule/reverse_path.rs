@@ -20,7 +20,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let own = facts.own_way_added();
     // A queue on the data's own way is there because the bottleneck there is full, however acknowledgements fare.
     let is_queued = facts.own_way_added_p95().or(own).is_some_and(|own| own.0 >= noise);
-    let lost = facts.probes_lost().filter(|&(_, loaded)| loaded >= LOST);
+    // Where the other end counts probes, those that are lost there are known apart.
+    let lost =
+        facts.probes_lost_shares().map(|(idle, loaded)| (idle, facts.probes_lost_back().unwrap_or(loaded)));
+    let lost = lost.filter(|&(_, loaded)| loaded >= LOST);
     let lost = lost.zip(facts.retransmitted_share()).filter(|&((_, loaded), data)| {
         let at_rate = facts.of_peak().is_some_and(|reached| reached >= plateau::REACHED);
         data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)

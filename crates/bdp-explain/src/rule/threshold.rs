@@ -44,7 +44,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let bound = queue_bound(facts, least)?;
     let queue = most_queue(facts, &picture);
     let dropped = facts
-        .probes_lost_under_load()
+        .probes_lost_there()
         .filter(|&(lost, of)| lost >= PROBES_LOST.0 && lost as f64 >= PROBES_LOST.1 * of as f64);
     let is_seen = dropped.is_some()
         || if facts.is_paced() {

@@ -6,6 +6,9 @@ use crate::record::{EpisodeKind, LossEpisode, RttSummary, SenderSample};
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
+/// Fewer probes have no share.
+const PROBES_MIN: u64 = 10;
+
 /// What the sender of a connection met its losses with, by what its kernel knew just before each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LossPicture {
@@ -107,16 +110,26 @@ impl Facts {
         Some(self.counted(|s| s.retransmits)? as f64 / self.delivered()? as f64)
     }
 
-    /// Probes that were lost under load, and how many are known to have arrived or not.
-    pub fn probes_lost_under_load(&self) -> Option<(u64, u64)> {
-        let loaded = self.rtt.loaded?;
-        Some((loaded.lost(), loaded.sent.saturating_sub(loaded.in_flight)))
+    /// Probes that were lost under load on the data's own way, or on either where that is all that is known, and how many are known to have
+    /// arrived or not.
+    pub fn probes_lost_there(&self) -> Option<(u64, u64)> {
+        match self.probes_lost {
+            Some(lost) => Some((lost.own_way, lost.known)),
+            None => {
+                self.rtt.loaded.map(|loaded| (loaded.lost(), loaded.sent.saturating_sub(loaded.in_flight)))
+            }
+        }
+    }
+
+    /// Share of the probes under load that were lost on the way of the acknowledgements; `None` where the other end counts none.
+    pub fn probes_lost_back(&self) -> Option<f64> {
+        self.probes_lost
+            .filter(|lost| lost.known >= PROBES_MIN)
+            .map(|lost| lost.way_back as f64 / lost.known as f64)
     }
 
     /// Share of probes that were lost before the load, and under it.
-    pub fn probes_lost(&self) -> Option<(f64, f64)> {
-        /// Fewer have no share.
-        const PROBES_MIN: u64 = 10;
+    pub fn probes_lost_shares(&self) -> Option<(f64, f64)> {
         let share = |probes: RttSummary| {
             let known = probes.sent.saturating_sub(probes.in_flight);
             (known >= PROBES_MIN).then(|| probes.lost() as f64 / known as f64)

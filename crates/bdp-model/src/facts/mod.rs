@@ -32,6 +32,8 @@ pub enum Source {
     Measured,
     /// A scenario of the lab, by its keys.
     Emulated,
+    /// Another program, watched from one end: what it asked for is not known, nor are any figures of the other end.
+    Watched,
 }
 
 /// One end of a transfer.

@@ -109,6 +109,8 @@ named! {
         NothingToSend = "nothing_to_send",
         /// Share of samples in which less than a segment was held back though both windows had room; with its bytes, the segment size.
         SmallWriteHeld = "small_write_held",
+        /// Share of the time in which losses were repaired, by fast retransmit or after a timeout.
+        Repairing = "repairing",
         /// 0: the connection has no selective acknowledgements.
         SackUsed = "sack_used",
         /// What a model of Reno gives for such losses (Mathis et al.).
@@ -179,6 +181,21 @@ named! {
         DatagramQueue = "datagram_queue",
         /// Delay above the least at the 95th percentile.
         DatagramDelay = "datagram_delay",
+
+        /// Data that was received and not read / what the socket of `host` holds, median; with the bytes.
+        UnreadData = "unread_data",
+        /// The same where so little waits that the program reads what comes.
+        ReaderKeepsUp = "reader_keeps_up",
+        /// Share of the samples in which the kernel marks its rate of delivery as limited by the program.
+        AppLimited = "app_limited",
+        /// Share of the samples in which no data of the program waited to be sent.
+        NothingQueued = "nothing_queued",
+        /// Median round trip above the least that the kernel remembers, by the connection's own segments; with that round trip, the least.
+        RoundTripAboveLeast = "round_trip_above_least",
+        /// Goodput / what the receive window of `host` would carry, which is not the limit; with the window, the round trip, that rate.
+        WindowHasRoom = "window_has_room",
+        /// Segments that came out of order.
+        CameOutOfOrder = "came_out_of_order",
     }
 }
 

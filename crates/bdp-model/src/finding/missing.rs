@@ -33,6 +33,10 @@ named! {
         SocketDrops = "socket_drops",
         /// A connection that no program on the way ends.
         DirectConnection = "direct_connection",
+        /// The figures of the sending `host`.
+        SenderFigures = "sender_figures",
+        /// A probe beside the connection, towards `host`.
+        ProbeBeside = "probe_beside",
     }
 }
 

@@ -31,6 +31,9 @@ pub struct ReceiverSample {
     /// For how long so far one of them at the most was ready to run while others had its processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_wait_ns: Option<u64>,
+    /// Round trip as the receiver's kernel estimates it, of a socket that is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ns: Option<u64>,
 }
 
 /// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.

@@ -222,6 +222,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share(),
             size(other(1))
         ),
+        Fact::Repairing => format!("repairing losses took {} of the time", share()),
         Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
         Fact::QueueWayBack => {
             let own = match evidence.with.is_empty() {
@@ -349,6 +350,30 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             time(nanos(value))
         ),
         Fact::DatagramDelay => format!("delay was {} above its least at p95", time(nanos(value))),
+
+        Fact::UnreadData => {
+            format!("{} wait unread in the socket of {host}, {} of what it holds", size(other(0)), share())
+        }
+        Fact::ReaderKeepsUp => format!("the program on {host} reads what comes: {} wait unread", size(other(0))),
+        Fact::AppLimited => format!(
+            "the kernel marks the delivery rate as limited by the application in {} of the samples",
+            share()
+        ),
+        Fact::NothingQueued => format!("no data waited to be sent in {} of the samples", share()),
+        Fact::RoundTripAboveLeast => format!(
+            "the round trip is {}, and {} at least: {} are queues, of this connection or of others",
+            time(nanos(other(0))),
+            time(nanos(other(1))),
+            time(nanos(value))
+        ),
+        Fact::WindowHasRoom => format!(
+            "the receive window of {host} has room: {} / {} = {}, {} of it used",
+            size(other(0)),
+            time(nanos(other(1))),
+            rate(other(2)),
+            share()
+        ),
+        Fact::CameOutOfOrder => format!("{value:.0} segments came out of order: lost or overtaken on the way"),
     }
 }
 

@@ -195,7 +195,7 @@ fn figures(finding: &Finding) -> Option<String> {
                 rate(received.other(0))
             )),
             None => {
-                let queue = of(Fact::QueueOneWay).or(of(Fact::QueueRoundTrip))?;
+                let queue = of(Fact::QueueOneWay).or(of(Fact::QueueRoundTrip)).or(of(Fact::RoundTripAboveLeast))?;
                 let goodput = rate(of(Fact::Steady)?.other(0));
                 Some(format!("{goodput}, with a standing queue of {}", time(nanos(queue.value))))
             }

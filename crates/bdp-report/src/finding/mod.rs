@@ -88,6 +88,10 @@ fn missing_text(finding: &Finding, missing: &Missing) -> String {
         Lack::SendBufferCount => "the kernel's count of the time limited by the send buffer (Linux 4.10)",
         Lack::SocketDrops => "what the receiving host dropped (SO_RXQ_OVFL)",
         Lack::DirectConnection => "a direct connection, without --through-ssh",
+        Lack::SenderFigures => return format!("the sender's figures: 'bdp watch' on {host} shows them"),
+        Lack::ProbeBeside => {
+            return format!("a probe beside it, as 'bdp ping {host}' sends, which shows whose queue that is");
+        }
     };
     words.to_owned()
 }

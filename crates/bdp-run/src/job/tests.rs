@@ -11,6 +11,7 @@ use bdp_model::ping::{Fate, PingRequest, Sample};
 use bdp_model::run_comparison::{Metric, Outcomes};
 use bdp_model::scenario::{PlanOptions, Scenario, find};
 use bdp_model::units::Nanos;
+use bdp_model::watch::{WatchInterval, WatchTarget};
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::*;
@@ -18,6 +19,7 @@ use crate::baseline::Baseline;
 use crate::compare::{ComparePlan, RunFigures};
 use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
+use crate::watch::WatchPlan;
 
 fn jobs() -> [Job; 6] {
     let credentials = Credentials { token: Some("secret".to_owned()), login: None };
@@ -67,6 +69,17 @@ fn jobs() -> [Job; 6] {
         })),
         Job::Lab(Box::new(LabPlan::new(&[scenario], cases, 7, command))),
         Job::Compare(Box::new(compare_plan([5e6, 4e6]))),
+        Job::Watch(WatchPlan {
+            targets: vec![
+                WatchTarget::Process(4242),
+                WatchTarget::Port(443),
+                WatchTarget::Host("ams1".to_owned(), None),
+                WatchTarget::All,
+            ],
+            interval: Nanos::secs(1),
+            samples_per_second: 10,
+            duration: None,
+        }),
     ]
 }
 
@@ -163,6 +176,17 @@ fn events() -> Vec<Event<'static>> {
                     sample(2, Fate::Refused),
                     sample(3, Fate::Unreachable),
                 ],
+            }),
+        },
+        Event::Sockets {
+            interval: Cow::Owned(WatchInterval {
+                at_ns: 1_000_000_000,
+                took_ns: 1_000_000_000,
+                samples: 10,
+                incomplete: 0,
+                sockets: Vec::new(),
+                unexplained: 0,
+                notes: vec!["process 4242 (rsync) ended".to_owned()],
             }),
         },
     ]

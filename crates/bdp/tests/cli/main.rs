@@ -50,3 +50,4 @@ mod switches;
 mod traffic;
 mod unprivileged;
 mod virtual_clock;
+mod watch;

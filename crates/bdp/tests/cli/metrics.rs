@@ -10,7 +10,7 @@ use crate::support::serving::{free_port, measure, serve};
 use crate::support::{Bench, wait_for};
 
 /// Head and body of the answer to a request.
-fn ask(port: u16, request: &str) -> (String, String) {
+pub(super) fn ask(port: u16, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -32,7 +32,7 @@ fn scrape(port: u16) -> BTreeMap<String, f64> {
 }
 
 /// Every sample stands behind its HELP and TYPE; where promtool is there it has nothing to say.
-fn check(text: &str) {
+pub(super) fn check(text: &str) {
     let mut family = "";
     for line in text.lines() {
         match line.strip_prefix("# TYPE ") {

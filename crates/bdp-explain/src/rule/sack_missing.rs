@@ -1,0 +1,29 @@
+//! Losses that are repaired without selective acknowledgements: one segment each round trip (RFC 6582), or after a timeout.
+
+use bdp_model::facts::{Facts, TimeState};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+
+use crate::observed;
+
+/// Share of the time that repairs take.
+const REPAIRS: f64 = 0.1;
+
+/// Claims the limit where losses take long to repair and the connection has no SACK.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    if facts.connection?.sack? {
+        return None;
+    }
+    let spent = facts.time_spent()?;
+    let repairs = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
+    if repairs < REPAIRS {
+        return None;
+    }
+    let finding = Finding::new(Limit::SackMissing, Place::path(), Confidence::Medium)
+        .evidence([
+            Evidence::flag(Fact::SackUsed, false),
+            Evidence::share(Fact::Repairing, repairs).at_least(REPAIRS),
+        ])
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::EnableSack));
+    Some(finding)
+}

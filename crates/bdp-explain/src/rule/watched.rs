@@ -1,0 +1,258 @@
+//! A socket that is watched from one end: without probes and without the other end's figures, its own have to do. What they can't show
+//! stands among what is missing.
+
+use bdp_model::facts::{Facts, Source};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
+use bdp_model::record::{ReceiverSample, SenderSample};
+use bdp_model::stats::median;
+use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN, WINDOW_FULL, WINDOW_REACHED};
+use bdp_model::units::Nanos;
+
+use crate::observed;
+use crate::setting::maximum;
+
+/// A sender without anything to send for this share of the time is limited by its program.
+const IDLE: f64 = 0.3;
+/// One that is idle most of the time is so beyond doubt.
+const IDLE_MOSTLY: f64 = 0.6;
+/// The kernel marks this share of its samples as limited by the program.
+const APP_LIMITED: f64 = 0.8;
+/// Unread data / what the receiver's buffer offers, from which a reader is behind.
+const UNREAD: f64 = 0.25;
+/// From which it is behind beyond doubt.
+const UNREAD_MOSTLY: f64 = 0.5;
+/// Goodput / what a window carries in the round trip: more was not limited by it.
+const ABOVE: f64 = 1.25;
+/// Steady rate: lower / upper quartile.
+const STEADY: f64 = 0.7;
+/// A buffer of this part of the largest that autotuning may make is bounded by it.
+const AT_MAXIMUM: f64 = 0.9;
+
+const RMEM: &str = "net.ipv4.tcp_rmem";
+
+/// Claims what no path has a part in: a program at this end that writes or reads less than it could.
+pub fn at_this_end(facts: &Facts) -> Option<Finding> {
+    match facts.source {
+        Source::Watched if facts.sent.is_empty() => own_reader(facts),
+        Source::Watched => own_writer(facts),
+        _ => None,
+    }
+}
+
+/// Claims what the socket's own figures show of the path and of the window; of a receiver, what they leave.
+pub fn by_own_figures(facts: &Facts) -> Option<Finding> {
+    match facts.source {
+        Source::Watched if facts.sent.is_empty() => own_window(facts).or_else(|| Some(elsewhere(facts))),
+        Source::Watched => growing(facts).or_else(|| standing_queue(facts)),
+        _ => None,
+    }
+}
+
+/// Data that waits unread: as a share of what the socket holds, in bytes, and the share of samples in which it is much.
+struct Unread {
+    share: f64,
+    bytes: f64,
+    often: f64,
+    samples: u64,
+}
+
+impl Unread {
+    fn of(facts: &Facts) -> Option<Self> {
+        let one = |sample: &ReceiverSample| {
+            let (unread, free) = (sample.unread_bytes? as f64, sample.rcv_wnd_bytes? as f64);
+            (unread + free > 0.0).then(|| (unread / (unread + free), unread))
+        };
+        let all: Vec<(f64, f64)> = facts.received.iter().filter_map(one).collect();
+        if all.len() < SAMPLES_MIN {
+            return None;
+        }
+        let mut shares: Vec<f64> = all.iter().map(|&(share, _)| share).collect();
+        let mut bytes: Vec<f64> = all.iter().map(|&(_, bytes)| bytes).collect();
+        let often = shares.iter().filter(|&&share| share >= UNREAD).count() as f64 / shares.len() as f64;
+        Some(Self {
+            share: median(&mut shares)?,
+            bytes: median(&mut bytes)?,
+            often,
+            samples: all.len() as u64,
+        })
+    }
+
+    fn evidence(&self, fact: Fact, facts: &Facts) -> Evidence {
+        let met = (self.often * self.samples as f64).round() as u64;
+        let evidence = Evidence::share(fact, self.share).samples(met, self.samples);
+        evidence.with(Quantity::bytes(self.bytes)).on(&facts.receiver.name)
+    }
+}
+
+/// The reading program leaves data in its socket.
+fn own_reader(facts: &Facts) -> Option<Finding> {
+    let unread = Unread::of(facts).filter(|u| u.often >= WINDOW_FULL && u.share >= UNREAD)?;
+    let confidence = if unread.share >= UNREAD_MOSTLY { Confidence::High } else { Confidence::Medium };
+    let name = &facts.receiver.name;
+    let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
+        .evidence([unread.evidence(Fact::UnreadData, facts).at_least(UNREAD)])
+        .remedy(Remedy::new(Action::FreeReader).host(name));
+    Some(finding)
+}
+
+/// The sending program has nothing to send.
+fn own_writer(facts: &Facts) -> Option<Finding> {
+    let (first, last) = ends(facts)?;
+    let span = last.at_ns.checked_sub(first.at_ns).filter(|&ns| ns > 0)? as f64;
+    let busy = last.busy_ns.zip(first.busy_ns).map(|(last, first)| last.saturating_sub(first) as f64 / span);
+    let idle = busy.map(|busy| (1.0 - busy).max(0.0)).filter(|&idle| idle >= IDLE);
+    let limited = share_of(&facts.sent, |s| s.app_limited);
+    let nothing_queued = share_of(&facts.sent, |s| s.not_sent_bytes.map(|bytes| bytes == 0));
+    let starved = facts.window_use().map(|window| window.starved);
+    let often = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
+    let writes_little =
+        often(limited, APP_LIMITED) && often(nothing_queued, APP_LIMITED) && often(starved, WINDOW_FULL);
+    if idle.is_none() && !writes_little {
+        return None;
+    }
+    let sure = often(idle, IDLE_MOSTLY) || idle.is_some() && writes_little;
+    let (name, samples) = (&facts.sender.name, facts.sent.len() as u64);
+    let share = |fact, share: Option<f64>, least: f64| {
+        let share = share.filter(|&share| share >= least);
+        share.map(|share| Evidence::share(fact, share).at_least(least).share_of(samples))
+    };
+    let confidence = if sure { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
+        .evidence(
+            idle.map(|idle| Evidence::share(Fact::NothingToSend, idle).at_least(IDLE).on(&facts.sender.name)),
+        )
+        .evidence(share(Fact::AppLimited, limited, WINDOW_FULL))
+        .evidence(share(Fact::NothingQueued, nothing_queued, WINDOW_FULL))
+        .remedy(Remedy::new(Action::FreeWriter).host(name));
+    Some(finding)
+}
+
+/// What the window that this end gives carries in a round trip, by the kernel's estimate of that: goodput / it, with its terms.
+fn of_own_window(facts: &Facts, fact: Fact) -> Option<Evidence> {
+    let mut windows: Vec<f64> =
+        facts.received.iter().filter_map(|s| s.rcv_wnd_bytes).map(|bytes| bytes as f64).collect();
+    let mut rtts: Vec<f64> = facts.received.iter().filter_map(|s| s.rtt_ns).map(|ns| ns as f64).collect();
+    if windows.len() < SAMPLES_MIN || rtts.len() < SAMPLES_MIN {
+        return None;
+    }
+    let (window, rtt) = (median(&mut windows)?, Nanos(median(&mut rtts)? as u64));
+    let carries = window * 8.0 / rtt.as_secs_f64().max(1e-9);
+    if carries <= 0.0 {
+        return None;
+    }
+    let evidence = Evidence::share(fact, facts.goodput_bps / carries);
+    Some(evidence.with(Quantity::bytes(window)).with(Quantity::time(rtt)).with(Quantity::rate(carries)))
+}
+
+/// The window that this end gives is what arrives in a round trip.
+fn own_window(facts: &Facts) -> Option<Finding> {
+    let of_window = of_own_window(facts, Fact::OfWindowRate)
+        .filter(|reached| (WINDOW_REACHED..=ABOVE).contains(&reached.value))?;
+    let name = &facts.receiver.name;
+    let buffer = facts.window.socket_buffer_bytes.map(|bytes| bytes as f64);
+    let largest = maximum(&facts.receiver, RMEM).map(|bytes| bytes as f64);
+    let known = buffer.zip(largest);
+    let at_maximum = known.map(|(buffer, largest)| buffer >= AT_MAXIMUM * largest);
+    let evidence = known.map(|(buffer, largest)| match at_maximum {
+        Some(true) => Evidence::bytes(Fact::SettingMaximum, largest).named(RMEM).on(name),
+        _ => Evidence::bytes(Fact::BufferBelowMaximum, buffer).with(Quantity::bytes(largest)).on(name),
+    });
+    let finding = Finding::new(Limit::ReceiveWindow, Place::receiver(name), Confidence::Medium)
+        .cause(match at_maximum {
+            Some(true) => Some(Cause::RmemMaximum),
+            Some(false) => Some(Cause::BelowMaximum),
+            None => None,
+        })
+        .evidence([of_window.at_least(WINDOW_REACHED)])
+        .evidence(evidence)
+        .remedy(
+            (at_maximum == Some(true)).then(|| Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)),
+        )
+        .missing((at_maximum == Some(false)).then(|| Missing::new(Lack::WindowBound)))
+        .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]);
+    Some(finding)
+}
+
+/// Nothing at this end holds the data back, as far as it can tell.
+fn elsewhere(facts: &Facts) -> Finding {
+    let keeps_up = Unread::of(facts).filter(|unread| unread.share < UNREAD);
+    let room = of_own_window(facts, Fact::WindowHasRoom).filter(|used| used.value < WINDOW_REACHED);
+    let out_of_order = |sample: Option<&ReceiverSample>| sample.and_then(|s| s.out_of_order);
+    let first = out_of_order(facts.received.first());
+    let late = out_of_order(facts.received.last()).zip(first).map(|(last, first)| last.saturating_sub(first));
+    Finding::new(Limit::Unknown, Place::path(), Confidence::Low)
+        .evidence(keeps_up.map(|unread| unread.evidence(Fact::ReaderKeepsUp, facts).at_most(UNREAD)))
+        .evidence(room.map(|room| room.at_most(WINDOW_REACHED).on(&facts.receiver.name)))
+        .evidence(late.filter(|&late| late > 0).map(|late| Evidence::count(Fact::CameOutOfOrder, late)))
+        .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)])
+}
+
+/// The congestion window is full and still in slow start.
+fn growing(facts: &Facts) -> Option<Finding> {
+    let (first, last) = ends(facts)?;
+    let window = facts.window_use().filter(|w| w.congestion_full >= WINDOW_FULL)?;
+    let in_slow_start = facts.sent.iter().all(|s| s.ssthresh.is_none()) && !facts.is_paced();
+    let (from, to) = (first.cwnd?, last.cwnd?);
+    if !in_slow_start || to <= from || facts.retransmits.is_none_or(|again| again > 0) {
+        return None;
+    }
+    let grew = Evidence::count(Fact::WindowGrew, u64::from(to)).with(Quantity::count(u64::from(from)));
+    let finding = Finding::new(Limit::SlowStart, Place::path(), Confidence::Medium)
+        .evidence([congestion_full(facts, window.congestion_full), grew])
+        .remedy(Remedy::new(Action::KeepConnection));
+    Some(finding)
+}
+
+/// The round trip is longer than its minimum while the congestion window, or bbr's rate, is used up.
+fn standing_queue(facts: &Facts) -> Option<Finding> {
+    let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
+    let full = facts.window_use().map(|w| w.congestion_full).filter(|&full| full >= WINDOW_FULL);
+    let by_bbr = facts.congestion_control.starts_with("bbr")
+        && share_of(&facts.sent, |s| s.app_limited).is_some_and(|share| share < 1.0 - APP_LIMITED);
+    if full.is_none() && !by_bbr {
+        return None;
+    }
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY);
+    let confidence = if steady.is_some() { Confidence::Medium } else { Confidence::Low };
+    let finding = Finding::new(Limit::PathRate, Place::path(), confidence)
+        .evidence([queue])
+        .evidence(steady.map(|steady| {
+            let evidence = Evidence::share(Fact::Steady, steady).at_least(STEADY);
+            evidence.with(Quantity::rate(facts.goodput_bps))
+        }))
+        .evidence(full.map(|full| congestion_full(facts, full)))
+        .evidence(observed::retransmitted(facts))
+        .missing([Missing::new(Lack::ProbeBeside).host(&facts.receiver.name)]);
+    Some(finding)
+}
+
+fn congestion_full(facts: &Facts, share: f64) -> Evidence {
+    let evidence = Evidence::share(Fact::CongestionWindowFull, share).at_least(WINDOW_FULL);
+    evidence.share_of(facts.sent.len() as u64).named(&facts.congestion_control)
+}
+
+/// The usual round trip above the smallest that the kernel remembers, beside what a queue adds at least.
+fn queue_of(facts: &Facts) -> Option<Evidence> {
+    let least = Nanos(facts.sent.iter().filter_map(|s| s.min_rtt_ns).min()?);
+    let mut usual: Vec<f64> = facts.sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
+    if usual.len() < SAMPLES_MIN {
+        return None;
+    }
+    let usual = Nanos(median(&mut usual)? as u64);
+    let bound = (QUEUE_SHARE * least.0 as f64).max(QUEUE_NOISE.0 as f64);
+    let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least)).at_least(bound);
+    Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
+}
+
+fn ends(facts: &Facts) -> Option<(&SenderSample, &SenderSample)> {
+    (facts.sent.len() >= SAMPLES_MIN).then_some(())?;
+    facts.sent.first().zip(facts.sent.last())
+}
+
+/// Share of the samples that say yes, of those that say anything; `None` of too few.
+fn share_of(samples: &[SenderSample], says: impl Fn(&SenderSample) -> Option<bool>) -> Option<f64> {
+    let said: Vec<bool> = samples.iter().filter_map(says).collect();
+    (said.len() >= SAMPLES_MIN).then(|| said.iter().filter(|&&yes| yes).count() as f64 / said.len() as f64)
+}

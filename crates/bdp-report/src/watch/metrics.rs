@@ -1,0 +1,82 @@
+//! Sockets for Prometheus. Ports come and go: sockets of one program to one remote address are one series.
+
+use std::collections::BTreeMap;
+
+use bdp_model::stats::median;
+use bdp_model::watch::{Role, SocketReading, WatchInterval};
+
+use crate::prometheus::{Page, escaped};
+
+/// Series at the most; those that carry least are left out.
+const MOST: usize = 1000;
+
+/// The figures of the last interval.
+pub fn prometheus_of_watch(interval: &WatchInterval, bdp: &str) -> String {
+    let mut groups: BTreeMap<String, Vec<&SocketReading>> = BTreeMap::new();
+    for socket in &interval.sockets {
+        let program = socket.name.holder.as_ref().map_or("", |holder| holder.name.as_str());
+        let labels = format!("program=\"{}\",remote=\"{}\"", escaped(program), socket.name.remote.ip());
+        groups.entry(labels).or_default().push(socket);
+    }
+    let carried = |all: &[&SocketReading]| all.iter().map(|s| s.sent_bps + s.received_bps).sum::<f64>();
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| carried(&b.1).total_cmp(&carried(&a.1)));
+    groups.truncate(MOST);
+    let each = |of: &dyn Fn(&[&SocketReading]) -> Option<f64>| -> Vec<(String, f64)> {
+        groups.iter().filter_map(|(labels, all)| Some((labels.clone(), of(all)?))).collect()
+    };
+    let middle = |all: &[&SocketReading], of: fn(&SocketReading) -> Option<u64>| {
+        let mut values: Vec<f64> = all.iter().filter_map(|s| of(s)).map(|ns| ns as f64 * 1e-9).collect();
+        median(&mut values)
+    };
+    let mut page = Page::of_watch(bdp);
+    page.family("bdp_watch_sockets", "Connections.", each(&|all| Some(all.len() as f64)));
+    page.family(
+        "bdp_watch_sent_bits_per_second",
+        "Bytes acknowledged by the other end x 8 / time, in the last interval.",
+        each(&|all| Some(all.iter().map(|s| s.sent_bps).sum())),
+    );
+    page.family(
+        "bdp_watch_received_bits_per_second",
+        "Bytes received x 8 / time, in the last interval.",
+        each(&|all| Some(all.iter().map(|s| s.received_bps).sum())),
+    );
+    page.family(
+        "bdp_watch_retransmits",
+        "TCP segments retransmitted in the last interval.",
+        each(&|all| Some(all.iter().filter_map(|s| s.retransmits).sum::<u64>() as f64)),
+    );
+    page.family(
+        "bdp_watch_unread_bytes",
+        "Bytes received that the program has not read.",
+        each(&|all| Some(all.iter().map(|s| f64::from(s.unread_bytes)).sum())),
+    );
+    page.family(
+        "bdp_watch_queued_bytes",
+        "Bytes written by the program that are not acknowledged.",
+        each(&|all| Some(all.iter().map(|s| f64::from(s.queued_bytes)).sum())),
+    );
+    page.family(
+        "bdp_watch_rtt_seconds",
+        "Smoothed round trip, median.",
+        each(&|all| middle(all, |s| s.rtt_ns)),
+    );
+    page.family(
+        "bdp_watch_rtt_min_seconds",
+        "Smallest round trip of the last minutes, median.",
+        each(&|all| middle(all, |s| s.min_rtt_ns)),
+    );
+    let limited = groups.iter().flat_map(|(labels, all)| {
+        let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+        for socket in all.iter().filter(|s| s.role != Role::Quiet) {
+            // As it is called in JSON.
+            let limit = socket.finding.as_ref().and_then(|f| serde_json::to_value(f.limit).ok());
+            if let Some(limit) = limit.as_ref().and_then(|limit| limit.as_str()) {
+                *counts.entry(limit.to_owned()).or_default() += 1.0;
+            }
+        }
+        counts.into_iter().map(move |(limit, count)| (format!("{labels},limit=\"{limit}\""), count))
+    });
+    page.family("bdp_watch_limited_sockets", "Connections, by what limits them.", limited);
+    page.into_text()
+}

@@ -1,0 +1,347 @@
+//! Sockets of other programs: a table that is drawn anew, lines that scroll, one socket by itself, and what there is at the end.
+
+mod json;
+mod metrics;
+
+use bdp_model::finding::{Fact, Finding, Limit};
+use bdp_model::units::Nanos;
+use bdp_model::watch::{Role, SocketName, SocketReading, SocketTotal, WatchInterval, WatchSummary};
+
+use crate::finding::{confidence, rate, subject, time as duration};
+use crate::grid::{Align, Cell, Column, cut, render, tame, width, wrap};
+use crate::measurement::conclusion::finding_lines;
+use crate::number::{percent, size, three_digits};
+use crate::spark::spark;
+use crate::style::{Style, Tint};
+
+pub use json::{watch_interval_json, watch_summary_json};
+pub use metrics::prometheus_of_watch;
+
+/// Sockets that a summary shows; JSON has more.
+const SHOWN: usize = 20;
+
+/// The table of the live display: a row for each socket, the selected one marked. No line is longer than the style's width.
+pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &Style) -> String {
+    let column = |head, align, of: &dyn Fn(&SocketReading) -> String| {
+        Column::new(head, align, sockets.iter().map(|s| Cell::plain(of(s))).collect())
+    };
+    let marks =
+        (0..sockets.len()).map(|i| Cell::tinted(if selected == Some(i) { ">" } else { "" }, Tint::Strong));
+    let milliseconds =
+        |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
+    let count = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let mut columns = vec![
+        Column::new(["", ""], Align::Left, marks.collect()),
+        column(["", "program"], Align::Left, &|s| program(&s.name)),
+        column(["", "remote"], Align::Left, &|s| s.name.remote.to_string()),
+        column(["out", "Mbit/s"], Align::Point, &|s| three_digits(s.sent_bps / 1e6)),
+        column(["in", "Mbit/s"], Align::Point, &|s| three_digits(s.received_bps / 1e6)),
+        column(["RTT", "ms"], Align::Point, &|s| milliseconds(s.rtt_ns)),
+        column(["min", "ms"], Align::Point, &|s| milliseconds(s.min_rtt_ns)),
+        column(["", "cwnd"], Align::Point, &|s| count(s.cwnd_segments.map(u64::from))),
+        column(["", "window"], Align::Left, &|s| {
+            window(s).map_or_else(|| "-".to_owned(), |w| size(w as f64))
+        }),
+        column(["", "retr"], Align::Point, &|s| count(s.retransmits)),
+    ];
+    let limit = |s: &&SocketReading| {
+        let (text, tint) = limit(s);
+        Cell::tinted(text, tint)
+    };
+    let mut limits = Column::new(["", "limited by"], Align::Left, sockets.iter().map(limit).collect());
+    // What there is no room for goes, the least telling first; the rest of the limit's words last.
+    const EXPENDABLE: [&str; 5] = ["cwnd", "min ms", "window", "retr", "RTT ms"];
+    const LEAST_LIMIT: usize = 24;
+    let taken = |columns: &[Column]| crate::grid::total_width(columns) + 2;
+    for name in EXPENDABLE {
+        if taken(&columns) + LEAST_LIMIT <= style.columns() {
+            break;
+        }
+        columns.retain(|column| column.heading() != name);
+    }
+    limits.narrow(style.columns().saturating_sub(taken(&columns)).max(10), style);
+    columns.push(limits);
+    let text = render(&columns, &[], style);
+    text.lines().map(|line| fit(line, style) + "\n").collect()
+}
+
+/// One socket by itself: all of its figures, the rate of the last intervals, and the evidence.
+pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) -> String {
+    let mut text = wrap("", Tint::Strong, &title(&socket.name), style);
+    let line = |lead: &str, words: String| wrap(&format!("{lead:<10}"), Tint::Faint, &words, style);
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    let time = |ns: Option<u64>| known(ns.map(|ns| duration(Nanos(ns))));
+    let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| size(bytes as f64)));
+    let chart = Style { width: style.width.saturating_sub(22).max(40), ..*style };
+    let recent = &rates_bps[rates_bps.len().saturating_sub(chart.columns())..];
+    let largest = recent.iter().copied().fold(0.0, f64::max);
+    text.push_str(&line(
+        "rate",
+        format!("{} now, {} at most", rate(socket.sent_bps + socket.received_bps), rate(largest)),
+    ));
+    text.push_str(&format!("{:10}{}\n", "", spark(recent, &chart)));
+    text.push_str(&line(
+        "bytes",
+        format!(
+            "{} acknowledged, {} received, since it is watched",
+            size(socket.sent_bytes as f64),
+            size(socket.received_bytes as f64)
+        ),
+    ));
+    text.push_str(&line(
+        "state",
+        format!(
+            "{}, {}; user {}",
+            socket.state.name(),
+            match socket.role {
+                Role::Sending => "sending",
+                Role::Receiving => "receiving",
+                Role::Quiet => "quiet",
+            },
+            socket.name.user
+        ),
+    ));
+    text.push_str(&line("RTT", format!("{}, {} at least", time(socket.rtt_ns), time(socket.min_rtt_ns))));
+    let segments = |n: Option<u32>| known(n.map(|n| n.to_string()));
+    text.push_str(&line(
+        "window",
+        format!(
+            "congestion {} segments ({}), {} in flight, ssthresh {}; receive window there {}, here {}",
+            segments(socket.cwnd_segments),
+            socket.congestion_control.as_deref().unwrap_or("unknown"),
+            segments(socket.in_flight_segments),
+            socket.ssthresh_segments.map_or_else(|| "none yet".to_owned(), |n| n.to_string()),
+            bytes(socket.send_window_bytes),
+            bytes(socket.receive_window_bytes)
+        ),
+    ));
+    text.push_str(&line(
+        "buffers",
+        format!(
+            "{} to be acknowledged of {}, {} never sent; {} unread of {}",
+            size(f64::from(socket.queued_bytes)),
+            bytes(socket.send_buffer_bytes.map(u64::from)),
+            bytes(socket.not_sent_bytes),
+            size(f64::from(socket.unread_bytes)),
+            bytes(socket.receive_buffer_bytes.map(u64::from))
+        ),
+    ));
+    let count = |n: Option<u64>| known(n.map(|n| n.to_string()));
+    text.push_str(&line(
+        "losses",
+        format!(
+            "{} retransmits ({} since the connection began), {} out of order",
+            count(socket.retransmits),
+            count(socket.retransmits_total),
+            count(socket.out_of_order)
+        ),
+    ));
+    if let Some(limited) = socket.limited {
+        text.push_str(&line(
+            "time",
+            format!(
+                "busy {}, limited by the receive window {}, by the send buffer {}",
+                percent(limited.busy),
+                percent(limited.rwnd_limited),
+                percent(limited.sndbuf_limited)
+            ),
+        ));
+    }
+    let delivery = socket.delivery_rate_bps.map_or_else(|| "unknown".to_owned(), |bps| rate(bps as f64));
+    let app = if socket.app_limited == Some(true) { ", limited by the application" } else { "" };
+    text.push_str(&line("delivery", format!("{delivery}{app}")));
+    if let Some(finding) = &socket.finding {
+        text.push('\n');
+        text.push_str(&finding_lines(arrow(socket.role), finding, "", style));
+    }
+    text
+}
+
+/// The heading of [`watch_lines`].
+pub fn watch_heading() -> String {
+    format!(
+        "{:>6}  {:<18}  {:<24}  {:>9}  {:>7}  {:>7}  {:>9}  {:>5}  {}\n",
+        "s", "program", "remote", "Mbit/s", "RTT ms", "min ms", "window", "retr", "limited by"
+    )
+}
+
+/// The sockets that moved in an interval, a line each, those that moved most first; `most` of them.
+pub fn watch_lines(interval: &WatchInterval, most: usize, style: &Style) -> String {
+    let mut sockets: Vec<&SocketReading> =
+        interval.sockets.iter().filter(|s| s.role != Role::Quiet).collect();
+    sockets.sort_by(|a, b| (b.sent_bps + b.received_bps).total_cmp(&(a.sent_bps + a.received_bps)));
+    let mut text = String::new();
+    let at = format!("{:>6.1}", interval.at_ns as f64 / 1e9);
+    for socket in sockets.iter().take(most) {
+        let milliseconds =
+            |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
+        let (limit, tint) = limit(socket);
+        let remote = format!("{} {}", arrow(socket.role), socket.name.remote);
+        text.push_str(&format!(
+            "{at}  {:<18}  {:<24}  {:>9}  {:>7}  {:>7}  {:>9}  {:>5}  {}\n",
+            cut(&program(&socket.name), 18, style),
+            cut(&remote, 24, style),
+            three_digits(socket.sent_bps.max(socket.received_bps) / 1e6),
+            milliseconds(socket.rtt_ns),
+            milliseconds(socket.min_rtt_ns),
+            window(socket).map_or_else(|| "-".to_owned(), |bytes| size(bytes as f64)),
+            socket.retransmits.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            style.paint(tint, &limit),
+        ));
+    }
+    let more = sockets.len().saturating_sub(most);
+    if more > 0 {
+        text.push_str(&format!("{at}  and {more} more that moved\n"));
+    }
+    if sockets.is_empty() {
+        let quiet = match interval.sockets.len() {
+            0 => "no connection".to_owned(),
+            1 => "1 connection, quiet".to_owned(),
+            n => format!("{n} connections, quiet"),
+        };
+        text.push_str(&format!("{at}  {quiet}\n"));
+    }
+    text
+}
+
+/// What there is at the end: each socket with its bytes, its mean rate, what limited it for which share of the time, and the evidence.
+pub fn watch_summary(summary: &WatchSummary, style: &Style) -> String {
+    let seconds = summary.took_ns as f64 / 1e9;
+    let of = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    let mut text = wrap(
+        "watched  ",
+        Tint::Faint,
+        &format!(
+            "{seconds:.1} s, {}, {} that carried data, {}",
+            of(summary.seen, "connection", "connections"),
+            summary.sockets.len(),
+            of(summary.samples, "sample", "samples")
+        ),
+        style,
+    );
+    for total in summary.sockets.iter().take(SHOWN) {
+        text.push('\n');
+        text.push_str(&total_lines(total, style));
+    }
+    let more = summary.sockets.len().saturating_sub(SHOWN);
+    if more > 0 {
+        text.push_str(&wrap(
+            "",
+            Tint::None,
+            &format!("\nand {more} more that carried less; --json has them"),
+            style,
+        ));
+    }
+    let taken = |ns: u64| percent(ns as f64 / summary.took_ns.max(1) as f64);
+    text.push('\n');
+    text.push_str(&wrap(
+        "cost     ",
+        Tint::Faint,
+        &format!(
+            "{} of a processor in user mode, {} in the kernel",
+            taken(summary.user_ns),
+            taken(summary.system_ns)
+        ),
+        style,
+    ));
+    if summary.incomplete > 0 {
+        let text_of =
+            format!("{} of {} readings failed or may lack sockets", summary.incomplete, summary.samples);
+        text.push_str(&wrap("NOTE     ", Tint::Doubtful, &text_of, style));
+    }
+    text
+}
+
+fn total_lines(total: &SocketTotal, style: &Style) -> String {
+    let seconds = (total.watched_ns as f64 / 1e9).max(1e-9);
+    let (last, mean) = (&total.last, |bytes: u64| rate(bytes as f64 * 8.0 / seconds));
+    let mut words: Vec<String> = Vec::new();
+    for (bytes, what) in [(last.sent_bytes, "sent"), (last.received_bytes, "received")] {
+        if bytes > 0 {
+            words.push(format!("{} {what}, {} on average", size(bytes as f64), mean(bytes)));
+        }
+    }
+    words.push(format!("{seconds:.1} s{}", if total.ended { ", ended" } else { "" }));
+    words.extend(total.retransmits.filter(|&n| n > 0).map(|n| format!("{n} retransmits")));
+    let mut text = wrap("", Tint::Strong, &title(&last.name), style);
+    text.push_str(&wrap("  ", Tint::None, &words.join("; "), style));
+    let way = arrow(last.role);
+    for (index, share) in total.limits.iter().enumerate() {
+        let agreement = format!(", {} of the time", percent(share.share));
+        if index == 0 {
+            text.push_str(&finding_lines(way, &share.finding, &agreement, style));
+        } else {
+            text.push_str(&wrap(
+                &format!("{way}          "),
+                Tint::None,
+                &format!("also {}{agreement}", tame(&words_of(&share.finding))),
+                style,
+            ));
+        }
+    }
+    text
+}
+
+/// `curl 4242  192.0.2.1:40000 -> 198.51.100.7:443`.
+fn title(name: &SocketName) -> String {
+    format!("{}  {} - {}", program(name), name.local, name.remote)
+}
+
+fn program(name: &SocketName) -> String {
+    match &name.holder {
+        Some(holder) => format!("{} {}", tame(&holder.name), holder.pid),
+        None if name.inode == 0 => "(no program)".to_owned(),
+        None => format!("(user {})", name.user),
+    }
+}
+
+fn arrow(role: Role) -> &'static str {
+    match role {
+        Role::Sending => "->",
+        Role::Receiving => "<-",
+        Role::Quiet => "--",
+    }
+}
+
+/// The receive window that holds for the data.
+fn window(socket: &SocketReading) -> Option<u64> {
+    match socket.role {
+        Role::Receiving => socket.receive_window_bytes,
+        _ => socket.send_window_bytes,
+    }
+}
+
+/// What limits a socket, in a few words, by which it is sorted and found.
+pub fn watch_limit(socket: &SocketReading) -> String {
+    limit(socket).0
+}
+
+/// The same, and how it is shown.
+fn limit(socket: &SocketReading) -> (String, Tint) {
+    match &socket.finding {
+        Some(finding) => {
+            let tint = if finding.limit == Limit::Unknown { Tint::Doubtful } else { Tint::None };
+            (tame(&words_of(finding)), tint)
+        }
+        None if socket.role == Role::Quiet => ("(quiet)".to_owned(), Tint::Faint),
+        None => ("(too few samples yet)".to_owned(), Tint::Faint),
+    }
+}
+
+fn words_of(finding: &Finding) -> String {
+    if finding.limit == Limit::Unknown {
+        // Of a receiver at least this end is known.
+        let is_elsewhere = finding.observed(Fact::ReaderKeepsUp).is_some();
+        return if is_elsewhere { "unknown: the sender or the path" } else { "unknown" }.to_owned();
+    }
+    format!("{} ({})", subject(finding), confidence(finding.confidence))
+}
+
+/// A line of no more columns than there are; colours take none.
+fn fit(line: &str, style: &Style) -> String {
+    if width(line) <= style.columns() || style.colour {
+        line.to_owned()
+    } else {
+        cut(line, style.columns(), style)
+    }
+}

@@ -1,0 +1,166 @@
+//! The facts of a socket, from the readings of the last seconds.
+
+use std::net::SocketAddr;
+
+use bdp_flow::connection;
+use bdp_flow::loss_episodes::LossEpisodes;
+use bdp_model::facts::{End, Facts, Source};
+use bdp_model::flow::FlowSpec;
+use bdp_model::measurement::HostFacts;
+use bdp_model::record::{CongestionState, ReceiverSample, RttReport, SenderSample, WindowReport};
+use bdp_model::units::Nanos;
+use bdp_model::watch::Role;
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::history::{History, Reading};
+
+/// How this machine is called.
+const HERE: &str = "this host";
+
+/// What is known of a socket beside its readings.
+pub(super) struct Known<'a> {
+    pub remote: SocketAddr,
+    pub congestion: &'a str,
+    pub send_buffer: Option<u32>,
+    pub receive_buffer: Option<u32>,
+    /// This machine; `None` of a socket of another network namespace, whose settings are its own.
+    pub host: Option<&'a HostFacts>,
+}
+
+/// What this end did in these moments.
+pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
+    let (Some((_, _, first)), Some((_, last, now))) = (moments.first(), moments.last()) else {
+        return Role::Quiet;
+    };
+    let since = |of: fn(&TcpInfo) -> Option<u64>| of(now).unwrap_or(0).saturating_sub(of(first).unwrap_or(0));
+    let (sent, received) = (since(|i| i.bytes_acked), since(|i| i.bytes_received));
+    match (sent, received) {
+        // What waits and does not move is the question itself.
+        (0, 0) if last.queued > 0 => Role::Sending,
+        (0, 0) if last.unread > 0 => Role::Receiving,
+        (0, 0) => Role::Quiet,
+        _ if sent >= received => Role::Sending,
+        _ => Role::Receiving,
+    }
+}
+
+/// The facts of the last `span_ns`; `None` of a socket that is quiet, and of too short a time.
+pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Option<Facts> {
+    let moments = history.moments(span_ns);
+    let role = role(&moments);
+    let (&(from, first, before), &(until, _, now)) = (moments.first()?, moments.last()?);
+    let took_ns = until.checked_sub(from).filter(|&ns| ns > 0)?;
+    let sending = match role {
+        Role::Quiet => return None,
+        Role::Sending => true,
+        Role::Receiving => false,
+    };
+    let longest = moments.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
+    let read = |reading: &Reading, info: &TcpInfo| {
+        info.bytes_received.map(|bytes| bytes.saturating_sub(u64::from(reading.unread)))
+    };
+    // At the sender, what the other end's kernel has acknowledged stands for what came.
+    let came = |reading: &Reading, info: &TcpInfo| {
+        if sending { info.bytes_acked } else { read(reading, info) }
+    };
+    let start = came(first, &before)?;
+    let received: Vec<ReceiverSample> = moments
+        .iter()
+        .filter_map(|(at, reading, info)| {
+            let own = (!sending).then_some(*info);
+            Some(ReceiverSample {
+                at_ns: at - from,
+                bytes: came(reading, info)?.saturating_sub(start),
+                rcv_wnd_bytes: own.and_then(|i| i.rcv_wnd).map(u64::from),
+                out_of_order: own.and_then(|i| i.rcv_out_of_order).map(u64::from),
+                unread_bytes: (!sending).then_some(u64::from(reading.unread)),
+                rtt_ns: own.and_then(|i| i.rcv_rtt_ns),
+                ..ReceiverSample::default()
+            })
+        })
+        .collect();
+    let bytes = received.last()?.bytes;
+    let goodput_bps = bytes as f64 * 8e9 / took_ns as f64;
+    let since = |of: fn(&TcpInfo) -> Option<u32>| Some(u64::from(of(&now)?.checked_sub(of(&before)?)?));
+    let here = End {
+        name: HERE.to_owned(),
+        host: known.host.cloned().unwrap_or_default(),
+        window_scaling: now.window_scaling,
+        ..End::default()
+    };
+    let there = End { name: known.remote.ip().to_string(), ..End::default() };
+    let (sender, receiver) = if sending { (here, there) } else { (there, here) };
+    Some(Facts {
+        source: Source::Watched,
+        // An end that was read late did not stand still.
+        asked: FlowSpec { interval: Nanos(longest), ..FlowSpec::default() },
+        sender,
+        receiver,
+        goodput_bps,
+        bytes,
+        duration_ns: took_ns,
+        omit_ns: 0,
+        spread: None,
+        stream_goodput_bps: vec![goodput_bps],
+        window: WindowReport {
+            socket_buffer_bytes: known.receive_buffer.filter(|_| !sending).map(u64::from),
+            ..WindowReport::default()
+        },
+        rtt: RttReport::default(),
+        one_way: None,
+        probes: None,
+        probes_lost: None,
+        connection: if sending { connection::of_sender(&now) } else { connection::of_receiver(&now) },
+        retransmits: since(|i| i.total_retrans).filter(|_| sending),
+        needless_retransmits: since(|i| i.dsack_dups).filter(|_| sending),
+        congestion_control: if sending { known.congestion.to_owned() } else { String::new() },
+        mss_bytes: now.snd_mss.filter(|_| sending).map(u64::from),
+        send_buffer_bytes: known.send_buffer.filter(|_| sending).map(u64::from),
+        paced_bps: now.max_pacing_rate_bps.filter(|_| sending),
+        received,
+        sent: if sending {
+            moments.iter().map(|(at, _, info)| sender_sample(at - from, info)).collect()
+        } else {
+            Vec::new()
+        },
+        loss_episodes: if sending {
+            LossEpisodes::of(moments.iter().map(|(at, _, info)| (at - from, info)))
+        } else {
+            Vec::new()
+        },
+        udp: None,
+        ceiling: None,
+        both_directions: false,
+        through_tunnel: false,
+    })
+}
+
+fn sender_sample(at_ns: u64, info: &TcpInfo) -> SenderSample {
+    SenderSample {
+        at_ns,
+        acked_bytes: info.bytes_acked,
+        unacked: info.unacked_segments,
+        cwnd: info.cwnd_segments,
+        snd_wnd_bytes: info.snd_wnd.map(u64::from),
+        srtt_ns: info.rtt_ns.filter(|&ns| ns > 0),
+        retransmits: info.total_retrans.map(u64::from),
+        busy_ns: info.busy_ns,
+        rwnd_limited_ns: info.rwnd_limited_ns,
+        sndbuf_limited_ns: info.sndbuf_limited_ns,
+        congestion_state: info.congestion_state.and_then(CongestionState::of_linux),
+        ssthresh: info.ssthresh_segments,
+        lost: info.lost_segments,
+        reordering: info.reordering,
+        reorder_seen: info.reorder_seen.map(u64::from),
+        needless_retransmits: info.dsack_dups.map(u64::from),
+        delivered: info.delivered_segments.map(u64::from),
+        delivered_ce: info.delivered_ce_segments.map(u64::from),
+        timeouts: info.timeouts.map(u64::from),
+        min_rtt_ns: info.min_rtt_ns.filter(|&ns| ns > 0 && ns < u64::from(u32::MAX) * 1000),
+        delivery_rate_bps: info.delivery_rate_bps,
+        app_limited: info.app_limited,
+        pacing_bps: info.pacing_rate_bps,
+        not_sent_bytes: info.notsent_bytes,
+        ..SenderSample::default()
+    }
+}

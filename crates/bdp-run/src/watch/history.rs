@@ -1,0 +1,124 @@
+//! What is remembered of a socket: the readings of the last seconds, in bounded memory.
+
+use std::collections::VecDeque;
+
+use bdp_sys::diag::SocketReport;
+use bdp_sys::tcp_info::{self, TcpInfo};
+
+/// Bytes kept of `TCP_INFO`: all that [`tcp_info::decode`] reads.
+const KEPT: usize = 248;
+/// Readings of all sockets together, where each may then have [`LEAST_READINGS`]: 64 MiB.
+const MOST_READINGS: usize = (64 << 20) / size_of::<Reading>();
+/// Readings that a socket may have, however many there are: enough for a finding.
+const LEAST_READINGS: usize = 16;
+
+/// The figures of one socket at one moment, or at several in a row in which nothing moved.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// The first moment, since watching began.
+    pub since_ns: u64,
+    /// The last.
+    pub at_ns: u64,
+    /// Moments.
+    pub times: u32,
+    /// Bytes received and not read.
+    pub unread: u32,
+    /// Bytes written and not acknowledged.
+    pub queued: u32,
+    length: u8,
+    info: [u8; KEPT],
+}
+
+impl Reading {
+    pub fn of(report: &SocketReport<'_>, at_ns: u64) -> Self {
+        let mut info = [0; KEPT];
+        let length = report.info.len().min(KEPT);
+        info[..length].copy_from_slice(&report.info[..length]);
+        Self {
+            since_ns: at_ns,
+            at_ns,
+            times: 1,
+            unread: report.receive_queue(),
+            queued: report.send_queue(),
+            length: length as u8,
+            info,
+        }
+    }
+
+    pub fn info(&self) -> TcpInfo {
+        tcp_info::decode(&self.info[..usize::from(self.length)])
+    }
+
+    /// Whether bytes were acknowledged, received or retransmitted since the other.
+    pub fn has_moved_since(&self, other: &Self) -> bool {
+        /// Of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
+        const COUNTS: [std::ops::Range<usize>; 2] = [100..104, 120..136];
+        COUNTS.into_iter().any(|at| self.info[at.clone()] != other.info[at])
+    }
+
+    /// Whether nothing differs that a finding reads; times since the last packet do, and say nothing.
+    fn is_as(&self, other: &Self) -> bool {
+        /// Of `struct tcp_info`: times since data and acknowledgements were last sent and received.
+        const TIMERS: std::ops::Range<usize> = 44..60;
+        self.unread == other.unread
+            && self.queued == other.queued
+            && self.length == other.length
+            && self.info[..TIMERS.start] == other.info[..TIMERS.start]
+            && self.info[TIMERS.end..] == other.info[TIMERS.end..]
+    }
+}
+
+/// The readings of one socket, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct History(VecDeque<Reading>);
+
+impl History {
+    /// Adds one. Those that are older than `span_ns`, or too many where there are so many sockets, are forgotten.
+    pub fn push(&mut self, reading: Reading, span_ns: u64, sockets: usize) {
+        let at_ns = reading.at_ns;
+        match self.0.back_mut() {
+            Some(last) if last.is_as(&reading) => {
+                last.at_ns = at_ns;
+                last.times += 1;
+            }
+            _ => self.0.push_back(reading),
+        }
+        let most = (MOST_READINGS / sockets.max(1)).max(LEAST_READINGS);
+        while self.0.len() > most
+            || self.0.len() > 1 && self.0.front().is_some_and(|first| first.at_ns + span_ns < at_ns)
+        {
+            self.0.pop_front();
+        }
+    }
+
+    pub fn latest(&self) -> Option<&Reading> {
+        self.0.back()
+    }
+
+    /// The first and the last that is remembered.
+    pub fn ends(&self) -> Vec<(u64, &Reading, TcpInfo)> {
+        let ends = [self.0.front(), self.0.back()];
+        ends.into_iter().flatten().map(|reading| (reading.at_ns, reading, reading.info())).collect()
+    }
+
+    /// Each moment with what was read then, of the last `span_ns`.
+    pub fn moments(&self, span_ns: u64) -> Vec<(u64, &Reading, TcpInfo)> {
+        let from = self.latest().map_or(0, |last| last.at_ns.saturating_sub(span_ns));
+        let mut all = Vec::new();
+        for reading in &self.0 {
+            let info = reading.info();
+            let steps = u64::from(reading.times - 1).max(1);
+            // Where nothing moved the moments between are as good as known.
+            let moment = |i: u64| reading.since_ns + (reading.at_ns - reading.since_ns) * i / steps;
+            let moments = (0..u64::from(reading.times)).map(moment).filter(|&at| at >= from);
+            all.extend(moments.map(|at| (at, reading, info)));
+        }
+        all
+    }
+
+    /// Readings held.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,173 @@
+//! Watching the TCP sockets of other programs: read as often as is asked, explained once an interval.
+//!
+//! [`tracker`] remembers and explains, and knows no clock; what there is to read, and the time, come from a [`World`]: this machine's
+//! kernel, or in tests a script.
+
+mod facts;
+mod history;
+mod kernel;
+mod tracker;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_model::measurement::HostFacts;
+use bdp_model::units::Nanos;
+use bdp_model::watch::{Holder, WatchInterval, WatchSummary, WatchTarget};
+use bdp_sys::diag::SocketReport;
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, RunError};
+use tracker::Tracker;
+
+pub use kernel::{SUBCOMMAND, serve};
+
+/// Sockets to watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchPlan {
+    /// Which; one that is meant by any of these.
+    pub targets: Vec<WatchTarget>,
+    /// From one report to the next.
+    #[serde(rename = "interval_ns", with = "bdp_model::units::nanoseconds")]
+    pub interval: Nanos,
+    /// Readings in a second.
+    pub samples_per_second: u32,
+    /// How long; `None` until it is cancelled, or nothing is left to watch.
+    #[serde(rename = "duration_ns", with = "bdp_model::units::nanoseconds::option")]
+    pub duration: Option<Nanos>,
+}
+
+/// What a plan came to.
+#[derive(Debug)]
+pub struct Watched {
+    /// What was seen; `None` where nothing could be watched.
+    pub summary: Option<WatchSummary>,
+    /// Why nothing could be, or no more.
+    pub result: Result<(), RunError>,
+}
+
+/// Where sockets and time come from.
+trait World {
+    /// Since watching began.
+    fn now_ns(&mut self) -> u64;
+    /// Waits until then; less long where it is cancelled.
+    fn wait_until(&mut self, at_ns: u64, cancel: &AtomicBool);
+    /// Which sockets are wanted is found anew, as programs open others; with what is worth a line.
+    fn refresh(&mut self, tracker: &Tracker) -> Vec<String>;
+    /// What is followed by now may be asked for alone.
+    fn narrow(&mut self, tracker: &Tracker);
+    /// Hands over the sockets, each with the number of its namespace and whether it is wanted; returns whether none is missing. With
+    /// `everything`, with what seldom changes.
+    fn list(
+        &mut self,
+        everything: bool,
+        each: &mut dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool),
+    ) -> bdp_sys::Result<bool>;
+    /// The programs that have these sockets open; `None` where it is too early to look again.
+    fn holders(&mut self, sockets: &[u32]) -> Option<Vec<(u32, Option<Arc<Holder>>)>>;
+    /// Whether nothing is to come any more, once no socket is open.
+    fn is_over(&self) -> bool;
+}
+
+impl WatchPlan {
+    /// Watches. `cancel` ends it, and what there is by then is the summary.
+    pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Watched {
+        match kernel::Kernel::open(&self.targets) {
+            Ok(mut kernel) => {
+                let host = bdp_flow::host::Baseline::take(std::net::Ipv4Addr::LOCALHOST.into()).facts();
+                self.run_in(&mut kernel, host, watch, cancel)
+            }
+            Err(error) => Watched { summary: None, result: Err(error) },
+        }
+    }
+
+    fn run_in(
+        &self,
+        world: &mut impl World,
+        host: HostFacts,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Watched {
+        let (user, system) = bdp_sys::process::cpu_times_ns();
+        let mut tracker = Tracker::new(host);
+        let mut summary = WatchSummary::default();
+        let period_ns = 1_000_000_000 / u64::from(self.samples_per_second.max(1));
+        let interval_ns = self.interval.as_ns().max(period_ns);
+        let until_ns = self.duration.map_or(u64::MAX, Nanos::as_ns);
+        let mut report_ns = interval_ns.min(until_ns);
+        let (mut samples, mut incomplete) = (0, 0);
+        let mut notes = world.refresh(&tracker);
+        let mut everything = true;
+        let mut result = Ok(());
+        loop {
+            let now_ns = world.now_ns();
+            let over = cancel.load(Ordering::Relaxed) || now_ns >= until_ns;
+            tracker.begin(now_ns);
+            let listed = world.list(everything, &mut |network, report, wanted| {
+                tracker.observe(network, report, wanted);
+            });
+            samples += 1;
+            let has_failed = listed.is_err();
+            match listed {
+                Ok(complete) => {
+                    incomplete += u32::from(!complete);
+                    tracker.finish(complete);
+                    if everything {
+                        world.narrow(&tracker);
+                    }
+                }
+                // Of one that failed others may come; of the first, none will.
+                Err(error) if summary.samples == 0 && samples == 1 => {
+                    return Watched { summary: None, result: Err(error.into()) };
+                }
+                Err(error) => {
+                    incomplete += 1;
+                    notes.push(error.to_string());
+                    if incomplete == samples && samples > 1 {
+                        result = Err(error.into());
+                    }
+                }
+            }
+            // After one that failed nobody knows what there is.
+            everything = has_failed;
+            let left = tracker.open() == 0 && world.is_over();
+            if now_ns >= report_ns || over || left || result.is_err() {
+                let unknown = tracker.without_holder();
+                if !unknown.is_empty() {
+                    for (socket, holder) in world.holders(&unknown).into_iter().flatten() {
+                        tracker.set_holder(socket, holder);
+                    }
+                }
+                let interval = WatchInterval { samples, incomplete, notes, ..tracker.interval(now_ns) };
+                watch(Event::Sockets { interval: Cow::Borrowed(&interval) });
+                summary.samples += u64::from(samples);
+                summary.incomplete += u64::from(incomplete);
+                (samples, incomplete) = (0, 0);
+                if over || left || result.is_err() {
+                    break;
+                }
+                tracker.next_interval();
+                notes = world.refresh(&tracker);
+                everything = true;
+                // Reports that were missed, as of a machine that paused, are not made up for.
+                while report_ns <= now_ns {
+                    report_ns += interval_ns;
+                }
+                report_ns = report_ns.min(until_ns.max(now_ns + 1));
+            }
+            let due = (now_ns / period_ns + 1) * period_ns;
+            world.wait_until(due.min(until_ns), cancel);
+        }
+        summary.took_ns = world.now_ns();
+        summary.seen = tracker.seen();
+        summary.sockets = tracker.totals(summary.took_ns);
+        let (user_now, system_now) = bdp_sys::process::cpu_times_ns();
+        summary.user_ns = user_now.saturating_sub(user);
+        summary.system_ns = system_now.saturating_sub(system);
+        Watched { summary: Some(summary), result }
+    }
+}
+
+#[cfg(test)]
+mod tests;

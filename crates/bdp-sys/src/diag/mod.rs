@@ -1,0 +1,327 @@
+//! The TCP sockets of a network namespace, whosever they are, as the kernel lists them (sock_diag(7), inet_diag).
+//!
+//! A request is one walk through the kernel's table of connections. The kernel locks each socket that it reports for the
+//! microsecond that `TCP_INFO` takes, and changes nothing.
+
+mod filter;
+mod message;
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size, set_socket_timeout};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, socket_with};
+
+use crate::netlink::push_attribute;
+use crate::{Result, SysError};
+
+pub use filter::{Condition, MOST_CONDITIONS};
+pub use message::{Envelope, Malformed, Message, SocketMemory, SocketReport, messages};
+
+/// Connections: all states of `include/net/tcp_states.h` that have two ends, but those without a socket (TIME_WAIT, SYN_RECV) and closed
+/// ones: ESTABLISHED, SYN_SENT, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING.
+const CONNECTED: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// `TCPDIAG_GETSOCK`, which lists both families in one walk, and `SOCK_DIAG_BY_FAMILY`.
+const BOTH_FAMILIES: u16 = 18;
+const BY_FAMILY: u16 = 20;
+/// `INET_DIAG_REQ_BYTECODE`.
+const BYTECODE: u16 = 1;
+/// Bytes read at once: the kernel fills 32 KiB, later versions more.
+const ROOM: usize = 256 << 10;
+/// Of the answers that wait to be read.
+const RECEIVE_BUFFER: usize = 1 << 20;
+/// How long the kernel may take for the next part of an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much is asked of each socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// `TCP_INFO`.
+    Figures,
+    /// The congestion control and the buffers besides.
+    Everything,
+}
+
+/// How a list went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// Sockets that it had.
+    pub sockets: u32,
+    /// Whether some may be missing: the kernel said that its table changed meanwhile, or that answers were lost.
+    pub incomplete: bool,
+}
+
+/// A socket that asks for sockets.
+#[derive(Debug)]
+pub struct Diag {
+    socket: OwnedFd,
+    sequence: u32,
+    room: Vec<u8>,
+    /// Whether the kernel lists both families at once; `None` before it was asked.
+    lists_both: Option<bool>,
+}
+
+impl Diag {
+    /// Opens one for the network namespace that the calling thread is in.
+    pub fn open() -> Result<Self> {
+        Self::open_descriptor().and_then(Self::from_descriptor)
+    }
+
+    /// The descriptor of one, for another process to go on with.
+    pub fn open_descriptor() -> Result<OwnedFd> {
+        let opened = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            Some(netlink::SOCK_DIAG),
+        );
+        opened.map_err(|e| SysError::new("open", "socket for sock_diag", e.into()))
+    }
+
+    /// Goes on with one that [`Diag::open_descriptor`] opened, for the namespace in which it did.
+    pub fn from_descriptor(socket: OwnedFd) -> Result<Self> {
+        // A smaller one only takes more reads.
+        let _ = set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))
+            .map_err(|e| SysError::new("set a deadline of", "socket for sock_diag", e.into()))?;
+        Ok(Self { socket, sequence: 0, room: vec![0; ROOM], lists_both: None })
+    }
+
+    /// Lists connections that meet any of the conditions, or all where there are none, and hands each over as it is read. The kernel
+    /// may list more than those.
+    pub fn list(
+        &mut self,
+        conditions: &[Condition],
+        detail: Detail,
+        mut each: impl FnMut(&SocketReport<'_>),
+    ) -> Result<Listed> {
+        let code = filter::bytecode(conditions);
+        let mut list =
+            |this: &mut Self, kind, family| this.walk(kind, family, code.as_deref(), detail, &mut each);
+        if let Some(family) = one_family(conditions) {
+            return list(self, BY_FAMILY, family).map_err(failed);
+        }
+        if self.lists_both != Some(false) {
+            match list(self, BOTH_FAMILIES, libc::AF_UNSPEC) {
+                Ok(listed) => {
+                    self.lists_both = Some(true);
+                    return Ok(listed);
+                }
+                // A kernel without the older request has the newer one.
+                Err(error) if self.lists_both.is_none() && is_unsupported(&error) => {
+                    self.lists_both = Some(false)
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let four = list(self, BY_FAMILY, libc::AF_INET).map_err(failed)?;
+        match list(self, BY_FAMILY, libc::AF_INET6) {
+            Ok(six) => Ok(Listed {
+                sockets: four.sockets + six.sockets,
+                incomplete: four.incomplete || six.incomplete,
+            }),
+            // A kernel without IPv6.
+            Err(error) if is_unsupported(&error) => Ok(four),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// One request and all of its answer.
+    fn walk(
+        &mut self,
+        kind: u16,
+        family: i32,
+        code: Option<&[u8]>,
+        detail: Detail,
+        each: &mut impl FnMut(&SocketReport<'_>),
+    ) -> io::Result<Listed> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = request(kind, family, code, detail, self.sequence);
+        net::send(&self.socket, &request, SendFlags::empty())?;
+        let mut listed = Listed::default();
+        loop {
+            let read = retry_on_intr(|| net::recv(&self.socket, self.room.as_mut_slice(), RecvFlags::TRUNC));
+            let (got, whole) = match read {
+                Ok(read) => read,
+                // Answers were lost: the rest still comes.
+                Err(Errno::NOBUFS) => {
+                    listed.incomplete = true;
+                    continue;
+                }
+                Err(Errno::AGAIN) => {
+                    return Err(io::Error::other("the kernel's answer did not come to its end"));
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            for envelope in messages(&self.room[..got]) {
+                let Ok(envelope) = envelope else {
+                    // What did not fit was cut off.
+                    let why =
+                        if whole > got { "longer than there is room for" } else { "no netlink message" };
+                    return Err(io::Error::other(format!("an answer of the kernel is {why}")));
+                };
+                // Of a request before, which was given up.
+                if envelope.sequence != self.sequence {
+                    continue;
+                }
+                listed.incomplete |= envelope.interrupted;
+                match envelope.message {
+                    Message::Socket(report) => {
+                        listed.sockets += 1;
+                        each(&report);
+                    }
+                    Message::Done(0) => return Ok(listed),
+                    Message::Done(code) | Message::Refused(code) if code != 0 => {
+                        return Err(io::Error::from_raw_os_error(code));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn failed(source: io::Error) -> SysError {
+    SysError::new("list", "TCP sockets (sock_diag)", source)
+}
+
+/// Whether the kernel has no such request or family.
+fn is_unsupported(error: &io::Error) -> bool {
+    let codes = [libc::EOPNOTSUPP, libc::EINVAL, libc::ENOENT, libc::EAFNOSUPPORT, libc::EPROTONOSUPPORT];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// The family of all conditions, where they have one: an IPv6 address alone is never IPv4's.
+fn one_family(conditions: &[Condition]) -> Option<i32> {
+    let six = |c: &Condition| matches!(c, Condition::Remote(IpAddr::V6(_), _));
+    (!conditions.is_empty() && conditions.iter().all(six)).then_some(libc::AF_INET6)
+}
+
+fn request(kind: u16, family: i32, code: Option<&[u8]>, detail: Detail, sequence: u32) -> Vec<u8> {
+    let bit = |attribute: u16| 1u8 << (attribute - 1);
+    let extensions = bit(message::attribute::INFO)
+        | match detail {
+            Detail::Figures => 0,
+            Detail::Everything => {
+                bit(message::attribute::CONGESTION) | bit(message::attribute::SOCKET_MEMORY)
+            }
+        };
+    /// Of `struct inet_diag_sockid`, all zero: any.
+    const ANY: [u8; 48] = [0; 48];
+    let mut body = Vec::new();
+    if kind == BY_FAMILY {
+        // struct inet_diag_req_v2: family, protocol, extensions, unused, states, socket.
+        body.extend([family as u8, libc::IPPROTO_TCP as u8, extensions, 0]);
+        body.extend(CONNECTED.to_ne_bytes());
+        body.extend(ANY);
+    } else {
+        // struct inet_diag_req: family, lengths of addresses, extensions, socket, states, a number that is no more used.
+        body.extend([family as u8, 0, 0, extensions]);
+        body.extend(ANY);
+        body.extend(CONNECTED.to_ne_bytes());
+        body.extend(0u32.to_ne_bytes());
+    }
+    if let Some(code) = code {
+        push_attribute(&mut body, BYTECODE, code);
+    }
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+    let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend(sequence.to_ne_bytes());
+    message.extend(0u32.to_ne_bytes());
+    message.extend(body);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::Write;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    use super::*;
+
+    fn pair(address: &str) -> Option<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind((address, 0)).ok()?;
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Some((near, listener.accept().unwrap().0))
+    }
+
+    fn listed(
+        diag: &mut Diag,
+        conditions: &[Condition],
+        detail: Detail,
+    ) -> BTreeSet<(SocketAddr, SocketAddr)> {
+        let mut all = BTreeSet::new();
+        diag.list(conditions, detail, |socket| {
+            all.insert((socket.local(), socket.remote()));
+        })
+        .unwrap();
+        all
+    }
+
+    #[test]
+    fn own_connections_are_listed_with_their_figures() {
+        let (mut near, far) = pair("127.0.0.1").unwrap();
+        near.write_all(&[7; 1000]).unwrap();
+        let (local, remote) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
+        let mut found = 0;
+        let mut diag = Diag::open().unwrap();
+        let ended = diag.list(&[], Detail::Everything, |socket| {
+            if socket.local() == local && socket.remote() == remote {
+                found += 1;
+                let info = crate::tcp_info::decode(socket.info);
+                assert!(info.snd_mss.unwrap() > 500 && info.cwnd_segments.unwrap() >= 1);
+                assert!(socket.congestion.is_some() && socket.memory.unwrap().send_buffer > 0);
+                assert!(socket.inode() > 0 && socket.cookie() > 0);
+            } else if socket.local() == remote && socket.remote() == local {
+                found += 1;
+                assert_eq!(socket.receive_queue(), 1000);
+            }
+        });
+        assert!(found == 2 && ended.unwrap().sockets >= 2);
+        drop(far);
+    }
+
+    #[test]
+    fn both_requests_list_the_same_of_either_family() {
+        let pairs: Vec<_> = ["127.0.0.1", "::1"].into_iter().filter_map(pair).collect();
+        let mut diag = Diag::open().unwrap();
+        let both = listed(&mut diag, &[], Detail::Figures);
+        let mut older = Diag { lists_both: Some(false), ..Diag::open().unwrap() };
+        let apart = listed(&mut older, &[], Detail::Figures);
+        for (near, far) in &pairs {
+            for socket in [near, far] {
+                let ends = (socket.local_addr().unwrap(), socket.peer_addr().unwrap());
+                assert!(both.contains(&ends) && apart.contains(&ends), "{ends:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_takes_the_conditions_and_lists_no_others() {
+        let (near, far) = pair("127.0.0.1").unwrap();
+        let (near, far) = (near.local_addr().unwrap(), far.local_addr().unwrap());
+        let (other, _there) = pair("127.0.0.1").unwrap();
+        let other = other.local_addr().unwrap();
+        let mut diag = Diag::open().unwrap();
+        let mut list = |conditions: &[Condition]| listed(&mut diag, conditions, Detail::Figures);
+        assert_eq!(list(&[Condition::LocalPort(near.port())]), BTreeSet::from([(near, far)]));
+        assert_eq!(list(&[Condition::RemotePort(near.port())]), BTreeSet::from([(far, near)]));
+        let either = [Condition::LocalPort(near.port()), Condition::RemotePort(near.port())];
+        assert_eq!(list(&either), BTreeSet::from([(near, far), (far, near)]));
+        let exactly = [Condition::Remote(near.ip(), Some(near.port())), Condition::LocalPort(1)];
+        assert_eq!(list(&exactly), BTreeSet::from([(far, near)]));
+        let host = list(&[Condition::Remote(near.ip(), None)]);
+        assert!(host.contains(&(near, far)) && host.iter().any(|&(local, _)| local == other));
+        assert_eq!(list(&[Condition::Remote("127.7.7.7".parse().unwrap(), None)]), BTreeSet::new());
+        assert_eq!(list(&[Condition::Remote("::7".parse().unwrap(), None)]), BTreeSet::new());
+    }
+}

@@ -1,0 +1,135 @@
+//! Which programs have which sockets open, by `/proc`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::{Result, SysError};
+
+/// The end of names that hold no path.
+const SOCKET: &str = "socket:[";
+
+/// The numbers (inodes) of the sockets that a process has open, in no order. Refused of processes of other users, but for root.
+pub fn sockets_of(process: u32) -> Result<Vec<u32>> {
+    let mut sockets = Vec::new();
+    each_socket(process, |socket| sockets.push(socket))
+        .map_err(|e| SysError::new("read", format!("/proc/{process}/fd"), e))?;
+    Ok(sockets)
+}
+
+fn each_socket(process: u32, mut each: impl FnMut(u32)) -> io::Result<()> {
+    for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
+        // A descriptor that was closed meanwhile.
+        let Ok(target) = entry.and_then(|entry| fs::read_link(entry.path())) else { continue };
+        let number = target.to_str().and_then(|t| t.strip_prefix(SOCKET)?.strip_suffix(']'));
+        if let Some(number) = number.and_then(|number| number.parse().ok()) {
+            each(number);
+        }
+    }
+    Ok(())
+}
+
+/// Every process that may be seen into, with each of its sockets.
+pub fn all_sockets(mut each: impl FnMut(u32, u32)) {
+    for process in processes() {
+        // Of another user, or ended.
+        let _ = each_socket(process, |socket| each(process, socket));
+    }
+}
+
+/// Every process.
+pub fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The name of a process's program; `None` where it has ended.
+pub fn name(process: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{process}/comm")).ok().map(|name| name.trim_end().to_owned())
+}
+
+/// The user that a process runs as; `None` where it has ended.
+pub fn user(process: u32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{process}")).ok().map(|of| of.uid())
+}
+
+/// A process: its number may be given to another once it has ended, its start tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start(u64);
+
+/// When a process started, and the process that started it; `None` where it has ended, one that only waits to be taken note of included.
+pub fn start_and_parent(process: u32) -> Option<(Start, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in brackets, may hold any character.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    if matches!(fields.first(), Some(&("Z" | "X" | "x"))) {
+        return None;
+    }
+    Some((Start(fields.get(19)?.parse().ok()?), fields.get(1)?.parse().ok()?))
+}
+
+/// A process and those that it and they have started, as far as they live and their parents do.
+pub fn family(process: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> =
+        processes().into_iter().filter_map(|one| Some((one, start_and_parent(one)?.1))).collect();
+    let mut family = vec![process];
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(parents.iter().filter(|&&(_, of)| of == parent).map(|&(one, _)| one));
+        next += 1;
+    }
+    family
+}
+
+/// The network namespace of a process, by its number, which is the same for two processes in the same.
+pub fn network_of(process: u32) -> Result<u64> {
+    namespace_number(&format!("/proc/{process}/ns/net"))
+}
+
+/// The network namespace of this process.
+pub fn own_network() -> Result<u64> {
+    namespace_number("/proc/self/ns/net")
+}
+
+fn namespace_number(path: &str) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let read = fs::metadata(Path::new(path)).map(|of| of.ino());
+    read.map_err(|e| SysError::new("read", path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn this_process_has_its_socket_and_its_name() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let path = format!("/proc/self/fd/{}", listener.as_raw_fd());
+        let path = fs::read_link(path).unwrap();
+        let number: u32 =
+            path.to_str().unwrap().trim_start_matches(SOCKET).trim_end_matches(']').parse().unwrap();
+        let me = std::process::id();
+        assert!(sockets_of(me).unwrap().contains(&number));
+        let mut found = false;
+        all_sockets(|process, socket| found |= process == me && socket == number);
+        assert!(found && name(me).is_some());
+        assert_eq!(network_of(me).unwrap(), own_network().unwrap());
+    }
+
+    #[test]
+    fn a_child_is_of_the_family_until_it_ends() {
+        let me = std::process::id();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(family(me).contains(&child.id()));
+        assert_eq!(start_and_parent(child.id()).map(|(_, parent)| parent), Some(me));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!family(me).contains(&child.id()));
+        assert_eq!((start_and_parent(child.id()), name(child.id())), (None, None));
+        assert!(sockets_of(child.id()).is_err() && network_of(child.id()).is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! Lines that scroll, where there is no terminal to draw a table on.
+
+use bdp_model::watch::WatchInterval;
+use bdp_report::{watch_heading, watch_lines};
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// What was printed so far.
+pub struct Lines {
+    most: usize,
+    headed: bool,
+}
+
+impl Lines {
+    /// So many sockets of an interval.
+    pub fn new(most: usize) -> Self {
+        Self { most, headed: false }
+    }
+
+    /// Prints an interval.
+    pub fn show(&mut self, interval: &WatchInterval) -> Outcome {
+        for note in &interval.notes {
+            output::note(&format!("bdp: {note}"));
+        }
+        let heading = if self.headed { String::new() } else { watch_heading() };
+        self.headed = true;
+        output::print(&(heading + &watch_lines(interval, self.most, &output::style())))
+    }
+}

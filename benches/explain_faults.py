@@ -62,8 +62,11 @@ class Fault:
         """The findings that are right of this case, by what the emulator did and what the path leaves."""
         if self.always:
             return self.right
-        if (case.get("goodput_bps") or 0) >= AT_RATE * path.carries or not self.acted(case):
-            return (*RATE, *self.right) if not self.acted(case) or "shallow_queue" in self.right else RATE
+        if not self.acted(case):
+            # It was there and did nothing: what remains are the rate, and what slow start's end in the path's own queue cost.
+            return (*RATE, *self.right, "congestion_loss")
+        if (case.get("goodput_bps") or 0) >= AT_RATE * path.carries:
+            return (*RATE, "shallow_queue") if "shallow_queue" in self.right else RATE
         return self.right
 
 
@@ -122,6 +125,7 @@ def bursts(path):
 
 
 def udp(path, least, most):
+    path.until(lambda p: p.rate <= 3e8)
     rate = round(path.rate * 0.95 * path.draws.uniform(least, most))
     return (
         f'title = "explain"\nclock = "virtual"\n[[link]]\nbetween = ["near", "far"]\nrate = {round(path.rate)}\ndelay = "{path.rtt / 2 * 1e6:.0f}us"\n'
@@ -157,6 +161,12 @@ def dropped(cause, direction=0):
     return did
 
 
+def overflowed(case):
+    """Whether the queue of the way back dropped a good part of the acknowledgements."""
+    directions = (case.get("fidelity") or {}).get("directions") or []
+    return len(directions) > 1 and directions[1]["dropped"]["queue"] >= 0.05 * max(1, directions[1]["packets_in"])
+
+
 def counted(member, direction=0):
     def did(case):
         directions = (case.get("fidelity") or {}).get("directions") or []
@@ -180,7 +190,7 @@ FAULTS = {
     "policer": Fault(lambda p: toml(wide(p), forward=f'policer = {{ rate = {round(p.rate * p.part(0.2, 0.7))}, burst = {max(16 << 10, round(p.bdp * p.part(0.1, 1)))} }}\n'), ("policer",), dropped("policer")),
     "reordering": Fault(lambda p: toml(wide(p), forward=f'reorder = {{ probability = "{p.part(1, 5):.1f}%", by = "{p.rtt * p.part(0.2, 0.8) * 1e3:.1f}ms" }}\n'), ("reordering",), counted("held_back")),
     "acknowledgements lost": Fault(lambda p: toml(wide(p), reverse=f'loss = "{p.part(30, 70):.0f}%"\n'), ("reverse_path",), dropped("loss", 1)),
-    "way back full": Fault(lambda p: toml(wide(p, 200), reverse=f"rate = {round(p.rate / p.draws.uniform(60, 120))}\nlimit = 100\n"), ("reverse_path",), dropped("queue", 1)),
+    "way back full": Fault(lambda p: toml(wide(p, 200), reverse=f"rate = {round(p.rate / p.draws.uniform(60, 120))}\nlimit = 100\n"), ("reverse_path",), overflowed),
     "half duplex": Fault(lambda p: toml(p, link=f'half_duplex = {{ guard = "50us", turn = "{p.part(1, 4):.1f}ms" }}\n', rate=round(min(p.rate, 5e7))), ("half_duplex",)),
     "MTU black hole": Fault(lambda p: toml(p, link="mtu = 1500\n", forward="drop_above = 1400\n"), ("mtu_black_hole",), always=True),
     "short transfer": Fault(short, ("slow_start",)),

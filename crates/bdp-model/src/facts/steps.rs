@@ -77,7 +77,7 @@ impl Facts {
 
     /// Rates at which data came, each with the end of its stretch of two round trips or more, after slow start.
     fn rates(&self) -> Option<Vec<(u64, f64)>> {
-        let trips = 2 * self.rtt_loaded().or_else(|| self.rtt_idle())?.as_ns();
+        let trips = 2 * self.rtt_idle().or_else(|| self.rtt_loaded())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
         let (mut values, mut last) = (Vec::new(), None::<(u64, u64)>);

@@ -22,6 +22,7 @@ pub mod histogram;
 pub mod hops;
 pub mod host_counters;
 pub mod instrument;
+pub mod latency_parts;
 pub mod link;
 pub mod measured_curves;
 pub mod measurement;

@@ -7,8 +7,6 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::random::SplitMix64;
-use crate::record::RttSummary;
-use crate::threshold::{HOST_NOISE, HOST_SHARE};
 
 /// A probe that is sent later than this was not sent on time: it counts from when it was due, as whoever had come then would have
 /// waited (coordinated omission). Less is what waking up takes a host, which the path has no part in.
@@ -124,34 +122,6 @@ impl ProbeSeries {
             counted_ns: self.counted_ns.map(|(from, until)| (from - start_ns, until - start_ns)),
             points: points.filter(|point| within.contains(&point.counts_from_ns())).collect(),
         }
-    }
-}
-
-/// Where round trips of probes were spent, by stamps of both kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LatencyParts {
-    /// In the two hosts: between a program and its kernel, and in the echo.
-    pub host: RttSummary,
-    /// Between the two kernels.
-    pub path: RttSummary,
-}
-
-impl LatencyParts {
-    /// Of the probes that count; `None` where none was stamped.
-    pub fn of(series: &ProbeSeries) -> Option<Self> {
-        let parts = series.counted().filter_map(|point| {
-            let host_ns = point.host_ns?;
-            Some((host_ns, point.rtt_ns()?.saturating_sub(host_ns)))
-        });
-        let (host, path): (Vec<u64>, Vec<u64>) = parts.unzip();
-        Some(Self { host: RttSummary::of(host)?, path: RttSummary::of(path)? })
-    }
-
-    /// Whether what the hosts took is so much that the round trips are not the path's.
-    pub fn hosts_matter(&self) -> bool {
-        let usual = self.host.p95.unwrap_or(self.host.p50);
-        let whole = self.host.p50 + self.path.p50;
-        usual > HOST_NOISE.as_ns() && usual as f64 > HOST_SHARE * whole as f64
     }
 }
 
@@ -453,22 +423,6 @@ mod tests {
         assert_eq!(later.counted_ns, Some((-10 * MS, 6 * MS)));
         assert_eq!(later.points.iter().map(|p| p.due_ns).collect::<Vec<_>>(), [-5 * MS, 5 * MS]);
         assert_eq!(later.points[1].sent_ns, 8 * MS);
-    }
-
-    #[test]
-    fn hosts_matter_where_they_take_a_tenth_of_a_round_trip_and_a_timers_noise() {
-        let parts = |host_us: u64, path_us: u64| {
-            let host_ns = Some(host_us * 1_000);
-            let outcome = ProbeOutcome::Answered((host_us + path_us) * 1_000);
-            let points = vec![ProbePoint { host_ns, ..ProbePoint::plain(0, 0, outcome) }; 30];
-            LatencyParts::of(&ProbeSeries { counted_ns: None, points }).unwrap()
-        };
-        let some = parts(1_000, 5_000);
-        assert_eq!((some.host.min, some.path.min), (1_000_000, 5_000_000));
-        assert!(
-            some.hosts_matter() && !parts(1_000, 50_000).hosts_matter() && !parts(300, 100).hosts_matter()
-        );
-        assert_eq!(LatencyParts::of(&series()), None);
     }
 
     #[test]

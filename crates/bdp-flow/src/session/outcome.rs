@@ -3,9 +3,9 @@
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
 use bdp_model::ends::Task;
+use bdp_model::latency_parts::LatencyParts;
 use bdp_model::measurement::{Direction, DirectionResult, IntervalSpread, MeasureRequest, PathFacts};
 use bdp_model::method::{EndReason, WindowMechanism};
-use bdp_model::probes::LatencyParts;
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};

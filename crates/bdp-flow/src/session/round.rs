@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use bdp_model::latency_parts::LatencyParts;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
 use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
-use bdp_model::probes::{LatencyParts, ProbeSeries};
+use bdp_model::probes::ProbeSeries;
 use bdp_model::record::RttReport;
 
 use super::error::Result;

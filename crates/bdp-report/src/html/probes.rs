@@ -4,7 +4,6 @@ use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 
 use super::page::Sign;
 use super::series::{Thinned, thin};
-use super::timeline::plain;
 use crate::number::three_digits;
 use crate::svg::{Axis, Drawing, Frame};
 
@@ -23,7 +22,7 @@ pub(crate) fn draw(
     drawing: &mut Drawing,
     series: &ProbeSeries,
     x: Axis,
-    place: &Place,
+    (place, plain): (&Place, fn(f64) -> String),
     keys: &mut Vec<(Sign, String)>,
     notes: &mut Vec<String>,
 ) {

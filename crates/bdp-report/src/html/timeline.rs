@@ -46,7 +46,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     }
     goodput(&mut drawing, transfer, &intervals, [x, Axis::linear([0.0, 1.0], goodput_place)], &mut keys);
     if let Some(series) = series {
-        probes::draw(&mut drawing, series, x, &PROBES, &mut keys, &mut notes);
+        probes::draw(&mut drawing, series, x, (&PROBES, plain), &mut keys, &mut notes);
     }
     if stride > 1 {
         let ms = (intervals[0][1] - intervals[0][0]) * 1e3;

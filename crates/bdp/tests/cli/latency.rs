@@ -61,7 +61,9 @@ fn working_latency(queue: &str) -> Option<Value> {
         bdp measure server --responsiveness --forward --json --store none";
     let ended = start(bench.shell(line)).wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);
-    Some(ended.json()["runs"][0]["directions"][0].take())
+    let document = ended.json();
+    let direction = document.pointer("/directions/0").cloned();
+    Some(direction.unwrap_or_else(|| panic!("no direction: {} {}", ended.out, ended.err)))
 }
 
 #[test]

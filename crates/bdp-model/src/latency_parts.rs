@@ -1,0 +1,57 @@
+//! Host and path: where round trips of probes were spent, by stamps of both kernels.
+
+use serde::{Deserialize, Serialize};
+
+use crate::probes::ProbeSeries;
+use crate::record::RttSummary;
+use crate::threshold::{HOST_NOISE, HOST_SHARE};
+
+/// Where round trips of probes were spent, by stamps of both kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyParts {
+    /// In the two hosts: between a program and its kernel, and in the echo.
+    pub host: RttSummary,
+    /// Between the two kernels.
+    pub path: RttSummary,
+}
+
+impl LatencyParts {
+    /// Of the probes that count; `None` where none was stamped.
+    pub fn of(series: &ProbeSeries) -> Option<Self> {
+        let parts = series.counted().filter_map(|point| {
+            let host_ns = point.host_ns?;
+            Some((host_ns, point.rtt_ns()?.saturating_sub(host_ns)))
+        });
+        let (host, path): (Vec<u64>, Vec<u64>) = parts.unzip();
+        Some(Self { host: RttSummary::of(host)?, path: RttSummary::of(path)? })
+    }
+
+    /// Whether what the hosts took is so much that the round trips are not the path's.
+    pub fn hosts_matter(&self) -> bool {
+        let usual = self.host.p95.unwrap_or(self.host.p50);
+        let whole = self.host.p50 + self.path.p50;
+        usual > HOST_NOISE.as_ns() && usual as f64 > HOST_SHARE * whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::{ProbeOutcome, ProbePoint};
+
+    #[test]
+    fn hosts_matter_where_they_take_a_tenth_of_a_round_trip_and_a_timers_noise() {
+        let parts = |host_us: u64, path_us: u64| {
+            let host_ns = Some(host_us * 1_000);
+            let outcome = ProbeOutcome::Answered((host_us + path_us) * 1_000);
+            let points = vec![ProbePoint { host_ns, ..ProbePoint::plain(0, 0, outcome) }; 30];
+            LatencyParts::of(&ProbeSeries { counted_ns: None, points }).unwrap()
+        };
+        let some = parts(1_000, 5_000);
+        assert_eq!((some.host.min, some.path.min), (1_000_000, 5_000_000));
+        assert!(
+            some.hosts_matter() && !parts(1_000, 50_000).hosts_matter() && !parts(300, 100).hosts_matter()
+        );
+        assert_eq!(LatencyParts::of(&ProbeSeries::default()), None);
+    }
+}

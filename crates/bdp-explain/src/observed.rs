@@ -6,7 +6,6 @@ use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity, Unit};
 use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WORTH_A_WORD,
 };
-use bdp_model::units::Nanos;
 
 /// What load adds at the 95th percentile; nothing where it adds less than one notices.
 pub fn load_adds(facts: &Facts) -> Option<Evidence> {
@@ -45,13 +44,6 @@ pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
     let idle = facts.rtt_idle().unwrap_or_default();
     let least = (share * idle.0 as f64).max(QUEUE_NOISE.0 as f64);
     Evidence::time(fact, queue.added).at_least(least).with(Quantity::time(idle))
-}
-
-/// What load adds to the round trip, where no queue was full: no more than this, or this share of the idle one.
-pub fn no_queue(facts: &Facts, (most, most_share): (Nanos, f64)) -> Option<Evidence> {
-    let idle = facts.rtt_idle()?;
-    let added = Nanos(facts.rtt.loaded?.p95?).saturating_sub(idle);
-    Some(Evidence::time(Fact::NoQueue, added).at_most((most_share * idle.0 as f64).max(most.0 as f64)))
 }
 
 /// Segments that were retransmitted, of those that carried what was received.

@@ -118,7 +118,7 @@ fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let at_one_rate = picture.settled >= EVENTS_MIN && picture.variation <= AT_ONE_RATE;
     let few = picture.settled < EVENTS_MIN;
     let costly = costs_many(picture) && picture.settled >= EVENTS_MIN;
-    if !at_one_rate && !costly && !(overshot(picture) && few) {
+    if !(at_one_rate || costly || overshot(picture) && few) {
         return None;
     }
     let mut met = Vec::new();

@@ -137,15 +137,6 @@ impl Facts {
         Some((share(self.rtt.idle?)?, share(self.rtt.loaded?)?))
     }
 
-    /// Whether a queue is so short, if there is one, that no loss can come of it: load adds less than this to the round trip at the 95th
-    /// percentile, and less than this share.
-    pub fn no_queue(&self, most: Nanos, most_share: f64) -> bool {
-        let Some(idle) = self.rtt_idle() else { return false };
-        let Some(loaded) = self.rtt.loaded.and_then(|loaded| loaded.p95).map(Nanos) else { return false };
-        let added = loaded.saturating_sub(idle);
-        added <= most || added.as_secs_f64() <= most_share * idle.as_secs_f64()
-    }
-
     /// The longest time in which nothing came; `None` where samples are missing.
     pub fn longest_gap(&self) -> Option<Gap> {
         let first = self.received.first()?;

@@ -191,7 +191,7 @@ fn loss_and_its_absence_are_worded_with_shares() {
     let random = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Medium).evidence([
         Evidence::share(Fact::RetransmittedShare, 0.012),
         Evidence::time(Fact::NoQueue, Nanos(400_000)).at_most(2e6),
-        Evidence::share(Fact::LossesAtAnyWindow, 0.42).with(Quantity::count(31)).named("reno"),
+        Evidence::share(Fact::LossesAtAnyRate, 0.42).with(Quantity::count(31)).named("reno"),
     ]);
     assert_eq!(
         summary(&random),

@@ -7,6 +7,7 @@ use bdp_model::finding::{
 use bdp_model::threshold::{QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 
 use crate::observed;
+use crate::rule::plateau;
 use crate::setting::{Setting, name_of};
 
 /// Steady goodput: lower / upper quartile.
@@ -42,16 +43,26 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
     if facts.busy_thread().is_some() {
         return None;
     }
-    let steady = facts.steadiness().filter(|&steady| steady >= steady_from)?;
+    let steady = facts.steadiness()?;
+    let at_peak = facts.of_peak().filter(|&reached| reached >= plateau::REACHED);
+    if steady < steady_from && at_peak.is_none() {
+        return None;
+    }
     let full = facts.window_use().filter(|w| w.receive_full >= WINDOW_FULL);
     let nic_unknown = facts.ceiling.is_none() && facts.source == Source::Measured;
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
             observed::queue(facts, queue, queue_share),
-            Evidence::share(Fact::Steady, steady)
-                .at_least(steady_from)
-                .with(Quantity::rate(facts.goodput_bps)),
+            match steady >= steady_from {
+                true => Evidence::share(Fact::Steady, steady).at_least(steady_from),
+                false => Evidence::share(Fact::Steady, steady),
+            }
+            .with(Quantity::rate(facts.goodput_bps)),
         ])
+        .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(|(reached, peak)| {
+            let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(plateau::REACHED);
+            evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
+        }))
         .evidence(full.map(|w| {
             let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)

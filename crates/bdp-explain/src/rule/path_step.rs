@@ -8,8 +8,8 @@ use bdp_model::units::Nanos;
 const RATE: f64 = 0.7;
 /// The shorter round trip / the longer one, at the most, and the least difference.
 const TRIP: (f64, Nanos) = (0.9, Nanos::millis(2));
-/// The rate on the side of the longer round trip / that on the other, at the most.
-const RATE_BY_TRIP: f64 = 0.95;
+/// The same window in a longer round trip is less in proportion: by this part of it at the least, as an exponent.
+const RATE_BY_TRIP: f64 = 0.5;
 /// Distance of the two levels / how far values lie from their own, at the least: what grows evenly is 4 apart.
 const APART: f64 = 8.0;
 /// The same of a rate that rises, as that of a window that grows does.
@@ -27,7 +27,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         // A queue that grows makes the round trip longer, and takes nothing from the rate; a longer path with the same window does.
         let rate = facts.rates_around(step.at).filter(|(before, after)| {
             (after < before) == (step.after > step.before)
-                && after.min(*before) <= RATE_BY_TRIP * after.max(*before)
+                && after.min(*before) <= step.ratio().powf(RATE_BY_TRIP) * after.max(*before)
         });
         clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });

@@ -12,7 +12,7 @@ const EVENTS_MIN: usize = 3;
 /// Losses at rates that vary by less come at a threshold.
 const AT_ONE_RATE: f64 = 0.16;
 /// The end of slow start that lost so many segments, and such a share of those in flight, met a threshold.
-const OVERSHOT: (u64, f64) = (8, 0.12);
+const OVERSHOT: (u64, f64) = (4, 0.2);
 /// What a sender that probes by a model retransmits at least where what it adds is dropped.
 const PROBING_LOST: f64 = 0.005;
 /// Steady goodput: lower / upper quartile.
@@ -104,7 +104,7 @@ pub fn overshot(picture: &LossPicture) -> bool {
 
 /// Whether each loss after slow start costs many segments.
 pub fn costs_many(picture: &LossPicture) -> bool {
-    picture.settled > 0 && picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1
+    picture.settled >= EVENTS_MIN && picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1
 }
 
 fn queue_bound(facts: &Facts, least: Nanos) -> Option<f64> {

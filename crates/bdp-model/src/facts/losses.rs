@@ -42,13 +42,11 @@ impl Facts {
         let mss = self.mss_bytes? as f64;
         let least = self.rtt_least()?.as_ns();
         let above = |e: &LossEpisode| e.srtt_ns.saturating_sub(least);
-        let lost: Vec<&LossEpisode> =
-            self.loss_episodes.iter().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0).collect();
+        let lost = events(&self.loss_episodes);
         if lost.is_empty() {
             return None;
         }
-        let settled: Vec<&LossEpisode> =
-            lost.iter().copied().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
+        let settled: Vec<&LossEpisode> = lost.iter().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
         let rates: Vec<f64> =
             settled.iter().map(|e| f64::from(e.unacked) * mss * 8e9 / e.srtt_ns as f64).collect();
         let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
@@ -174,6 +172,24 @@ impl Facts {
             |p: &ProbePoint| p.rtt_ns().is_some_and(|rtt| p.counts_from_ns() + (rtt as i64) < until);
         Some((sent.clone().filter(|p| answered(p)).count(), sent.count()))
     }
+}
+
+/// Losses, of which those that follow within a few round trips of the end of another belong to that: what a sender sends behind a repair comes in bursts,
+/// which a short queue drops again.
+fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
+    const ROUND_TRIPS: u64 = 3;
+    let mut all: Vec<LossEpisode> = Vec::new();
+    for &episode in episodes.iter().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0) {
+        match all.last_mut() {
+            Some(last) if episode.at_ns < last.at_ns + last.took_ns + ROUND_TRIPS * last.srtt_ns => {
+                last.took_ns = (episode.at_ns + episode.took_ns).saturating_sub(last.at_ns);
+                last.retransmits += episode.retransmits;
+                last.kind = last.kind.max(episode.kind);
+            }
+            _ => all.push(episode),
+        }
+    }
+    all
 }
 
 /// A time in which nothing came.

@@ -2,15 +2,23 @@
 
 use crate::support::Bench;
 use crate::support::guests::guests_boot;
+use bdp_model::ends::Task;
+use bdp_model::facts::Facts;
+use bdp_model::record::Record;
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../../docs/lab-run.schema.json");
 
 /// The record of a flow with these keys, on a path of 100 Mbit/s and 20 ms.
 fn record(bench: &Bench, keys: &str) -> Value {
+    record_over(bench, "", keys)
+}
+
+/// The same with more keys of the link.
+fn record_over(bench: &Bench, link: &str, keys: &str) -> Value {
     let text = format!(
         "title = \"programs\"\nclock = \"virtual\"\nidle = \"200ms\"\n[[link]]\nbetween = [\"near\", \"far\"]\n\
-         rate = \"100M\"\ndelay = \"10ms\"\n[[flow]]\nduration = \"4s\"\nomit = \"1s\"\n{keys}\n"
+         rate = \"100M\"\ndelay = \"10ms\"\n{link}\n[[flow]]\nduration = \"4s\"\nomit = \"1s\"\n{keys}\n"
     );
     bench.write("programs.toml", &text);
     let ended = bench.run("lab run programs.toml --json");
@@ -106,4 +114,35 @@ fn a_message_in_two_writes_stalls_by_the_delayed_ack_unless_it_has_nodelay() {
     }
     // A round trip for the ACK of the header, and its delay.
     assert!((2.0 * round_trip + 39.0..2.0 * round_trip + 45.0).contains(&held), "{held} ms");
+}
+
+/// The facts of the only flow, as rules have them.
+fn facts(record: &Value) -> Facts {
+    let record: Record = serde_json::from_value(record.clone()).unwrap();
+    Facts::emulated(&record, 0).unwrap()
+}
+
+#[test]
+fn the_facts_say_who_waited_for_whom_and_where_probes_were_lost() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let reader = facts(&record(&bench, "reader = { rate = \"10M\" }"));
+    assert!(reader.sender_blocked().unwrap() > 0.9 && reader.sender_idle().unwrap() < 0.1);
+    assert!(reader.receiver_held_back().unwrap() > 0.95 && reader.unread_bytes().unwrap() > 20_000.0);
+    let writer = facts(&record(&bench, "writer = { rate = \"10M\" }"));
+    assert!(writer.sender_idle().unwrap() > 0.95 && writer.receiver_waited().unwrap() > 0.95);
+    assert_eq!(writer.unread_bytes(), Some(0.0));
+    assert_eq!(writer.sender.stack().and_then(|stack| stack.timeouts), Some(0));
+    // Nothing takes time in a guest.
+    assert_eq!(writer.thread_cpu_over_time(Task::Sending), []);
+
+    let lossy = |way: &str| {
+        let link = format!("[link.{way}]\nloss = \"10%\"");
+        facts(&record_over(&bench, &link, "writer = { rate = \"1M\" }")).probes_lost.unwrap()
+    };
+    let (there, back) = (lossy("forward"), lossy("reverse"));
+    assert!(there.own_way > 0 && there.way_back == 0, "{there:?}");
+    assert!(back.way_back > 0 && back.own_way == 0, "{back:?}");
 }

@@ -161,7 +161,7 @@ pub fn decode(bytes: &[u8]) -> TcpInfo {
         bytes_received: long(128),
         min_rtt_ns: word(148).map(micros),
         pacing_rate_bps: bits_per_second(104),
-        max_pacing_rate_bps: bits_per_second(112).filter(|&rate| rate < u64::from(u32::MAX) * 8),
+        max_pacing_rate_bps: bits_per_second(112).filter(|rate| (1..u64::from(u32::MAX) * 8).contains(rate)),
         delivery_rate_bps: bits_per_second(160),
         delivered_segments: word(192),
         delivered_ce_segments: word(196),

@@ -13,30 +13,24 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::setting::maximum;
 
-/// A sender without anything to send for this share of the time is limited by its program.
-const IDLE: f64 = 0.3;
-/// One that is idle most of the time is so beyond doubt.
-const IDLE_MOSTLY: f64 = 0.6;
-/// The kernel marks this share of its samples as limited by the program.
-const APP_LIMITED: f64 = 0.8;
 /// Unread data / what the receiver's buffer offers, from which a reader is behind.
 const UNREAD: f64 = 0.25;
 /// From which it is behind beyond doubt.
 const UNREAD_MOSTLY: f64 = 0.5;
+/// A sender whose kernel marks more of its samples as limited by the program does not use up its rate.
+const APP_LIMITED: f64 = 0.2;
 /// Goodput / what a window carries in the round trip: more was not limited by it.
 const ABOVE: f64 = 1.25;
 /// Steady rate: lower / upper quartile.
 const STEADY: f64 = 0.7;
 /// A buffer of this part of the largest that autotuning may make is bounded by it.
 const AT_MAXIMUM: f64 = 0.9;
-
 const RMEM: &str = "net.ipv4.tcp_rmem";
 
-/// Claims what no path has a part in: a program at this end that writes or reads less than it could.
+/// Claims what no path has a part in: a program at this end that reads less than comes.
 pub fn at_this_end(facts: &Facts) -> Option<Finding> {
     match facts.source {
         Source::Watched if facts.sent.is_empty() => own_reader(facts),
-        Source::Watched => own_writer(facts),
         _ => None,
     }
 }
@@ -94,38 +88,6 @@ fn own_reader(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
         .evidence([unread.evidence(Fact::UnreadData, facts).at_least(UNREAD)])
         .remedy(Remedy::new(Action::FreeReader).host(name));
-    Some(finding)
-}
-
-/// The sending program has nothing to send.
-fn own_writer(facts: &Facts) -> Option<Finding> {
-    let (first, last) = ends(facts)?;
-    let span = last.at_ns.checked_sub(first.at_ns).filter(|&ns| ns > 0)? as f64;
-    let busy = last.busy_ns.zip(first.busy_ns).map(|(last, first)| last.saturating_sub(first) as f64 / span);
-    let idle = busy.map(|busy| (1.0 - busy).max(0.0)).filter(|&idle| idle >= IDLE);
-    let limited = share_of(&facts.sent, |s| s.app_limited);
-    let nothing_queued = share_of(&facts.sent, |s| s.not_sent_bytes.map(|bytes| bytes == 0));
-    let starved = facts.window_use().map(|window| window.starved);
-    let often = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
-    let writes_little =
-        often(limited, APP_LIMITED) && often(nothing_queued, APP_LIMITED) && often(starved, WINDOW_FULL);
-    if idle.is_none() && !writes_little {
-        return None;
-    }
-    let sure = often(idle, IDLE_MOSTLY) || idle.is_some() && writes_little;
-    let (name, samples) = (&facts.sender.name, facts.sent.len() as u64);
-    let share = |fact, share: Option<f64>, least: f64| {
-        let share = share.filter(|&share| share >= least);
-        share.map(|share| Evidence::share(fact, share).at_least(least).share_of(samples))
-    };
-    let confidence = if sure { Confidence::High } else { Confidence::Medium };
-    let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
-        .evidence(
-            idle.map(|idle| Evidence::share(Fact::NothingToSend, idle).at_least(IDLE).on(&facts.sender.name)),
-        )
-        .evidence(share(Fact::AppLimited, limited, WINDOW_FULL))
-        .evidence(share(Fact::NothingQueued, nothing_queued, WINDOW_FULL))
-        .remedy(Remedy::new(Action::FreeWriter).host(name));
     Some(finding)
 }
 
@@ -210,7 +172,7 @@ fn standing_queue(facts: &Facts) -> Option<Finding> {
     let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
     let full = facts.window_use().map(|w| w.congestion_full).filter(|&full| full >= WINDOW_FULL);
     let by_bbr = facts.congestion_control.starts_with("bbr")
-        && share_of(&facts.sent, |s| s.app_limited).is_some_and(|share| share < 1.0 - APP_LIMITED);
+        && share_of(&facts.sent, |s| s.app_limited).is_some_and(|share| share < APP_LIMITED);
     if full.is_none() && !by_bbr {
         return None;
     }

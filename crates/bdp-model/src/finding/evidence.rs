@@ -186,10 +186,6 @@ named! {
         UnreadData = "unread_data",
         /// The same where so little waits that the program reads what comes.
         ReaderKeepsUp = "reader_keeps_up",
-        /// Share of the samples in which the kernel marks its rate of delivery as limited by the program.
-        AppLimited = "app_limited",
-        /// Share of the samples in which no data of the program waited to be sent.
-        NothingQueued = "nothing_queued",
         /// Median round trip above the least that the kernel remembers, by the connection's own segments; with that round trip, the least.
         RoundTripAboveLeast = "round_trip_above_least",
         /// Goodput / what the receive window of `host` would carry, which is not the limit; with the window, the round trip, that rate.

@@ -355,11 +355,6 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             format!("{} wait unread in the socket of {host}, {} of what it holds", size(other(0)), share())
         }
         Fact::ReaderKeepsUp => format!("the program on {host} reads what comes: {} wait unread", size(other(0))),
-        Fact::AppLimited => format!(
-            "the kernel marks the delivery rate as limited by the application in {} of the samples",
-            share()
-        ),
-        Fact::NothingQueued => format!("no data waited to be sent in {} of the samples", share()),
         Fact::RoundTripAboveLeast => format!(
             "the round trip is {}, and {} at least: {} are queues, of this connection or of others",
             time(nanos(other(0))),

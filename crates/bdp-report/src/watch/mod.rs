@@ -80,6 +80,11 @@ pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) ->
         format!("{} now, {} at most", rate(socket.sent_bps + socket.received_bps), rate(largest)),
     ));
     text.push_str(&format!("{:10}{}\n", "", spark(recent, &chart)));
+    // What is asked first, where a low terminal has room for it.
+    if let Some(finding) = &socket.finding {
+        text.push_str(&finding_lines(arrow(socket.role), finding, "", style));
+        text.push('\n');
+    }
     text.push_str(&line(
         "bytes",
         format!(
@@ -150,10 +155,6 @@ pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) ->
     let delivery = socket.delivery_rate_bps.map_or_else(|| "unknown".to_owned(), |bps| rate(bps as f64));
     let app = if socket.app_limited == Some(true) { ", limited by the application" } else { "" };
     text.push_str(&line("delivery", format!("{delivery}{app}")));
-    if let Some(finding) = &socket.finding {
-        text.push('\n');
-        text.push_str(&finding_lines(arrow(socket.role), finding, "", style));
-    }
     text
 }
 

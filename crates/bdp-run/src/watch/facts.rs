@@ -7,7 +7,9 @@ use bdp_flow::loss_episodes::LossEpisodes;
 use bdp_model::facts::{End, Facts, Source};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
-use bdp_model::record::{CongestionState, ReceiverSample, RttReport, SenderSample, WindowReport};
+use bdp_model::record::{
+    CongestionState, LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport,
+};
 use bdp_model::units::Nanos;
 use bdp_model::watch::Role;
 use bdp_sys::tcp_info::TcpInfo;
@@ -123,16 +125,21 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         } else {
             Vec::new()
         },
-        loss_episodes: if sending {
-            LossEpisodes::of(moments.iter().map(|(at, _, info)| (at - from, info)))
-        } else {
-            Vec::new()
-        },
+        loss_episodes: if sending { episodes(&moments, from, longest) } else { Vec::new() },
         udp: None,
         ceiling: None,
         both_directions: false,
         through_tunnel: false,
     })
+}
+
+/// The congestion events, where readings are no farther apart than a round trip: of others nobody knows what was before them.
+fn episodes(moments: &[(u64, &Reading, TcpInfo)], from: u64, longest_ns: u64) -> Vec<LossEpisode> {
+    let rtt_ns = moments.iter().filter_map(|(_, _, info)| info.rtt_ns).max().unwrap_or(0);
+    if rtt_ns < longest_ns {
+        return Vec::new();
+    }
+    LossEpisodes::of(moments.iter().map(|(at, _, info)| (at - from, info)))
 }
 
 fn sender_sample(at_ns: u64, info: &TcpInfo) -> SenderSample {

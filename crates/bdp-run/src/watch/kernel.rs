@@ -15,8 +15,8 @@ use bdp_sys::diag::{Condition, Detail, Diag, SocketReport};
 use bdp_sys::holders::{self, Start};
 use bdp_sys::{clock, isolate, names, passing};
 
-use super::World;
 use super::tracker::Tracker;
+use super::world::{Each, World};
 use crate::RunError;
 
 /// The hidden subcommand that asks for sockets in another network namespace.
@@ -216,11 +216,7 @@ impl World for Kernel {
         }
     }
 
-    fn list(
-        &mut self,
-        everything: bool,
-        each: &mut dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool),
-    ) -> bdp_sys::Result<bool> {
+    fn list(&mut self, everything: bool, each: &mut Each<'_>) -> bdp_sys::Result<bool> {
         let detail = if everything { Detail::Everything } else { Detail::Figures };
         let held = &self.held;
         let mut complete = true;

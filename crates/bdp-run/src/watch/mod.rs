@@ -1,25 +1,25 @@
 //! Watching the TCP sockets of other programs: read as often as is asked, explained once an interval.
 //!
-//! [`tracker`] remembers and explains, and knows no clock; what there is to read, and the time, come from a [`World`]: this machine's
+//! [`tracker`] remembers and explains, and knows no clock; what there is to read, and the time, come from a [`world::World`]: this machine's
 //! kernel, or in tests a script.
 
 mod facts;
 mod history;
 mod kernel;
 mod tracker;
+mod world;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::measurement::HostFacts;
 use bdp_model::units::Nanos;
-use bdp_model::watch::{Holder, WatchInterval, WatchSummary, WatchTarget};
-use bdp_sys::diag::SocketReport;
+use bdp_model::watch::{WatchInterval, WatchSummary, WatchTarget};
 use serde::{Deserialize, Serialize};
 
 use crate::{Event, RunError};
 use tracker::Tracker;
+use world::World;
 
 pub use kernel::{SUBCOMMAND, serve};
 
@@ -45,29 +45,6 @@ pub struct Watched {
     pub summary: Option<WatchSummary>,
     /// Why nothing could be, or no more.
     pub result: Result<(), RunError>,
-}
-
-/// Where sockets and time come from.
-trait World {
-    /// Since watching began.
-    fn now_ns(&mut self) -> u64;
-    /// Waits until then; less long where it is cancelled.
-    fn wait_until(&mut self, at_ns: u64, cancel: &AtomicBool);
-    /// Which sockets are wanted is found anew, as programs open others; with what is worth a line.
-    fn refresh(&mut self, tracker: &Tracker) -> Vec<String>;
-    /// What is followed by now may be asked for alone.
-    fn narrow(&mut self, tracker: &Tracker);
-    /// Hands over the sockets, each with the number of its namespace and whether it is wanted; returns whether none is missing. With
-    /// `everything`, with what seldom changes.
-    fn list(
-        &mut self,
-        everything: bool,
-        each: &mut dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool),
-    ) -> bdp_sys::Result<bool>;
-    /// The programs that have these sockets open; `None` where it is too early to look again.
-    fn holders(&mut self, sockets: &[u32]) -> Option<Vec<(u32, Option<Arc<Holder>>)>>;
-    /// Whether nothing is to come any more, once no socket is open.
-    fn is_over(&self) -> bool;
 }
 
 impl WatchPlan {

@@ -1,11 +1,13 @@
 //! Watching by a scripted kernel and clock.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bdp_model::finding::Limit;
-use bdp_model::watch::Role;
+use bdp_model::watch::{Holder, Role};
 use bdp_sys::diag::{Message, messages};
 
+use super::world::Each;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -110,11 +112,7 @@ impl<F: FnMut(u64) -> Option<Vec<Script>>> World for Scripted<F> {
 
     fn narrow(&mut self, _: &Tracker) {}
 
-    fn list(
-        &mut self,
-        everything: bool,
-        each: &mut dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool),
-    ) -> bdp_sys::Result<bool> {
+    fn list(&mut self, everything: bool, each: &mut Each<'_>) -> bdp_sys::Result<bool> {
         self.everything.push(everything);
         let refused = || bdp_sys::sysctl::read("no.such.setting").unwrap_err();
         for script in (self.sockets)(self.now_ns).ok_or_else(refused)? {

@@ -1,0 +1,148 @@
+//! What is found of a socket that is watched from one end.
+
+use bdp_explain::explain;
+use bdp_model::facts::{End, Facts, Source};
+use bdp_model::finding::{Confidence, Fact, Finding, Lack, Limit};
+use bdp_model::flow::FlowSpec;
+use bdp_model::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
+
+const MS: u64 = 1_000_000;
+
+/// Five seconds, 40 ms of round trip, 10 Mbit/s.
+fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>) -> Facts {
+    let end = |name: &str| End { name: name.to_owned(), ..End::default() };
+    let (sender, receiver) = match sent.is_empty() {
+        true => (end("192.0.2.1"), end("this host")),
+        false => (end("this host"), end("192.0.2.1")),
+    };
+    Facts {
+        source: Source::Watched,
+        asked: FlowSpec::default(),
+        sender,
+        receiver,
+        goodput_bps: 10e6,
+        bytes: 6_250_000,
+        duration_ns: 5000 * MS,
+        omit_ns: 0,
+        spread: None,
+        stream_goodput_bps: vec![10e6],
+        window: WindowReport::default(),
+        rtt: RttReport::default(),
+        one_way: None,
+        probes: None,
+        retransmits: Some(0),
+        needless_retransmits: Some(0),
+        congestion_control: "cubic".to_owned(),
+        mss_bytes: (!sent.is_empty()).then_some(1448),
+        send_buffer_bytes: None,
+        paced_bps: None,
+        received,
+        sent,
+        loss_episodes: Vec::new(),
+        connection: None,
+        udp: None,
+        ceiling: None,
+        both_directions: false,
+        through_tunnel: false,
+    }
+}
+
+fn sending(of: impl Fn(u64) -> SenderSample) -> Finding {
+    let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..Default::default() };
+    let sent = (0..=50).map(|i| SenderSample { at_ns: i * 100 * MS, ..of(i) }).collect();
+    explain(&facts(sent, (0..=50).map(at).collect())).remove(0)
+}
+
+fn receiving(of: impl Fn(u64) -> ReceiverSample) -> Finding {
+    let received = (0..=50).map(|i| {
+        let sample = of(i);
+        ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..sample }
+    });
+    explain(&facts(Vec::new(), received.collect())).remove(0)
+}
+
+/// A sender whose congestion window is full all the time.
+fn congested(i: u64, rtt_ms: u64, ssthresh: Option<u32>) -> SenderSample {
+    SenderSample {
+        acked_bytes: Some(i * 125_000),
+        unacked: Some(40),
+        cwnd: Some(40 + i as u32 % 2),
+        snd_wnd_bytes: Some(1 << 20),
+        srtt_ns: Some(rtt_ms * MS),
+        min_rtt_ns: Some(40 * MS),
+        ssthresh,
+        retransmits: Some(0),
+        delivered: Some(i * 86),
+        busy_ns: Some(i * 100 * MS),
+        rwnd_limited_ns: Some(0),
+        sndbuf_limited_ns: Some(0),
+        app_limited: Some(false),
+        not_sent_bytes: Some(50_000),
+        ..SenderSample::default()
+    }
+}
+
+#[test]
+fn queue_above_the_least_round_trip_is_the_bottlenecks_and_never_for_sure() {
+    let finding = sending(|i| congested(i, 70, Some(30)));
+    assert_eq!((finding.limit, finding.confidence), (Limit::PathRate, Confidence::Medium), "{finding:?}");
+    let queue = finding.observed(Fact::RoundTripAboveLeast).unwrap();
+    assert_eq!((queue.value, queue.other(1)), (30e6, 40e6));
+    assert_eq!(finding.missing[0].what, Lack::ProbeBeside);
+}
+
+#[test]
+fn full_congestion_window_without_a_queue_is_no_bottleneck() {
+    let finding = sending(|i| congested(i, 41, Some(30)));
+    assert_eq!(finding.limit, Limit::Unknown, "{finding:?}");
+    assert!(finding.missing.iter().any(|missing| missing.what == Lack::IdleRoundTrip));
+}
+
+#[test]
+fn unread_data_is_the_readers_and_little_of_it_is_not() {
+    let sample = |unread: u64| {
+        move |_| ReceiverSample {
+            unread_bytes: Some(unread),
+            rcv_wnd_bytes: Some(100_000 - unread),
+            ..ReceiverSample::default()
+        }
+    };
+    for (unread, limit, confidence) in [
+        (90_000, Limit::SlowReader, Confidence::High),
+        (30_000, Limit::SlowReader, Confidence::Medium),
+        (10_000, Limit::Unknown, Confidence::Low),
+    ] {
+        let finding = receiving(sample(unread));
+        assert_eq!((finding.limit, finding.confidence), (limit, confidence), "{unread}: {finding:?}");
+    }
+}
+
+#[test]
+fn window_of_this_end_limits_where_it_is_what_arrives_in_a_round_trip() {
+    let sample = |window: u64| {
+        move |_| ReceiverSample {
+            unread_bytes: Some(0),
+            rcv_wnd_bytes: Some(window),
+            rtt_ns: Some(40 * MS),
+            ..ReceiverSample::default()
+        }
+    };
+    // 10 Mbit/s x 40 ms are 50 kB.
+    let finding = receiving(sample(52_000));
+    assert_eq!(
+        (finding.limit, finding.confidence),
+        (Limit::ReceiveWindow, Confidence::Medium),
+        "{finding:?}"
+    );
+    let finding = receiving(sample(500_000));
+    assert_eq!(finding.limit, Limit::Unknown);
+    assert!((finding.observed(Fact::WindowHasRoom).unwrap().value - 0.1).abs() < 0.01);
+    assert_eq!(finding.missing[0].what, Lack::SenderFigures);
+}
+
+#[test]
+fn nothing_is_said_of_too_few_samples() {
+    let sent = (0..3).map(|i| SenderSample { at_ns: i * MS, ..congested(i, 70, Some(30)) }).collect();
+    let finding = explain(&facts(sent, Vec::new())).remove(0);
+    assert_eq!(finding.limit, Limit::Unknown, "{finding:?}");
+}

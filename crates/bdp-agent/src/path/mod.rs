@@ -219,7 +219,7 @@ impl PathProber {
         let mut to = self.to;
         to.set_port(udp::PORT);
         let device_mtu = bdp_sys::hop_socket::device_mtu(to, from, self.request.bind_device.as_deref());
-        Ok(device_mtu.map_err(|error| dial::failure(to, error))?)
+        device_mtu.map_err(|error| dial::failure(to, error))
     }
 }
 

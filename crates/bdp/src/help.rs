@@ -19,7 +19,7 @@ pub const INTEROP: &str = "Interoperability";
 const COMMANDS: [(&str, &[&str]); 4] = [
     ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
     ("On this machine", &["watch", "demo", "lab", "calc", "selftest"]),
-    ("Stored runs", &["runs", "show", "compare", "report"]),
+    ("Stored runs", &["runs", "show", "explain", "compare", "report"]),
     ("Help", &["help", "man", "completions"]),
 ];
 

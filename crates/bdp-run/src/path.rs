@@ -19,6 +19,8 @@ use crate::{Event, Result, RunError};
 
 /// From the start of the transfer to the first probe under load: slow start fills the queue meanwhile.
 const RAMP: Nanos = Nanos::secs(1);
+/// From the last probe under load to the end of the transfer: what is still on its way meets the same queue.
+const BEHIND: Nanos = Nanos::millis(500);
 /// From one probe to the next of hops that are asked again slowly: a little more than the second of Linux's limit.
 const SLOW: Nanos = Nanos::millis(1100);
 /// Probes of each of these.
@@ -211,7 +213,7 @@ impl PathPlan {
             family: self.request.family,
             directions: vec![Direction::To],
             idle: rounds + self.request.patience,
-            spec: FlowSpec { duration: RAMP + rounds, ..FlowSpec::default() },
+            spec: FlowSpec { duration: RAMP + rounds + BEHIND, ..FlowSpec::default() },
             bind_address: self.request.bind_address.clone(),
             bind_device: self.request.bind_device.clone(),
             // The same of several addresses.

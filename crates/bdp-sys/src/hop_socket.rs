@@ -194,6 +194,11 @@ impl SynProbe {
             Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP)).map_err(failed)?;
         prepare(&socket, to, device)?;
         set_header(&socket, to.is_ipv6(), hops, octet).map_err(failed)?;
+        if to.is_ipv6() {
+            // Else each has a flow label of its own, and so takes another branch. A kernel before 3.17 makes none.
+            let (level, option) = (libc::IPPROTO_IPV6, libc::IPV6_AUTOFLOWLABEL);
+            let _ = set_number(&socket, level, option, 0, "IPV6_AUTOFLOWLABEL");
+        }
         socket.set_reuse_address(true).map_err(failed)?;
         socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;

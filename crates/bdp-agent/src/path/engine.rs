@@ -290,3 +290,6 @@ impl Engine {
         self.answer(number).is_some_and(|answer| answer.kind == AnswerKind::Arrived)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,8 @@ pub use names::look_up;
 
 /// From one probe of the search for hops to the next.
 const DISCOVERY_STEP_NS: u64 = 20_000_000;
+/// Flows of the search begin there, behind those of branches.
+const DISCOVERY_FLOWS: u16 = 1000;
 /// Hops that are searched at once.
 const AT_ONCE: u8 = 8;
 /// How often a hop is asked at first before it counts as silent.
@@ -127,6 +129,10 @@ impl PathProber {
 
     /// Searches for the hops; gives how many there are to the destination, or to the last one that answers. 0 where none does.
     pub fn discover(&mut self, cancel: &AtomicBool) -> Result<u8> {
+        // Where each would wait for the one before, and a silent hop for all, a flow for each: how many hops there are is all that is sought.
+        let flow =
+            |hop: u8, one_at_a_time: bool| if one_at_a_time { DISCOVERY_FLOWS + u16::from(hop) } else { 0 };
+        let one_at_a_time = self.main.prober().is_one_at_a_time();
         let mut first = 1;
         let (mut last_answered, mut end) = (0, None);
         while first <= self.request.hops && end.is_none() && first - last_answered <= SILENT {
@@ -139,7 +145,8 @@ impl PathProber {
                     if is_settled || end.is_some_and(|end| hop > end) {
                         continue;
                     }
-                    let aim = Aim { phase: Phase::Discovery, hop, flow: 0, bytes: 0 };
+                    let flow = flow(hop, one_at_a_time);
+                    let aim = Aim { phase: Phase::Discovery, hop, flow, bytes: 0 };
                     numbers[at] = Some(self.main.send(aim, cancel)?);
                     self.main.run_until(self.main.now_ns() + DISCOVERY_STEP_NS, cancel)?;
                 }
@@ -212,7 +219,7 @@ impl PathProber {
         let mut to = self.to;
         to.set_port(udp::PORT);
         let device_mtu = bdp_sys::hop_socket::device_mtu(to, from, self.request.bind_device.as_deref());
-        Ok(device_mtu.map_err(|error| dial::failure(to, error))?)
+        device_mtu.map_err(|error| dial::failure(to, error))
     }
 }
 

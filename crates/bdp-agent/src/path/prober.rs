@@ -28,6 +28,11 @@ pub(super) trait Prober: Send {
         false
     }
 
+    /// Whether a flow has one probe under way at a time.
+    fn is_one_at_a_time(&self) -> bool {
+        false
+    }
+
     /// Nothing is waited for of this probe any longer.
     fn give_up(&mut self, _number: u32) {}
 

@@ -81,6 +81,10 @@ impl Prober for TcpProber {
         self.under_way.contains_key(&flow)
     }
 
+    fn is_one_at_a_time(&self) -> bool {
+        true
+    }
+
     fn give_up(&mut self, number: u32) {
         self.under_way.retain(|_, (other, _)| *other != number);
     }

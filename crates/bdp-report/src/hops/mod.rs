@@ -6,7 +6,7 @@ use bdp_model::hops::{Figures, Hop, HopKind, HopLoss, Marks, PathReport, PathReq
 use bdp_model::units::format_bps;
 
 use crate::grid::{Align, Cell, Column, render, tame, wrap};
-use crate::number::{percent, three_digits};
+use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
 pub(crate) use verdict::sentences;
@@ -83,7 +83,9 @@ fn table(report: &PathReport, style: &Style) -> String {
         rows.iter().map(|&(hop, at)| Cell::plain(if at == 0 { of(hop) } else { String::new() })).collect()
     };
     let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
-    let share = |figures: Option<Figures>| figures.map_or_else(|| "-".to_owned(), |f| percent(f.loss.value));
+    let lost = |figures: Option<Figures>| {
+        figures.map_or_else(|| "-".to_owned(), |f| format!("{}/{}", f.lost, f.sent))
+    };
     let names = rows.iter().map(|&(hop, at)| {
         let tint = if hop.kind == HopKind::Destination { Tint::Strong } else { Tint::None };
         Cell::tinted(address(hop, at), tint)
@@ -99,10 +101,10 @@ fn table(report: &PathReport, style: &Style) -> String {
     let mut columns = vec![
         Column::new(["", "hop"], Align::Point, cells(&|hop| hop.number.to_string())),
         address,
-        Column::new(["lost", if loaded { "idle" } else { "" }], Align::Point, cells(&|hop| share(hop.idle))),
+        Column::new(["lost", if loaded { "idle" } else { "" }], Align::Point, cells(&|hop| lost(hop.idle))),
     ];
     if loaded {
-        columns.push(Column::new(["lost", "load"], Align::Point, cells(&|hop| share(hop.loaded))));
+        columns.push(Column::new(["lost", "load"], Align::Point, cells(&|hop| lost(hop.loaded))));
     }
     let idle = |pick: fn(&Figures) -> Option<u64>| cells(&|hop| ms(hop.idle.as_ref().and_then(pick)));
     let under_load = |pick: fn(&Figures) -> Option<u64>| cells(&|hop| ms(hop.loaded.as_ref().and_then(pick)));
@@ -111,7 +113,8 @@ fn table(report: &PathReport, style: &Style) -> String {
     columns.push(Column::new(["", "p50"], Align::Point, idle(|f| f.rtt_p50_ns)));
     columns.push(Column::new(["", "p95"], Align::Point, idle(|f| f.rtt_p95_ns)));
     if loaded {
-        columns.push(Column::new(["load ms", "p50"], Align::Point, under_load(|f| f.rtt_p50_ns)));
+        columns.push(Column::new(["load ms", "min"], Align::Point, under_load(|f| f.rtt_min_ns)));
+        columns.push(Column::new(["", "p50"], Align::Point, under_load(|f| f.rtt_p50_ns)));
         columns.push(Column::new(["", "p95"], Align::Point, under_load(|f| f.rtt_p95_ns)));
     }
     columns.push(Column::new(["queue", "ms"], Align::Point, queue.collect()));

@@ -11,7 +11,8 @@ use crate::style::Tint;
 
 /// The subject, how it is to be seen, and the sentence.
 pub(crate) fn sentences(report: &PathReport) -> Vec<(&'static str, Tint, String)> {
-    let mut all = vec![queue(report), loss(report), mtu(report)];
+    let mut all = vec![queue(report), loss(report)];
+    all.extend((report.mtu.unknown != Some(Unjudged::NotAsked)).then(|| mtu(report)));
     all.extend(branches(report));
     all.extend(marks(report));
     all.extend(notes(report).into_iter().map(|note| ("NOTE", Tint::Doubtful, note)));
@@ -194,8 +195,10 @@ fn notes(report: &PathReport) -> Vec<String> {
             ProbeProtocol::Tcp => "--icmp or --udp",
             _ => "--tcp",
         };
+        let is_cut = last >= report.request.hops;
         let refused = report.hops.last().is_some_and(|hop| hop.kind == HopKind::Unreachable);
         notes.push(match refused {
+            false if is_cut => format!("the path goes on behind hop {last}, the last by --hops"),
             true => format!("the destination can't be reached: {} says so", named(report, last)),
             false => format!(
                 "the destination does not answer {} probes; the last answer is from {}; {other} may get through",

@@ -21,7 +21,7 @@ use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
 use crate::watch::WatchPlan;
 
-fn jobs() -> [Job; 6] {
+fn jobs() -> [Job; 7] {
     let credentials = Credentials { token: Some("secret".to_owned()), login: None };
     let request = MeasureRequest::to("ams1");
     let command = "bdp".to_owned();

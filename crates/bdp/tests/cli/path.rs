@@ -4,6 +4,7 @@
 //! is to do more than pass packets on (several ways, other marks) are those of the real clock, as the kernels of guests have neither.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 
 use crate::support::guests::guests_boot;
 use crate::support::machine::{Lab, is_installed, own_lab};
@@ -320,6 +321,37 @@ fn what_cant_be_is_one_line_and_its_code() {
     let Some(place) = Place::choose() else { return };
     let ended = place.run(&five_hops(), "", &format!("{BDP} path 203.0.113.9"));
     assert!(ended.refusal(3).contains("no route"), "{}", ended.err);
+}
+
+#[test]
+fn an_interrupt_prints_what_there_is() {
+    let bench = Bench::new();
+    let mut running = start(bench.bdp("path 127.0.0.1 --tcp -c 10000 -i 5ms --json --samples"));
+    // A moment of the rounds can't be seen from outside; the search is over by then.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(!running.has_ended());
+    running.signal("INT");
+    let ended = running.wait();
+    assert_eq!(ended.status.signal(), Some(2), "{}", ended.err);
+    let document = in_schema(ended.json());
+    let sent = document["hops"][0]["idle"]["sent"].as_u64().unwrap();
+    assert!((1..10_000).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_queue_that_others_fill_is_found_without_load_of_ours() {
+    // The transfer begins after the first probes, and lasts longer than the last.
+    let serve = format!("--serve 'server={BDP} serve --open'");
+    let load = format!("{BDP} measure server --forward -t 8 --idle 1.5");
+    let command =
+        format!("sh -c '{load} > measured 2>&1 & {}; wait'", path("server --no-mtu --flows 1 -c 30"));
+    let Some(place) = Place::choose() else { return };
+    let ended = place.run(&five_hops(), &serve, &command);
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = in_schema(ended.json());
+    let step = &document["queue"]["steps"][0];
+    assert_eq!((&step["after"], &step["hop"]), (&2.into(), &3.into()), "{:#}", document["queue"]);
+    assert_eq!(document["load"], Value::Null);
 }
 
 #[test]

@@ -43,7 +43,6 @@ fn of_hop(hop: u8, probes: &[HopProbe]) -> Option<Branching> {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{Samples, address, ms};
-    use super::*;
 
     #[test]
     fn flows_that_come_to_two_addresses_are_two_branches() {
@@ -69,7 +68,7 @@ mod tests {
         for probe in samples.probes.iter_mut().filter(|p| p.hop == 1) {
             let turn = probe.sent_ns / samples.interval_ns;
             if let Some(answer) = &mut probe.answer {
-                answer.from = Some(address(if turn % 2 == 0 { 1 } else { 10 }));
+                answer.from = Some(address(if turn.is_multiple_of(2) { 1 } else { 10 }));
             }
         }
         samples.flow(1, 0, address(1));

@@ -204,7 +204,7 @@ mod tests {
 
     /// Every so many probes, which of them depends on the hop.
     fn every(n: u64, hop: u8, period: u64) -> bool {
-        (n + u64::from(hop) * 7) % period == 0
+        (n + u64::from(hop) * 7).is_multiple_of(period)
     }
 
     #[test]

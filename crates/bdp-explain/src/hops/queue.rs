@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_router_that_answers_slowly_is_no_queue() {
         let mut samples = Samples::of_hops(4);
-        let slow = |hop: u8, n: u64| if hop == 2 && n % 4 > 0 { ms(30) + n * 1_000 } else { 0 };
+        let slow = |hop: u8, n: u64| if hop == 2 && !n.is_multiple_of(4) { ms(30) + n * 1_000 } else { 0 };
         samples.idle(30, |hop, n| Some(ms(5) * u64::from(hop) + slow(hop, n)));
         let report = samples.report(false);
         assert_eq!(report.queue.steps, []);

@@ -59,10 +59,12 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
             }
             .with(Quantity::rate(facts.goodput_bps)),
         ])
-        .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(|(reached, peak)| {
-            let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(plateau::REACHED);
-            evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
-        }))
+        .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(
+            |(reached, peak)| {
+                let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(plateau::REACHED);
+                evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
+            },
+        ))
         .evidence(full.map(|w| {
             let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)

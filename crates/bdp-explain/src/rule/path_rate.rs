@@ -1,6 +1,6 @@
 //! A hop between the devices gives all that it can: a queue stands before it while the goodput is steady.
 
-use bdp_model::facts::{Facts, Queue, Source};
+use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
@@ -14,6 +14,8 @@ use crate::setting::{Setting, name_of};
 const STEADY: f64 = 0.8;
 /// The same beside a short queue.
 const STEADIER: f64 = 0.85;
+/// A goodput that is not so steady is the path's all the same where a queue stands for this part of the time.
+const QUEUED_MOSTLY: f64 = 0.8;
 /// A short queue / idle round trip.
 const SHALLOW: f64 = 0.05;
 
@@ -45,7 +47,9 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
     }
     let steady = facts.steadiness()?;
     let at_peak = facts.of_peak().filter(|&reached| reached >= plateau::REACHED);
-    if steady < steady_from && at_peak.is_none() {
+    let queued = facts.time_spent().map(|spent| spent.share(TimeState::FullPath));
+    let queued = queued.filter(|&share| share >= QUEUED_MOSTLY);
+    if steady < steady_from && at_peak.is_none() && queued.is_none() {
         return None;
     }
     let full = facts.window_use().filter(|w| w.receive_full >= WINDOW_FULL);
@@ -65,6 +69,9 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
                 evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
             },
         ))
+        .evidence(queued.filter(|_| steady < steady_from).map(|share| {
+            Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)
+        }))
         .evidence(full.map(|w| {
             let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)

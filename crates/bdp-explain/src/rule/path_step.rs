@@ -29,7 +29,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             (after < before) == (step.after > step.before)
                 && after.min(*before) <= step.ratio().powf(RATE_BY_TRIP) * after.max(*before)
         });
-        clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
+        // A queue that drains after a repair does the same: a shorter path is shorter than before the load.
+        let is_new = step.after > step.before || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
+        is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
     // A transfer that was over, or held back by a program, has steps of its own.
     if facts.paced_bps.is_some() || facts.asked.bytes.is_some() || slower.is_none() && longer.is_none() {

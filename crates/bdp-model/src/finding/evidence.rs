@@ -109,6 +109,8 @@ named! {
         NothingToSend = "nothing_to_send",
         /// Share of samples in which less than a segment was held back though both windows had room; with its bytes, the segment size.
         SmallWriteHeld = "small_write_held",
+        /// Share of the time in which a queue stood on the path.
+        QueuedMostly = "queued_mostly",
         /// Share of the time in which losses were repaired, by fast retransmit or after a timeout.
         Repairing = "repairing",
         /// 0: the connection has no selective acknowledgements.

@@ -222,6 +222,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share(),
             size(other(1))
         ),
+        Fact::QueuedMostly => format!("a queue stood on the path for {} of the time", share()),
         Fact::Repairing => format!("repairing losses took {} of the time", share()),
         Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
         Fact::QueueWayBack => {

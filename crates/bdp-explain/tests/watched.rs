@@ -30,6 +30,7 @@ fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>) -> Facts {
         rtt: RttReport::default(),
         one_way: None,
         probes: None,
+        probes_lost: None,
         retransmits: Some(0),
         needless_retransmits: Some(0),
         congestion_control: "cubic".to_owned(),

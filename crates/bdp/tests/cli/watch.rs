@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::metrics::{ask, check};
-use crate::support::machine::shared_lab;
+use crate::support::machine::{can_isolate, is_installed};
 use crate::support::nobody::{as_nobody, can_be_nobody};
 use crate::support::serving::{free_port, serve};
 use crate::support::{Bench, Ended, start, wait_for};
@@ -214,48 +214,32 @@ fn end_that_is_asked_for_prints_the_summary() {
 
 #[test]
 fn program_in_another_network_is_watched_there() {
-    let Some(_lab) = shared_lab() else { return };
+    if !is_installed("unshare") || !is_installed("ip") || !can_isolate() {
+        return;
+    }
     let bench = Bench::new();
-    bench.write(
-        "path.toml",
-        "title = \"a path\"\n[[link]]\nbetween = [\"client\", \"server\"]\nrate = \"20M\"\ndelay = \"10ms\"\n",
-    );
-    let line = "bdp lab exec path.toml -q --serve 'server=bdp serve --open' --host client -- sh -c \
-                'echo $$ > pid; exec bdp measure server --forward -t 20 --idle 0.1 --json'";
-    let mut lab = start(bench.shell(line));
-    // In its own table of processes it has another number than here.
-    let mut found = None;
-    lab.wait_until("a connection is made on the path", |_| {
-        found = measuring(&bench);
-        found.is_some()
+    let script = "ip link set lo up; bdp serve --open 2>serve.err & \
+                  until grep -q listening serve.err; do sleep 0.02; done; \
+                  exec bdp measure 127.0.0.1 --forward -t 25 --idle 0.1 --json";
+    let mut program = start(bench.shell(&format!("exec unshare --net sh -ec '{script}'")));
+    program.wait_until("its server listens", |_| {
+        std::fs::read_to_string(bench.path("serve.err")).is_ok_and(|said| said.contains("listening"))
     });
-    let ended = bench.run(&format!("watch {} --for 2s --json", found.unwrap()));
+    let mut watching = start(bench.bdp(&format!("watch {} --json -i 200ms", program.pid())));
+    watching.wait_until("its connection is seen", |p| p.out().contains("\"remote\":\"127.0.0.1:5201\""));
+    watching.signal("INT");
+    let ended = watching.wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);
     let documents = documents(&ended);
     let sockets = of_kind(&documents, "socket");
-    assert!(sockets.iter().any(|s| s["remote"].as_str().unwrap().ends_with(":5201")), "{documents:#?}");
+    assert!(sockets.iter().any(|s| s["holder"]["pid"] == program.pid()), "{documents:#?}");
     // The machine's own network has none of them.
-    let remote = sockets[0]["remote"].as_str().unwrap().to_owned();
-    let ended = bench.run(&format!("watch {remote} --for 300ms --json"));
-    assert_eq!(of_kind(&super::watch::documents(&ended), "socket").len(), 0);
-    lab.signal("INT");
-    lab.wait();
-}
-
-/// The process that measures in the folder of this bench, once it has sockets.
-fn measuring(bench: &Bench) -> Option<u32> {
-    let folder = bench.folder().canonicalize().ok()?;
-    let is_it = |pid: &u32| {
-        let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-        let there = std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
-        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let sockets = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
-        let sockets = sockets.filter(|path| path.to_string_lossy().starts_with("socket:")).count();
-        there && words.starts_with("bdp measure server") && sockets >= 2
-    };
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).find(is_it)
+    let number = sockets[0]["cookie"].clone();
+    let ended = bench.run("watch 127.0.0.1:5201 --for 300ms --json");
+    let here = super::watch::documents(&ended);
+    assert!(of_kind(&here, "socket").iter().all(|socket| socket["cookie"] != number));
+    program.signal_group("TERM");
+    program.wait();
 }
 
 #[test]

@@ -6,6 +6,8 @@ use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 
+use crate::rule::reordering;
+
 /// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
 const PROBED: f64 = 0.85;
 /// The same of one that goes by losses or marks: what it reaches between them.
@@ -22,7 +24,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let probes = facts.congestion_control.starts_with("bbr");
     let least = if probes { PROBED } else { REACHED };
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
-    let lost = facts.retransmitted_share()?;
+    // What arrives in another order is retransmitted, and not lost.
+    let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };
     let events = facts.loss_episodes.iter().filter(|e| e.at_ns >= facts.omit_ns).count();
     // One that goes by losses and meets none grows on: it is not at the rate yet, or is held back by something else.
     if facts.busy_thread().is_some() || reached < least || probes && lost > LOST || !probes && events == 0 {

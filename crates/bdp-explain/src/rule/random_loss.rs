@@ -20,15 +20,23 @@ const SETTLED: usize = 8;
 /// A queue before the losses / the least round trip, at the most: more, and they may come of it.
 const QUEUE: f64 = 0.25;
 
+/// What load adds to the round trip of probes at the 95th percentile / the least round trip, likewise.
+const PROBES_QUEUE: f64 = 0.1;
+/// A loss that costs so many segments met a threshold, where tokens had gathered before.
+const MANY: f64 = 8.0;
+
 /// Claims losses that come at any rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let picture = facts.loss_picture().filter(|_| !facts.is_paced())?;
     let least = facts.rtt_least()?;
+    // A small window lengthens its own round trip by delayed acknowledgements; probes beside it see queues alone.
+    let is_queued = picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
+        && facts.rtt_added_p95().is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64());
     if picture.settled < EVENTS_MIN
         || picture.variation < AT_ANY_RATE
         || picture.settled < SETTLED && threshold::overshot(&picture)
-        || threshold::costs_many(&picture)
-        || picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
+        || threshold::costs_many(&picture) && picture.lost_each >= MANY
+        || is_queued
     {
         return None;
     }
@@ -42,9 +50,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .named(&facts.congestion_control),
         ])
         .evidence(observed::lost_each(&picture))
-        .evidence([Evidence::time(Fact::QueueBeforeLosses, picture.queue)
-            .at_most(QUEUE * least.0 as f64)
-            .with(Quantity::time(least))])
+        .evidence([match picture.queue.as_secs_f64() <= QUEUE * least.as_secs_f64() {
+            true => Evidence::time(Fact::QueueBeforeLosses, picture.queue).at_most(QUEUE * least.0 as f64),
+            false => Evidence::time(Fact::QueueBeforeLosses, picture.queue),
+        }
+        .with(Quantity::time(least))])
         .evidence(model(facts, lost))
         .remedy(Remedy::new(Action::FindErrors));
     Some(finding)

@@ -5,17 +5,28 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 use bdp_model::threshold::WINDOW_FREE;
 
 use crate::observed;
+use crate::rule::plateau;
+
+/// Times that reordering was seen / segments delivered, from which on it matters.
+const SEEN: f64 = 0.002;
+
+/// Times that reordering was seen, where that is often enough to matter, and of how many segments.
+pub fn seen(facts: &Facts) -> Option<(u64, u64)> {
+    // Without SACK the kernel guesses.
+    if facts.connection.is_some_and(|c| c.sack == Some(false)) {
+        return None;
+    }
+    let (seen, delivered) = (facts.counted(|s| s.reorder_seen)?, facts.delivered()?);
+    (seen as f64 >= SEEN * delivered as f64).then_some((seen, delivered))
+}
 
 /// Claims segments that overtake others, where they make the sender reduce its window.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    /// Times that reordering was seen / segments delivered.
-    const SEEN: f64 = 0.002;
-    let seen = facts.counted(|s| s.reorder_seen)?;
-    let delivered = facts.delivered()?;
+    let (seen, delivered) = seen(facts)?;
     let share = seen as f64 / delivered as f64;
-    // Without SACK the kernel guesses.
-    let guessed = facts.connection.is_some_and(|c| c.sack == Some(false));
-    if guessed || share < SEEN || facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE) {
+    if facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE)
+        || facts.of_peak().is_some_and(|reached| reached >= plateau::REACHED)
+    {
         return None;
     }
     let needless = facts.counted(|s| s.needless_retransmits).unwrap_or(0);

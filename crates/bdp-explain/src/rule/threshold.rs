@@ -22,6 +22,8 @@ const STEADY: f64 = 0.8;
 const QUEUE_SEEN: (f64, Nanos, f64) = (0.02, Nanos::micros(300), 3.0);
 /// A queue just before losses / the least round trip, from which on it is no short one.
 const QUEUE_LONG: f64 = 0.25;
+/// The same beyond doubt.
+const QUEUE_SURE: f64 = 0.35;
 /// Small probes that a full queue drops as it drops segments, at the least: a policer has room for them.
 const PROBES_LOST: (u64, f64) = (2, 0.005);
 /// What a loss costs where tokens had gathered before: segments, and their share of those in flight.
@@ -81,11 +83,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 /// Losses of a queue that was long before them: an ordinary one, which was full.
 fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let least = facts.rtt_least()?;
-    let queue = if picture.settled >= EVENTS_MIN {
-        picture.queue
-    } else {
-        picture.queue.max(picture.overshoot_queue)
-    };
+    let settled = picture.settled >= EVENTS_MIN;
+    let queue = if settled { picture.queue } else { picture.queue.max(picture.overshoot_queue) };
+    // Small windows lengthen their own round trips; where slow start alone met the queue, what it lost tells a policer apart.
+    let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
+    let share = queue.as_secs_f64() / least.as_secs_f64();
+    let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE) && share < QUEUE_SURE;
+    if if settled { probes < QUEUE_LONG / 2.0 } else { by_policer } {
+        return None;
+    }
     let bound = (QUEUE_LONG * least.0 as f64).max(QUEUE_NOISE.0 as f64);
     (queue.0 as f64 >= bound).then(|| {
         Finding::new(Limit::CongestionLoss, Place::path(), Confidence::Medium)

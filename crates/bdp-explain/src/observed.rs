@@ -69,11 +69,22 @@ pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
     Some(Evidence::share(Fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
 }
 
-/// What the ceiling needs of each stream, where that is more than these bytes.
-pub fn up_to_ceiling(facts: &Facts, bytes: f64) -> Option<Next> {
-    let needed = facts.needed_bytes().filter(|&needed| needed > bytes)?;
-    let goodput_bps = facts.ceiling.as_ref()?.goodput_bps;
-    Some(Next { limit: Limit::Ceiling, goodput_bps, needed_bytes: Some(needed) })
+/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the ceiling.
+pub fn next_after(facts: &Facts, bytes: f64, other: Option<(Limit, f64)>) -> Option<Next> {
+    let rtt = facts.rtt_idle()?.as_secs_f64();
+    let streams = f64::from(facts.asked.streams.max(1));
+    let window = other.map(|(limit, most)| Next {
+        limit,
+        goodput_bps: most * 8.0 * streams / rtt,
+        needed_bytes: Some(most),
+    });
+    let ceiling = facts.ceiling.as_ref().zip(facts.needed_bytes()).map(|(ceiling, needed)| Next {
+        limit: Limit::Ceiling,
+        goodput_bps: ceiling.goodput_bps,
+        needed_bytes: Some(needed),
+    });
+    let first = window.into_iter().chain(ceiling).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps));
+    first.filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
 }
 
 /// What each loss cost.

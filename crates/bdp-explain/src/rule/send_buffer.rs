@@ -73,10 +73,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             .at_most(WINDOW_FULL)
             .share_of(window.samples)
             .with(Quantity::bytes(window.receive_bytes))])
-        .next(observed::up_to_ceiling(facts, window.in_flight_bytes))
+        .next(observed::next_after(facts, window.in_flight_bytes, receive_window(window)))
         .remedy(remedy(facts, window, buffer))
         .missing(uncounted.then(|| Missing::new(Lack::SendBufferCount)));
     Some(finding)
+}
+
+/// What the receiver lets through at the most, as far as it has shown.
+fn receive_window(window: WindowUse) -> Option<(Limit, f64)> {
+    Some((Limit::ReceiveWindow, window.receive_largest_bytes))
 }
 
 /// The largest send buffer that autotuning may make, where none was asked for.
@@ -132,7 +137,7 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
                 .with(Quantity::time(facts.rtt_idle()?))
                 .with(Quantity::bytes(needed)),
         ])
-        .next(observed::up_to_ceiling(facts, window.in_flight_bytes))
+        .next(observed::next_after(facts, window.in_flight_bytes, receive_window(window)))
         .remedy(remedy(facts, window, Some(buffer)));
     Some(finding)
 }

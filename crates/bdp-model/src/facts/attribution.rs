@@ -7,11 +7,16 @@
 //! nothing to write or no room to write.
 
 use super::{Facts, Source, Stretch, TimeSpent, TimeState};
+use crate::path::delayed_ack;
 use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 use crate::threshold::{
     AT_CEILING, BUFFER_PAYLOAD, BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, UNREAD,
     UNREAD_MIN_BYTES,
 };
+use crate::units::Nanos;
+
+/// A reading no later than this is one of the start.
+const AT_THE_START: Nanos = Nanos::millis(1);
 
 /// Share of an interval from which on it is most of it.
 const MOSTLY: f64 = 0.5;
@@ -26,7 +31,7 @@ impl Facts {
             self.sent.iter().copied().filter(|s| s.busy_ns.is_some()).collect();
         let first = readings.first()?;
         // All clocks stand at zero when the connection is made. A watched connection was made before.
-        if self.source != Source::Watched && first.at_ns > 0 {
+        if self.source != Source::Watched && first.at_ns > AT_THE_START.as_ns() {
             readings.insert(0, at_the_start());
         }
         let rules = Rules::of(self);
@@ -67,8 +72,8 @@ fn at_the_start() -> SenderSample {
 struct Rules<'a> {
     mss: u64,
     send_buffer: Option<u64>,
-    /// From this round trip on a queue stands.
-    queued_ns: Option<u64>,
+    /// Round trip without a load.
+    idle_ns: Option<u64>,
     /// From this rate on the path is full, bit/s.
     full_bps: Option<f64>,
     /// From this rate on the pacing is what limits, bit/s.
@@ -117,7 +122,7 @@ impl<'a> Rules<'a> {
         Self {
             mss: facts.mss_bytes.unwrap_or(0),
             send_buffer: facts.send_buffer_bytes.filter(|&bytes| bytes > 0),
-            queued_ns: idle.map(|ns| ns + QUEUE_NOISE.as_ns().max((ns as f64 * QUEUE_SHARE) as u64)),
+            idle_ns: idle,
             full_bps: facts.ceiling.as_ref().map(|c| c.goodput_bps * AT_CEILING).filter(|&bps| bps > 0.0),
             paced_bps: facts.asked_bps().map(|bps| bps * REACHED),
             is_probing: facts.congestion_control.starts_with("bbr"),
@@ -268,7 +273,7 @@ impl<'a> Rules<'a> {
         let (a, b) = (now.a, now.b);
         let reaches = |bound: Option<f64>| bound.zip(now.bps).is_some_and(|(bound, bps)| bps >= bound);
         let has_room = has_room(b);
-        if self.queued_ns.zip(b.srtt_ns).is_some_and(|(queued, srtt)| srtt > queued) && !is_dry {
+        if self.is_queued(b) && !is_dry {
             return TimeState::FullPath;
         }
         match () {
@@ -289,6 +294,15 @@ impl<'a> Rules<'a> {
         }
     }
 
+    /// The round trip says that a queue stands. Of few segments the acknowledgement of one may have waited.
+    fn is_queued(&self, s: &SenderSample) -> bool {
+        self.idle_ns.zip(s.srtt_ns).is_some_and(|(idle, srtt)| {
+            let segments = s.unacked.or(s.cwnd).map_or(u64::MAX, u64::from);
+            let turn = delayed_ack::longest_turn(segments, Nanos(idle)).as_ns();
+            srtt > turn + QUEUE_NOISE.as_ns().max((idle as f64 * QUEUE_SHARE) as u64)
+        })
+    }
+
     /// No further segment fits the receive window, and the congestion window has room.
     fn window_is_full(&self, s: &SenderSample) -> bool {
         let (Some(unacked), Some(cwnd), Some(window)) = (s.unacked, s.cwnd, s.snd_wnd_bytes) else {
@@ -297,10 +311,11 @@ impl<'a> Rules<'a> {
         (u64::from(unacked) + 1) * self.mss > window && cwnd > unacked
     }
 
-    /// Nothing is left to send, though both windows have room.
+    /// Nothing is left to send, or less than a segment that waits for acknowledgements (RFC 9293, section 3.7.4), though both windows
+    /// have room.
     fn is_dry(&self, s: &SenderSample) -> bool {
-        let nothing_left = s.not_sent_bytes.is_some_and(|bytes| bytes < self.mss.max(1));
-        s.app_limited == Some(true) && nothing_left && has_room(s) && !self.window_is_full(s)
+        let Some(left) = s.not_sent_bytes.filter(|&bytes| bytes < self.mss.max(1)) else { return false };
+        (left > 0 || s.app_limited == Some(true)) && has_room(s) && !self.window_is_full(s)
     }
 
     /// What is in flight may fill the send buffer.

@@ -29,7 +29,7 @@ pub enum TimeState {
     SendBuffer,
     /// Segments were spaced to the rate that was asked for.
     Pacing,
-    /// The sending program had nothing to write.
+    /// The sending program had nothing to write, or less than a segment.
     SenderApplication,
     /// The receiving program left data in its socket, and the receive window was full.
     ReceiverApplication,
@@ -101,7 +101,7 @@ impl TimeState {
             Self::ReceiveWindow => "the receive window was full",
             Self::SendBuffer => "the send buffer was full of data in flight",
             Self::Pacing => "segments were spaced to the rate that was asked for",
-            Self::SenderApplication => "the sending program had nothing to write",
+            Self::SenderApplication => "the sending program had nothing to write, or less than a segment",
             Self::ReceiverApplication => {
                 "the receiving program left data in its socket, and the receive window was full"
             }

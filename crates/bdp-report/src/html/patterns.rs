@@ -57,7 +57,13 @@ pub(crate) fn write(m: &mut Markup, page: &Markup) {
     if !PATTERNS.iter().any(|pattern| page.contains(class(pattern.0))) {
         return;
     }
-    let svg = [("width", "0"), ("height", "0"), ("class", "patterns"), ("aria-hidden", "true")];
+    let svg = [
+        ("viewBox", "0 0 16 16"),
+        ("width", "0"),
+        ("height", "0"),
+        ("class", "patterns"),
+        ("aria-hidden", "true"),
+    ];
     m.element("svg", &svg, |m| {
         for (state, colour, side, turned, upon) in &PATTERNS {
             let (id, [side, middle, radius]) = (class(*state), [*side, side / 2.0, side / 4.0].map(number));

@@ -22,6 +22,8 @@ const OMITTED: [f64; 2] = [53.0, 59.0];
 const HEIGHT: f64 = 198.0;
 /// A smaller share has no place.
 const LEAST: f64 = 0.0005;
+/// From this share on the key says what a state is.
+const EXPLAINED: f64 = 0.05;
 /// Width of a character of a name.
 const CHARACTER: f64 = 6.4;
 
@@ -44,7 +46,8 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut keys: Vec<(Sign, String)> = shares
         .iter()
         .map(|&(state, share)| {
-            (Sign::Field(class(state)), format!("{} {}: {}", percent(share), words(state), state.about()))
+            let about = if share >= EXPLAINED { format!(": {}", state.about()) } else { String::new() };
+            (Sign::Field(class(state)), format!("{} {}{about}", percent(share), words(state)))
         })
         .collect();
     let description = keys.iter().map(|k| k.1.as_str()).collect::<Vec<_>>().join("; ");

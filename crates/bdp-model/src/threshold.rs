@@ -37,6 +37,12 @@ pub const WINDOW_FULL: f64 = 0.5;
 pub const WINDOW_FREE: f64 = 0.2;
 /// A share of the busy time, or of the samples, that is worth a word; below it the kernel denies the limit.
 pub const WORTH_A_WORD: f64 = 0.05;
+/// Bytes that had come and were not read / receive window, from which on the reader makes the window small,
+pub const UNREAD: f64 = 0.5;
+/// and in any case so many bytes.
+pub const UNREAD_MIN_BYTES: u64 = 4096;
+/// Payload in flight / send buffer that may be full: it counts the memory of whole packets.
+pub const BUFFER_PAYLOAD: f64 = 0.35;
 /// Goodput / what a window carries in the round trip, from which the window explains it.
 pub const WINDOW_REACHED: f64 = 0.7;
 

@@ -1,6 +1,7 @@
 //! What limits the transfers of a run, without its figures: `bdp explain`.
 
 use crate::finding::rate;
+use bdp_model::facts::Facts;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 
@@ -8,6 +9,7 @@ use crate::grid::tame;
 use crate::measurement::arrow;
 use crate::measurement::conclusion::finding_lines;
 use crate::style::Style;
+use crate::time_spent;
 
 /// Each flow of each case with its findings.
 pub fn records(records: &[Record], style: &Style) -> String {
@@ -28,11 +30,12 @@ pub fn records(records: &[Record], style: &Style) -> String {
             text.push_str(&format!("{name}: {}\n", tame(why)));
             continue;
         }
-        for flow in &record.flows {
+        for (i, flow) in record.flows.iter().enumerate() {
             let (ends, goodput) =
                 (format!("{}->{}", tame(&flow.from), tame(&flow.to)), rate(flow.goodput_bps));
             text.push_str(&format!("{name}  {ends}  {goodput}\n"));
             text.extend(flow.findings.iter().map(|finding| finding_lines(" ", finding, "", style)));
+            text.push_str(&time_spent::line(" ", Facts::emulated(record, i).as_ref(), style));
         }
     }
     text
@@ -48,6 +51,8 @@ pub fn measurements(all: &[Measurement], style: &Style) -> String {
             let way = arrow(direction.direction, style);
             text.push_str(&format!("{way} {}\n", rate(direction.goodput_bps)));
             text.extend(direction.findings.iter().map(|finding| finding_lines(way, finding, "", style)));
+            let facts = Facts::measured(measurement, direction.direction);
+            text.push_str(&time_spent::line(way, facts.as_ref(), style));
         }
     }
     text

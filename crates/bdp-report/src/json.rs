@@ -1,5 +1,6 @@
 //! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
 
+use bdp_model::facts::Facts;
 use bdp_model::hops::PathReport;
 use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
@@ -14,6 +15,7 @@ use crate::finding;
 use crate::hops::{method_words as method_of_hops, sentences};
 use crate::ping::method_words;
 use crate::summary::{Ending, Point, in_order, points};
+use crate::time_spent;
 use crate::virtual_clock;
 
 /// Version of the document's shape; a reader refuses a larger major number.
@@ -36,7 +38,7 @@ fn has_flows(point: &Point<'_>) -> bool {
     point.records.iter().all(|record| record.programs.is_empty())
 }
 
-/// A record, with the bounds that it broke and its findings in words, and the wording of what kept a window from what was asked for.
+/// A record, with the bounds that it broke and its findings in words, where the time of its flows went, and the wording of what kept a window from what was asked for.
 pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
     value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
@@ -46,17 +48,20 @@ pub(crate) fn record_json(record: &Record) -> Value {
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
         value["flows"][i]["findings"] = finding::all_json(&flow.findings);
+        value["flows"][i]["time_spent"] = time_spent::json(Facts::emulated(record, i).as_ref());
     }
     value
 }
 
-/// A measurement, with the wording of its caveats and findings: `docs/measurement.md`, `docs/measurement.schema.json`.
+/// A measurement, with the wording of its caveats and findings, and where the time of its directions went: `docs/measurement.md`, `docs/measurement.schema.json`.
 pub fn measurement_json(measurement: &Measurement) -> Value {
     let mut value = value!(measurement);
     value["caveats"] = worded(&measurement.caveats);
     for (i, direction) in measurement.directions.iter().enumerate() {
         value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
         value["directions"][i]["findings"] = finding::all_json(&direction.findings);
+        let facts = Facts::measured(measurement, direction.direction);
+        value["directions"][i]["time_spent"] = time_spent::json(facts.as_ref());
     }
     value
 }

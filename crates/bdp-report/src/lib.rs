@@ -30,6 +30,7 @@ mod svg;
 mod sweep;
 mod sweep_report;
 mod table;
+mod time_spent;
 mod traffic;
 mod varied;
 mod virtual_clock;

@@ -74,6 +74,11 @@ impl Markup {
             .collect()
     }
 
+    /// Whether this text is in it, as it was written.
+    pub fn contains(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
     /// What was written.
     pub fn into_string(self) -> String {
         self.text

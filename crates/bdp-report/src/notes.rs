@@ -1,8 +1,9 @@
 //! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
 
 use bdp_model::caveat::WindowShortfall;
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
-use bdp_model::record::{Fidelity, Record};
+use bdp_model::record::{Fidelity, FlowRecord, Record};
 use bdp_model::units::format_bps;
 
 use crate::breach::{causes, why_broken};
@@ -13,6 +14,7 @@ use crate::measurement::conclusion::word;
 use crate::number::{asked_size, percent, size};
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, Spread, ending};
+use crate::time_spent;
 use crate::varied::name;
 use crate::virtual_clock;
 
@@ -53,7 +55,7 @@ fn skipped<'a>(points: &'a [Point<'a>]) -> impl Iterator<Item = (&'a Point<'a>, 
     })
 }
 
-/// What limits the flows, one line for those of a scenario of which the same is said.
+/// What limits the flows, one line for those of a scenario of which the same is said; of one point also where its time went.
 pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
     let mut groups: Vec<Limited<'_>> = Vec::new();
     for point in points {
@@ -74,7 +76,24 @@ pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
             }
         }
     }
-    groups.iter().map(|group| group.line(style)).collect()
+    let lines = groups.iter().map(|group| group.line(style));
+    lines.chain(points.iter().filter(|_| points.len() == 1).map(|point| times(point, style))).collect()
+}
+
+/// Where the time of each flow of a point went.
+fn times(point: &Point<'_>, style: &Style) -> String {
+    /// Of more flows the JSON and the page tell.
+    const FLOWS: usize = 4;
+    let Some(record) = point.representative().filter(|record| record.flows.len() <= FLOWS) else {
+        return String::new();
+    };
+    let of = |(i, flow): (usize, &FlowRecord)| {
+        let words = time_spent::in_words(&Facts::emulated(record, i)?)?;
+        let ends = format!("{}->{}: ", tame(&flow.from), tame(&flow.to));
+        let ends = if record.flows.len() > 1 { ends } else { String::new() };
+        Some(wrap("time     ", Tint::None, &format!("{ends}{words}"), style))
+    };
+    record.flows.iter().enumerate().filter_map(of).collect()
 }
 
 /// Flows of a scenario with the same limit.

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use bdp_model::facts::TimeState;
 use bdp_model::finding::{Action, At, Cause, Fact, Lack, Limit, Unit};
 
 /// Each enumeration: the head of its table, how it is called in the schemas, its names and what they are.
@@ -91,5 +92,24 @@ fn schemas_allow_each_and_no_other() {
             wanted.replace_range(from..to, &format!("{}{null}", all.join(", ")));
         }
         settle(name, &is, &wanted);
+    }
+}
+
+#[test]
+fn page_and_schemas_have_each_state_of_time() {
+    let md = fs::read_to_string(page("time.md")).unwrap();
+    let names = TimeState::ALL.map(TimeState::name);
+    for state in TimeState::ALL {
+        let row = format!("| `{}` | {}", state.name(), state.about());
+        assert!(md.contains(&row), "docs/time.md lacks {row}");
+    }
+    for name in ["measurement.schema.json", "lab-run.schema.json"] {
+        let schema: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(page(name)).unwrap()).unwrap();
+        let defs = &schema["$defs"];
+        let listed = serde_json::to_value(names).unwrap();
+        assert_eq!(defs["time_state"]["enum"], listed, "{name}");
+        assert_eq!(defs["time_shares"]["required"], listed, "{name}");
+        assert_eq!(defs["time_shares"]["properties"].as_object().unwrap().len(), names.len(), "{name}");
     }
 }

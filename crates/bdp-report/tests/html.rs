@@ -120,7 +120,8 @@ fn pages_are_well_formed_and_fetch_nothing() {
         }
         // The namespace of XHTML is a name and not fetched.
         assert_eq!(page.matches("http").count() - page.matches("http-equiv").count(), 1, "{what}");
-        assert!(!page.contains("url(") && !page.contains("@import"), "{what}");
+        // Patterns are the page's own.
+        assert!(!page.replace("url(#", "").contains("url(") && !page.contains("@import"), "{what}");
         assert!(page.contains("default-src 'none'") || page.contains("default-src &#39;none&#39;"), "{what}");
     }
 }

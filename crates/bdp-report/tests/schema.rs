@@ -297,7 +297,7 @@ fn the_text_explains_every_member_of_the_schema() {
             _ => {}
         }
     }
-    let text = include_str!("../../../docs/record.md");
+    let text = concat!(include_str!("../../../docs/record.md"), include_str!("../../../docs/time.md"));
     let mut found = Vec::new();
     members(&schema(), &mut found);
     assert!(found.len() > 120, "{}", found.len());

@@ -13,7 +13,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.connection?.sack? {
         return None;
     }
-    let spent = facts.time_spent()?;
+    let spent = facts.time_counted()?;
     let repairs = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
     if repairs < REPAIRS {
         return None;

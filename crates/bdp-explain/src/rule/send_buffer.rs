@@ -4,7 +4,7 @@ use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{WINDOW_FULL, WORTH_A_WORD};
+use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 
 use crate::observed;
 use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
@@ -13,8 +13,6 @@ use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
 const LIMITED: f64 = 0.3;
 /// Most of it.
 const LIMITED_MOSTLY: f64 = 0.5;
-/// In flight / `SO_SNDBUF`: the buffer counts the memory of whole packets, of which this much at least is payload.
-const PAYLOAD_ROOM: f64 = 0.35;
 /// Payload in flight / `SO_SNDBUF` of a buffer that has no room, half of it or nearly: the rest is headers and the memory that packets take.
 const PAYLOAD_HALF: f64 = 0.42;
 /// The congestion window is full in fewer of the samples: it holds nothing back.
@@ -34,7 +32,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let reached = facts.stream_bps() / carried;
     let buffer = facts.send_buffer_bytes.filter(|&b| b > 0);
     let counted = facts.sndbuf_limited().is_some_and(|share| share >= LIMITED);
-    let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= PAYLOAD_ROOM);
+    let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= BUFFER_PAYLOAD);
     let explained = FLIGHT_EXPLAINS.contains(&reached);
     // The kernel knows best; without its word the other two must agree, and it must not say the opposite. It counts only
     // where a write had failed before the last segment left: a write that fits the room exactly it does not see.
@@ -66,7 +64,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence(buffer.map(|b| {
             let payload = window.in_flight_bytes / b as f64;
             let evidence = Evidence::share(Fact::BufferPayload, payload).with(Quantity::bytes(b as f64));
-            if full { evidence.at_least(PAYLOAD_ROOM) } else { evidence }
+            if full { evidence.at_least(BUFFER_PAYLOAD) } else { evidence }
         }))
         .evidence(ends_at(facts))
         .evidence([Evidence::share(Fact::WindowsHaveRoom, window.congestion_full)

@@ -5,7 +5,7 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::WINDOW_FREE;
+use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE};
 
 use crate::observed;
 use crate::setting::{Setting, name_of};
@@ -13,16 +13,13 @@ use crate::setting::{Setting, name_of};
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
 
-/// Bytes that had come and were not read / receive window, and in any case so many.
-const UNREAD: f64 = 0.5;
-const UNREAD_MIN: f64 = 4096.0;
-
 /// Claims the limit where a window that had been open shrinks again and again, and holds the sender back.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use()?;
     // What came and was not read, as the receiving end itself has it: it makes the window small.
-    let unread =
-        facts.unread_bytes().filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN);
+    let unread = facts
+        .unread_bytes()
+        .filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN_BYTES as f64);
     if window.receive_shrunk < SHRUNK && unread.is_none() {
         return None;
     }

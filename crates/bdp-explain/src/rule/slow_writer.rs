@@ -2,18 +2,16 @@
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+use bdp_model::threshold::BUFFER_PAYLOAD;
 
 /// Share of the time in which the sender had nothing to send.
 const DRY: f64 = 0.2;
 /// From here on it is most of the time.
 const MOSTLY: f64 = 0.5;
 
-/// Payload in flight / send buffer that may be full.
-const BUFFER_USED: f64 = 0.35;
-
 /// Claims the limit where the sending kernel had nothing to send though both windows had room.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let spent = facts.time_spent()?;
+    let spent = facts.time_counted()?;
     let dry = spent.share(TimeState::SenderApplication).max(facts.sender_idle().unwrap_or(0.0));
     // What was asked for is sent, and then there is nothing left.
     if dry < DRY || facts.asked.bytes.is_some() || facts.paced_bps.is_some() || facts.busy_thread().is_some()
@@ -24,7 +22,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts
         .window_use()
         .zip(facts.send_buffer_bytes)
-        .is_some_and(|(w, b)| w.in_flight_bytes >= BUFFER_USED * b as f64)
+        .is_some_and(|(w, b)| w.in_flight_bytes >= BUFFER_PAYLOAD * b as f64)
     {
         return None;
     }

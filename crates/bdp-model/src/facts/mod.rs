@@ -3,6 +3,7 @@
 //! A direction of a measurement and a flow of the lab fill the same [`Facts`]; what neither knows stays `None`. What follows
 //! from the samples, as how full a window was, are methods.
 
+mod attribution;
 mod derived;
 mod emulated;
 mod losses;

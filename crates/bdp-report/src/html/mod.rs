@@ -14,6 +14,7 @@ mod measured_table;
 mod measurement;
 mod overview;
 mod page;
+mod patterns;
 mod plain_language;
 mod probes;
 mod quantity;

@@ -1,6 +1,7 @@
 //! The page about the charts: head, style sheet, figures with their captions, tables.
 
 use super::glossary::glossary;
+use super::patterns;
 use crate::markup::Markup;
 use crate::svg::number;
 
@@ -98,6 +99,7 @@ pub(crate) fn page(title: &str, body: Markup) -> String {
         m.element("body", &[], |m| {
             m.line();
             let glossary = glossary(&body);
+            patterns::write(m, &body);
             m.append(body);
             m.append(glossary);
             m.element("footer", &[], |m| {

@@ -1,79 +1,116 @@
-//! Where the sender's time went: limited by the receive window, by its buffer, by neither, or with nothing to send.
+//! Where the time went: a bar of the states' shares, and below it, on the time axis of the other charts, each stretch as a column.
+
+use std::collections::BTreeMap;
+
+use bdp_model::facts::{Stretch, TimeState};
 
 use super::page::{Figure, Sign};
+use super::patterns::class;
+use super::timeline::{MOST, plain};
 use super::transfer::Transfer;
-use crate::number::percent;
-use crate::svg::{Anchor, Drawing, MARGIN, WIDTH};
+use crate::number::{percent, three_digits};
+use crate::svg::{Anchor, Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, number};
+use crate::time_spent::words;
 
-const HEIGHT: f64 = 50.0;
+/// Top and bottom of the bar, and the line of what its parts are.
+const BAR: [f64; 2] = [6.0, 30.0];
+const NAMES: f64 = 44.0;
+/// Bottom and top of the band.
+const BAND: [f64; 2] = [172.0, 62.0];
+/// The beginning that does not count, above the band.
+const OMITTED: [f64; 2] = [53.0, 59.0];
+const HEIGHT: f64 = 198.0;
+/// A smaller share has no place.
+const LEAST: f64 = 0.0005;
+/// From this share on the key says what a state is.
+const EXPLAINED: f64 = 0.05;
+/// Width of a character of a name.
+const CHARACTER: f64 = 6.4;
 
 /// The figure; `None` where the sender's kernel does not keep these clocks.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
-    let shares = shares(transfer)?;
-    let parts = [
-        (shares.receive_window, "fill-model", "limited by the receive window"),
-        (shares.send_buffer, "fill-third", "limited by the send buffer"),
-        (shares.rest, "fill-here", "busy, limited by neither: congestion window, pacing, the path"),
-        (shares.idle, "fill-rest", "nothing to send"),
-    ];
+    let whole = transfer.time_spent.as_ref()?;
+    let counted = whole.clone().since(transfer.omit_ns);
+    let counted = if counted.stretches.is_empty() { whole.clone() } else { counted };
+    let last = whole.stretches.last()?.to_ns as f64 / 1e9;
+    let x = Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
-    let mut keys = Vec::new();
-    let width = WIDTH - 2.0 * MARGIN;
-    let mut x = MARGIN;
-    for (share, class, meaning) in parts {
-        if share < 0.0005 {
-            continue;
-        }
-        // A gap of one unit separates neighbours without their colours.
-        drawing.rect([x, 6.0], [(share * width - 1.0).max(0.5), 18.0], class);
-        if share > 0.05 {
-            drawing.text([x, 44.0], Anchor::Start, "name", &percent(share));
-        }
-        keys.push((Sign::Field(class), format!("{} {meaning}", percent(share))));
-        x += share * width;
-    }
-    let description = keys.iter().map(|k| k.1.as_str()).collect::<Vec<_>>().join("; ");
-    let mut notes = vec![
-        "By the sender's kernel (tcp_info), which is known to count too little time as limited by the receive window."
-            .to_owned(),
-    ];
-    if transfer.streams > 1 {
-        notes.push(format!("Of the first of {} streams.", transfer.streams));
-    }
-    let chart = drawing.finish(HEIGHT, &format!("{title}: where the sender's time went"), &description);
-    Some(Figure { title: "Where the time went", keys, notes, chart })
-}
-
-/// Shares of the time after omit, which add up to 1.
-#[derive(Debug, PartialEq)]
-struct Shares {
-    receive_window: f64,
-    send_buffer: f64,
-    rest: f64,
-    idle: f64,
-}
-
-fn shares(transfer: &Transfer<'_>) -> Option<Shares> {
-    let clocks: Vec<[u64; 4]> = transfer
-        .sent
-        .iter()
-        .filter(|s| s.at_ns >= transfer.omit_ns)
-        .filter_map(|s| Some([s.at_ns, s.busy_ns?, s.rwnd_limited_ns?, s.sndbuf_limited_ns.unwrap_or(0)]))
+    // In the order in which they are stacked, not of their size: a state has its place.
+    let shares: Vec<(TimeState, f64)> = TimeState::ALL
+        .into_iter()
+        .map(|state| (state, counted.share(state)))
+        .filter(|&(state, share)| share >= LEAST || whole.share(state) >= LEAST)
         .collect();
-    let (first, last) = (clocks.first()?, clocks.last()?);
-    let [time, busy, receive_window, send_buffer] =
-        [0, 1, 2, 3].map(|i| last[i].saturating_sub(first[i]) as f64);
-    if time <= 0.0 {
-        return None;
+    bar(&mut drawing, &shares);
+    let stride = band(&mut drawing, &whole.stretches, x);
+    let mut keys: Vec<(Sign, String)> = shares
+        .iter()
+        .map(|&(state, share)| {
+            let about = if share >= EXPLAINED { format!(": {}", state.about()) } else { String::new() };
+            (Sign::Field(class(state)), format!("{} {}{about}", percent(share), words(state)))
+        })
+        .collect();
+    let description = keys.iter().map(|k| k.1.as_str()).collect::<Vec<_>>().join("; ");
+    let omit = transfer.omit_ns as f64 / 1e9;
+    if omit > 0.0 {
+        drawing.rect([x.at(0.0), OMITTED[0]], [x.at(omit) - x.at(0.0), OMITTED[1] - OMITTED[0]], "fill-rest");
+        keys.push((Sign::Field("fill-rest"), format!("first {} s: not in the shares", three_digits(omit))));
     }
-    // The kernel's clocks tick in jiffies and may pass the readings' own by one.
-    let busy = busy.min(time);
-    let receive_window = receive_window.min(busy);
-    let send_buffer = send_buffer.min(busy - receive_window);
-    Some(Shares {
-        receive_window: receive_window / time,
-        send_buffer: send_buffer / time,
-        rest: (busy - receive_window - send_buffer) / time,
-        idle: (time - busy) / time,
-    })
+    let notes = [
+        Some("Above, the shares of the time; below, of each interval, from bottom to top in the order of the keys.".to_owned()),
+        (transfer.streams > 1).then(|| format!("Of the first of {} streams.", transfer.streams)),
+        (stride > 1).then(|| format!("Each column is {stride} intervals.")),
+    ];
+    let chart = drawing.finish(HEIGHT, &format!("{title}: where the sender's time went"), &description);
+    Some(Figure { title: "Where the time went", keys, notes: notes.into_iter().flatten().collect(), chart })
+}
+
+/// The shares side by side, each with its name where there is room.
+fn bar(drawing: &mut Drawing, shares: &[(TimeState, f64)]) {
+    let width = WIDTH - MARGIN - GUTTER;
+    let mut x = GUTTER;
+    for &(state, share) in shares {
+        let own = share * width;
+        // A gap of one unit separates neighbours without their colours.
+        drawing.rect([x, BAR[0]], [(own - 1.0).max(0.5), BAR[1] - BAR[0]], class(state));
+        let room = |text: &str| text.chars().count() as f64 * CHARACTER <= own;
+        let named = format!("{} {}", words(state), percent(share));
+        for text in [named, percent(share)] {
+            if room(&text) {
+                drawing.text([x, NAMES], Anchor::Start, "name", &text);
+                break;
+            }
+        }
+        x += own;
+    }
+}
+
+/// The shares of each stretch, one upon the other; of many stretches neighbours are put together. Says of how many a column is.
+fn band(drawing: &mut Drawing, stretches: &[Stretch], x: Axis) -> usize {
+    let frame = Frame { x, y: Axis::linear([0.0, 1.0], BAND) };
+    frame.rules(drawing, &[0.0, 0.5, 1.0], "", percent);
+    let stride = stretches.len().div_ceil(MOST).max(1);
+    let mut paths: BTreeMap<TimeState, String> = BTreeMap::new();
+    for column in stretches.chunks(stride) {
+        let (Some(first), Some(end)) = (column.first(), column.last()) else { continue };
+        let took = (end.to_ns - first.from_ns).max(1) as f64;
+        let [left, right] = [first.from_ns, end.to_ns].map(|ns| number(x.at(ns as f64 / 1e9)));
+        let mut below = 0.0;
+        for state in TimeState::ALL {
+            let own =
+                column.iter().flat_map(|s| &s.states).filter(|s| s.0 == state).map(|s| s.1).sum::<u64>();
+            if own == 0 {
+                continue;
+            }
+            let share = own as f64 / took;
+            let [bottom, top] = [below, below + share].map(|at| number(frame.y.at(at)));
+            paths.entry(state).or_default().push_str(&format!("M{left} {bottom}H{right}V{top}H{left}Z"));
+            below += share;
+        }
+    }
+    for (state, path) in paths {
+        drawing.path(&path, class(state));
+    }
+    frame.bottom(drawing, &x.ticks(8), |s| format!("{} s", plain(s)));
+    stride
 }

@@ -1,6 +1,6 @@
 //! One flow's data in one direction, be it of the lab or of a measurement: what the charts are drawn from.
 
-use bdp_model::facts::{Facts, WindowBound};
+use bdp_model::facts::{Facts, TimeSpent, WindowBound};
 use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
 use bdp_model::probes::ProbeSeries;
 use bdp_model::record::{ReceiverSample, Record, SenderSample};
@@ -37,6 +37,8 @@ pub(crate) struct Transfer<'a> {
     pub needed_bytes: Option<f64>,
     /// Goodput x idle round trip, each stream's share.
     pub carried_bytes: Option<f64>,
+    /// Where the sender's time went.
+    pub time_spent: Option<TimeSpent>,
 }
 
 impl<'a> Transfer<'a> {
@@ -61,6 +63,7 @@ impl<'a> Transfer<'a> {
             ceiling: None,
             needed_bytes: None,
             carried_bytes: None,
+            time_spent: None,
         };
         Some(all.bounded(&Facts::emulated(record, index)?))
     }
@@ -91,6 +94,7 @@ impl<'a> Transfer<'a> {
             ceiling: None,
             needed_bytes: None,
             carried_bytes: None,
+            time_spent: None,
         };
         match Facts::measured(m, d.direction) {
             Some(facts) => all.bounded(&facts),
@@ -108,6 +112,7 @@ impl<'a> Transfer<'a> {
             ceiling: facts.ceiling.clone(),
             needed_bytes: facts.needed_bytes(),
             carried_bytes: facts.rtt_idle().map(carried),
+            time_spent: facts.time_spent(),
             ..self
         }
     }

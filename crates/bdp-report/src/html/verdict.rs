@@ -239,6 +239,7 @@ mod tests {
             ceiling: ceiling.map(|c| Ceiling { goodput_bps: c, by: "100 Mbit/s less headers".to_owned() }),
             needed_bytes: ceiling.map(|c| c / 80.0),
             carried_bytes: None,
+            time_spent: None,
         };
         let verdict = of_transfer(&transfer, model);
         format!("{} {}", verdict.headline, verdict.why)

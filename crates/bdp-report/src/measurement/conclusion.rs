@@ -1,5 +1,6 @@
 //! What is said of a direction: its limit with the evidence, or that there is none left to mend.
 
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::{Direction, Measurement};
 
@@ -7,8 +8,9 @@ use super::arrow;
 use crate::finding::{confidence, missing, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::style::{Style, Tint};
+use crate::time_spent;
 
-/// The findings of every direction of one measurement. `agreement` adds how many of several runs say the same.
+/// The findings of a direction of one measurement, and where its time went. `agreement` adds how many of several runs say the same.
 pub(super) fn conclusions(
     m: &Measurement,
     way: Direction,
@@ -21,7 +23,8 @@ pub(super) fn conclusions(
         _ => String::new(),
     };
     let of = |finding| finding_lines(arrow(way, style), finding, &agreement, style);
-    direction.findings.iter().map(of).collect()
+    let time = time_spent::line(arrow(way, style), Facts::measured(m, way).as_ref(), style);
+    direction.findings.iter().map(of).chain([time]).collect()
 }
 
 /// A finding with its evidence, after what it is of.

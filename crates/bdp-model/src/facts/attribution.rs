@@ -1,0 +1,402 @@
+//! To which state each moment of a sender belongs.
+//!
+//! Between two readings of `TCP_INFO` the kernel's chronographs (`tcp_chrono_start` in Linux) say for how long nothing was to be sent, the receive window
+//! was full, and the send buffer was. The rest belongs to the congestion window, and by the congestion events, the slow start threshold, the round trip and
+//! the processors to what it was doing. Where the chronographs are known to count too little, other readings take over: an interval at whose ends no
+//! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
+//! nothing to write or no room to write.
+
+use super::{Facts, Source, Stretch, TimeSpent, TimeState};
+use crate::path::delayed_ack;
+use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
+use crate::threshold::{
+    AT_CEILING, BUFFER_PAYLOAD, BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, UNREAD,
+    UNREAD_MIN_BYTES,
+};
+use crate::units::Nanos;
+
+/// A reading no later than this is one of the start.
+const AT_THE_START: Nanos = Nanos::millis(1);
+
+/// Share of an interval from which on it is most of it.
+const MOSTLY: f64 = 0.5;
+
+impl Facts {
+    /// Where the time of the first stream went, from its connection on; `None` where the sender's kernel does not count it.
+    pub fn time_spent(&self) -> Option<TimeSpent> {
+        if self.udp.is_some() || self.through_tunnel {
+            return None;
+        }
+        let mut readings: Vec<SenderSample> =
+            self.sent.iter().copied().filter(|s| s.busy_ns.is_some()).collect();
+        let first = readings.first()?;
+        // All clocks stand at zero when the connection is made. A watched connection was made before.
+        if self.source != Source::Watched && first.at_ns > AT_THE_START.as_ns() {
+            readings.insert(0, at_the_start());
+        }
+        let rules = Rules::of(self);
+        let mut largest_window = 0;
+        let stretches: Vec<Stretch> = readings
+            .windows(2)
+            .filter(|pair| pair[1].at_ns > pair[0].at_ns)
+            .map(|pair| {
+                largest_window = largest_window.max(pair[1].snd_wnd_bytes.unwrap_or(0));
+                rules.stretch(&pair[0], &pair[1], largest_window)
+            })
+            .collect();
+        (!stretches.is_empty()).then_some(TimeSpent { stretches })
+    }
+
+    /// The same of the stretches that begin after omit; `None` where there are none.
+    pub fn time_counted(&self) -> Option<TimeSpent> {
+        let counted = self.time_spent()?.since(self.omit_ns);
+        (!counted.stretches.is_empty()).then_some(counted)
+    }
+}
+
+fn at_the_start() -> SenderSample {
+    SenderSample {
+        acked_bytes: Some(0),
+        busy_ns: Some(0),
+        rwnd_limited_ns: Some(0),
+        sndbuf_limited_ns: Some(0),
+        write_blocked_ns: Some(0),
+        write_idle_ns: Some(0),
+        thread_cpu_ns: Some(0),
+        run_wait_ns: Some(0),
+        ..SenderSample::default()
+    }
+}
+
+/// What is the same for all intervals of a transfer.
+struct Rules<'a> {
+    mss: u64,
+    send_buffer: Option<u64>,
+    /// Round trip without a load.
+    idle_ns: Option<u64>,
+    /// From this rate on the path is full, bit/s.
+    full_bps: Option<f64>,
+    /// From this rate on the pacing is what limits, bit/s.
+    paced_bps: Option<f64>,
+    is_probing: bool,
+    episodes: &'a [LossEpisode],
+    /// Until when the last of them goes on that has no end.
+    endless_until: Option<u64>,
+    receiver: ReceiverTimes<'a>,
+    /// Of the whole transfer, where its samples have none: the busiest thread / wall clock.
+    sender_cpu: f64,
+    receiver_cpu: f64,
+}
+
+/// An interval, and the parts of it that have found their state.
+struct Parts {
+    states: Vec<(TimeState, u64)>,
+}
+
+impl Parts {
+    fn add(&mut self, state: TimeState, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        match self.states.iter_mut().find(|(other, _)| *other == state) {
+            Some((_, sum)) => *sum += ns,
+            None => self.states.push((state, ns)),
+        }
+    }
+
+    /// Takes so much of what is left for a state, or all that is left.
+    fn take(&mut self, left: &mut u64, state: TimeState, ns: u64) {
+        let taken = ns.min(*left);
+        *left -= taken;
+        self.add(state, taken);
+    }
+}
+
+impl<'a> Rules<'a> {
+    fn of(facts: &'a Facts) -> Self {
+        let least = facts.sent.iter().filter_map(|s| s.min_rtt_ns).min();
+        let idle = facts.rtt_idle().map(|rtt| rtt.as_ns()).into_iter().chain(least).min();
+        let ends_in = facts.sent.last().filter(|s| s.congestion_state.is_some_and(is_event));
+        // A shorter transfer has waited for nothing yet.
+        let of_all = |cpu: f64| if facts.duration_ns < LONG_ENOUGH.as_ns() { 0.0 } else { cpu };
+        Self {
+            mss: facts.mss_bytes.unwrap_or(0),
+            send_buffer: facts.send_buffer_bytes.filter(|&bytes| bytes > 0),
+            idle_ns: idle,
+            full_bps: facts.ceiling.as_ref().map(|c| c.goodput_bps * AT_CEILING).filter(|&bps| bps > 0.0),
+            paced_bps: facts.asked_bps().map(|bps| bps * REACHED),
+            is_probing: facts.congestion_control.starts_with("bbr"),
+            episodes: &facts.loss_episodes,
+            endless_until: ends_in.map(|s| s.at_ns),
+            // What the receiver does reaches the sender a round trip after it sent: its clock starts with the first byte.
+            receiver: ReceiverTimes { samples: &facts.received, delay_ns: idle.unwrap_or(0) },
+            sender_cpu: of_all(facts.sender_thread()),
+            receiver_cpu: of_all(facts.receiver_thread()),
+        }
+    }
+
+    fn stretch(&self, a: &SenderSample, b: &SenderSample, largest_window: u64) -> Stretch {
+        let took = b.at_ns - a.at_ns;
+        let grown =
+            |count: fn(&SenderSample) -> Option<u64>| Some(count(b)?.saturating_sub(count(a)?).min(took));
+        let now = Interval {
+            a,
+            b,
+            took,
+            program_idle: grown(|s| s.write_idle_ns),
+            program_blocked: grown(|s| s.write_blocked_ns),
+            bps: grown_bytes(a, b).map(|bytes| bytes as f64 * 8e9 / took as f64),
+        };
+        let mut parts = Parts { states: Vec::new() };
+        let busy = grown(|s| s.busy_ns).unwrap_or(0);
+        let not_idle = self.idle(&now, took - busy, &mut parts);
+        let mut window = grown(|s| s.rwnd_limited_ns).unwrap_or(0).min(busy);
+        let buffer = grown(|s| s.sndbuf_limited_ns).unwrap_or(0).min(busy - window);
+        if self.window_is_full(a) && self.window_is_full(b) {
+            window = busy - buffer;
+        }
+        if window > 0 {
+            parts.add(self.of_window(&now, largest_window), window);
+        }
+        parts.add(TimeState::SendBuffer, buffer);
+        self.rest(&now, busy - window - buffer + not_idle, &mut parts);
+        Stretch { from_ns: a.at_ns, to_ns: b.at_ns, states: parts.states }
+    }
+
+    /// Time in which the kernel had nothing in flight and nothing to send. Returns what of it the program denies: the clocks of the
+    /// kernel tick in jiffies.
+    fn idle(&self, now: &Interval<'_>, idle: u64, parts: &mut Parts) -> u64 {
+        let mut left = idle;
+        let nothing = self.nothing_to_send();
+        let is_busy = self.sender_is_busy(now);
+        let Some(program_idle) = now.program_idle else {
+            parts.add(if is_busy { TimeState::SenderProcessor } else { nothing }, left);
+            return 0;
+        };
+        parts.take(&mut left, nothing, program_idle);
+        if is_busy {
+            parts.add(TimeState::SenderProcessor, left);
+            return 0;
+        }
+        let denied = left.min(now.program_blocked.unwrap_or(0));
+        parts.add(nothing, left - denied);
+        denied
+    }
+
+    fn nothing_to_send(&self) -> TimeState {
+        if self.paced_bps.is_some() { TimeState::Pacing } else { TimeState::SenderApplication }
+    }
+
+    /// Whose the time is in which the receive window was full.
+    fn of_window(&self, now: &Interval<'_>, largest_window: u64) -> TimeState {
+        let part = |time: fn(&ReceiverSample) -> Option<u64>| self.receiver.part(now, time);
+        let window = now.b.snd_wnd_bytes;
+        let unread = self.receiver.unread_bytes(now.b.at_ns);
+        let is_unread = unread.zip(window).is_some_and(|(unread, window)| {
+            unread >= UNREAD_MIN_BYTES && unread as f64 >= UNREAD * window as f64
+        });
+        match () {
+            () if part(|s| s.read_paused_ns).is_some_and(|part| part >= MOSTLY) => {
+                TimeState::ReceiverApplication
+            }
+            () if self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
+            () if is_unread => TimeState::ReceiverApplication,
+            () if part(|s| s.read_waited_ns).is_some_and(|part| part >= MOSTLY) => TimeState::ReceiveWindow,
+            // A receiver that reads what comes never shrinks its window.
+            () if window.is_some_and(|bytes| bytes < largest_window / 2) => TimeState::ReceiverApplication,
+            () => TimeState::ReceiveWindow,
+        }
+    }
+
+    /// The time that neither window nor buffer explains.
+    fn rest(&self, now: &Interval<'_>, rest: u64, parts: &mut Parts) {
+        let mut left = rest;
+        for (state, ns) in self.events(now) {
+            parts.take(&mut left, state, ns);
+        }
+        if left == 0 {
+            return;
+        }
+        let is_dry = self.is_dry(now.b);
+        if is_dry && self.paced_bps.is_some() {
+            parts.take(&mut left, TimeState::Pacing, u64::MAX);
+        } else if is_dry {
+            match now.program_idle.zip(now.program_blocked) {
+                Some((idle, blocked)) => {
+                    let so_far = parts.states.iter().find(|s| s.0 == TimeState::SenderApplication);
+                    let counted = so_far.map_or(0, |s| s.1);
+                    parts.take(&mut left, TimeState::SenderApplication, idle.saturating_sub(counted));
+                    parts.take(&mut left, TimeState::SendBuffer, blocked);
+                }
+                None if self.buffer_is_full(now.b) => {
+                    parts.take(&mut left, TimeState::SendBuffer, u64::MAX);
+                }
+                None if self.sender_is_busy(now) => {}
+                None => parts.take(&mut left, TimeState::SenderApplication, u64::MAX),
+            }
+        }
+        if left > 0 {
+            parts.add(self.of_congestion_window(now, is_dry), left);
+        }
+    }
+
+    /// How much of an interval went to congestion events: as they were noticed about twice a round trip, or else by the state at its end.
+    fn events(&self, now: &Interval<'_>) -> Vec<(TimeState, u64)> {
+        let mut found = Vec::new();
+        for (i, episode) in self.episodes.iter().enumerate() {
+            let is_last = i + 1 == self.episodes.len();
+            let end = match (episode.took_ns, self.endless_until) {
+                (0, Some(until)) if is_last => until,
+                (took, _) => episode.at_ns.saturating_add(took),
+            };
+            let ns = end.min(now.b.at_ns).saturating_sub(episode.at_ns.max(now.a.at_ns));
+            if ns > 0 {
+                found.push((of_event(episode.kind), ns));
+            }
+        }
+        if found.is_empty() {
+            let kind = match now.b.congestion_state {
+                Some(CongestionState::Loss) => Some(EpisodeKind::Timeout),
+                Some(CongestionState::Recovery) => Some(EpisodeKind::Recovery),
+                Some(CongestionState::Reduced) => Some(EpisodeKind::Reduced),
+                _ => None,
+            };
+            // One that began just before the reading is none of the interval's.
+            let has_begun = |kind| !self.episodes.iter().any(|e| e.kind == kind && e.at_ns >= now.b.at_ns);
+            found.extend(kind.filter(|&kind| has_begun(kind)).map(|kind| (of_event(kind), u64::MAX)));
+        }
+        found
+    }
+
+    /// What the congestion window was doing, whose the time is that nothing else held the sender back.
+    fn of_congestion_window(&self, now: &Interval<'_>, is_dry: bool) -> TimeState {
+        let (a, b) = (now.a, now.b);
+        let reaches = |bound: Option<f64>| bound.zip(now.bps).is_some_and(|(bound, bps)| bps >= bound);
+        let has_room = has_room(b);
+        if self.is_queued(b) && !is_dry {
+            return TimeState::FullPath;
+        }
+        match () {
+            () if reaches(self.paced_bps) => TimeState::Pacing,
+            () if reaches(self.full_bps) => TimeState::FullPath,
+            () if has_room && self.sender_is_busy(now) => TimeState::SenderProcessor,
+            () if has_room && self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
+            () if has_room && self.paced_bps.is_some() => TimeState::Pacing,
+            () if self.is_probing => TimeState::Probing,
+            // A window with room holds nothing back; without its size nobody knows.
+            () if b.cwnd.is_none() || b.congestion_state.is_none() || has_room && self::has_room(a) => {
+                TimeState::Unknown
+            }
+            () if b.ssthresh.or(a.ssthresh).is_none_or(|t| b.cwnd.is_some_and(|cwnd| cwnd < t)) => {
+                TimeState::SlowStart
+            }
+            () => TimeState::CongestionAvoidance,
+        }
+    }
+
+    /// The round trip says that a queue stands. Of few segments the acknowledgement of one may have waited.
+    fn is_queued(&self, s: &SenderSample) -> bool {
+        self.idle_ns.zip(s.srtt_ns).is_some_and(|(idle, srtt)| {
+            let segments = s.unacked.or(s.cwnd).map_or(u64::MAX, u64::from);
+            let turn = delayed_ack::longest_turn(segments, Nanos(idle)).as_ns();
+            srtt > turn + QUEUE_NOISE.as_ns().max((idle as f64 * QUEUE_SHARE) as u64)
+        })
+    }
+
+    /// No further segment fits the receive window, and the congestion window has room.
+    fn window_is_full(&self, s: &SenderSample) -> bool {
+        let (Some(unacked), Some(cwnd), Some(window)) = (s.unacked, s.cwnd, s.snd_wnd_bytes) else {
+            return false;
+        };
+        (u64::from(unacked) + 1) * self.mss > window && cwnd > unacked
+    }
+
+    /// Nothing is left to send, or less than a segment that waits for acknowledgements (RFC 9293, section 3.7.4), though both windows
+    /// have room.
+    fn is_dry(&self, s: &SenderSample) -> bool {
+        let Some(left) = s.not_sent_bytes.filter(|&bytes| bytes < self.mss.max(1)) else { return false };
+        (left > 0 || s.app_limited == Some(true)) && has_room(s) && !self.window_is_full(s)
+    }
+
+    /// What is in flight may fill the send buffer.
+    fn buffer_is_full(&self, s: &SenderSample) -> bool {
+        let in_flight = s.unacked.map(|unacked| u64::from(unacked) * self.mss);
+        in_flight.zip(self.send_buffer).is_some_and(|(b, buffer)| b as f64 >= BUFFER_PAYLOAD * buffer as f64)
+    }
+
+    fn sender_is_busy(&self, now: &Interval<'_>) -> bool {
+        let grown = |time: fn(&SenderSample) -> Option<u64>| time(now.b)?.checked_sub(time(now.a)?);
+        let used = grown(|s| s.thread_cpu_ns).map(|cpu| cpu + grown(|s| s.run_wait_ns).unwrap_or(0));
+        used.map_or(self.sender_cpu, |ns| ns as f64 / now.took as f64) >= BUSY_THREAD
+    }
+
+    fn receiver_is_busy(&self, now: &Interval<'_>) -> bool {
+        let used = self.receiver.part(now, |s| s.thread_cpu_ns);
+        let used = used.map(|cpu| cpu + self.receiver.part(now, |s| s.run_wait_ns).unwrap_or(0.0));
+        used.unwrap_or(self.receiver_cpu) >= BUSY_THREAD
+    }
+}
+
+/// Two neighbouring readings, and what the program and the connection did between them.
+struct Interval<'a> {
+    a: &'a SenderSample,
+    b: &'a SenderSample,
+    took: u64,
+    program_idle: Option<u64>,
+    program_blocked: Option<u64>,
+    bps: Option<f64>,
+}
+
+fn grown_bytes(a: &SenderSample, b: &SenderSample) -> Option<u64> {
+    b.acked_bytes?.checked_sub(a.acked_bytes?)
+}
+
+/// The congestion window has room for much more.
+fn has_room(s: &SenderSample) -> bool {
+    s.unacked.zip(s.cwnd).is_some_and(|(unacked, cwnd)| u64::from(unacked) * 5 < u64::from(cwnd) * 4)
+}
+
+const fn is_event(state: CongestionState) -> bool {
+    matches!(state, CongestionState::Reduced | CongestionState::Recovery | CongestionState::Loss)
+}
+
+const fn of_event(kind: EpisodeKind) -> TimeState {
+    match kind {
+        EpisodeKind::Reduced => TimeState::EcnReduction,
+        EpisodeKind::Recovery => TimeState::Recovery,
+        EpisodeKind::Timeout => TimeState::Timeout,
+    }
+}
+
+/// Readings at the receiver, as they matter to the sender.
+struct ReceiverTimes<'a> {
+    samples: &'a [ReceiverSample],
+    /// How much later.
+    delay_ns: u64,
+}
+
+impl ReceiverTimes<'_> {
+    /// Growth of a time that is counted from the start on, as a part of the time, over the readings about an interval of the sender.
+    fn part(&self, now: &Interval<'_>, time: impl Fn(&ReceiverSample) -> Option<u64>) -> Option<f64> {
+        let (from, to) = (self.place(now.a.at_ns), self.place(now.b.at_ns));
+        let last = self.samples.len().checked_sub(1)?;
+        // From the reading before the interval to the first that is not before its end.
+        let (first, end) = (self.samples.get(from.saturating_sub(1))?, self.samples.get(to.min(last))?);
+        let took = end.at_ns.checked_sub(first.at_ns).filter(|&ns| ns > 0)?;
+        Some(time(end)?.checked_sub(time(first)?)? as f64 / took as f64)
+    }
+
+    /// Bytes unread at the reading before a moment of the sender's.
+    fn unread_bytes(&self, at_ns: u64) -> Option<u64> {
+        self.samples.get(self.place(at_ns).saturating_sub(1))?.unread_bytes
+    }
+
+    /// Index of the first reading that is not before a moment of the sender's.
+    fn place(&self, at_ns: u64) -> usize {
+        let at_ns = at_ns.saturating_sub(self.delay_ns);
+        self.samples.partition_point(|s| s.at_ns < at_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

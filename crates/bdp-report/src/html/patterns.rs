@@ -1,0 +1,108 @@
+//! How the states of a sender's time are told apart: a kind of states has a colour, and each state a pattern of its own upon it.
+
+use bdp_model::facts::TimeState;
+
+use crate::markup::Markup;
+use crate::svg::number;
+
+/// What is drawn upon a tile in the paper's colour.
+enum Upon {
+    Lines(&'static str),
+    /// The same, wider.
+    Bars(&'static str),
+    Dot,
+}
+
+/// A state's colour is that of its kind, its pattern its own: both by the style sheet, where this is a class.
+pub(crate) const fn class(state: TimeState) -> &'static str {
+    match state {
+        TimeState::FullPath => "state-full-path",
+        TimeState::SlowStart => "state-slow-start",
+        TimeState::CongestionAvoidance => "state-congestion-avoidance",
+        TimeState::Probing => "state-probing",
+        TimeState::EcnReduction => "state-ecn-reduction",
+        TimeState::Recovery => "state-recovery",
+        TimeState::Timeout => "state-timeout",
+        TimeState::ReceiveWindow => "state-receive-window",
+        TimeState::SendBuffer => "state-send-buffer",
+        TimeState::Pacing => "state-pacing",
+        TimeState::SenderApplication => "state-sender-application",
+        TimeState::ReceiverApplication => "state-receiver-application",
+        TimeState::SenderProcessor => "state-sender-processor",
+        TimeState::ReceiverProcessor => "state-receiver-processor",
+        TimeState::Unknown => "state-unknown",
+    }
+}
+
+/// The patterns, each with the name of its class; what is not here is filled with a colour alone. Colour, side of a tile, how it is
+/// turned, and what is upon it.
+const PATTERNS: [(TimeState, &str, f64, &str, Upon); 13] = [
+    (TimeState::SlowStart, "fill-third", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
+    (TimeState::CongestionAvoidance, "fill-third", 5.0, "", Upon::Dot),
+    (TimeState::Probing, "fill-third", 5.0, "", Upon::Lines("M0 2.5H5")),
+    (TimeState::EcnReduction, "fill-bad", 6.0, "rotate(-45)", Upon::Lines("M0 3H6")),
+    (TimeState::Recovery, "fill-bad", 5.0, "", Upon::Lines("M2.5 0V5")),
+    (TimeState::Timeout, "fill-bad", 7.0, "rotate(45)", Upon::Lines("M0 3.5H7M3.5 0V7")),
+    (TimeState::ReceiveWindow, "fill-model", 13.0, "rotate(-45)", Upon::Bars("M0 6.5H13")),
+    (TimeState::SendBuffer, "fill-model", 7.0, "", Upon::Lines("M0 3.5H7M3.5 0V7")),
+    (TimeState::Pacing, "fill-model", 13.0, "", Upon::Bars("M0 6.5H13")),
+    (TimeState::SenderApplication, "fill-fourth", 13.0, "rotate(45)", Upon::Bars("M0 6.5H13")),
+    (TimeState::ReceiverApplication, "fill-fourth", 9.0, "", Upon::Dot),
+    (TimeState::SenderProcessor, "fill-soft", 13.0, "", Upon::Bars("M6.5 0V13")),
+    (TimeState::ReceiverProcessor, "fill-soft", 8.0, "", Upon::Bars("M0 2H4M4 6H8")),
+];
+
+/// Writes them, where a page needs any: once for all of its charts.
+pub(crate) fn write(m: &mut Markup, page: &Markup) {
+    if !PATTERNS.iter().any(|pattern| page.contains(class(pattern.0))) {
+        return;
+    }
+    let svg = [
+        ("viewBox", "0 0 16 16"),
+        ("width", "0"),
+        ("height", "0"),
+        ("class", "patterns"),
+        ("aria-hidden", "true"),
+    ];
+    m.element("svg", &svg, |m| {
+        for (state, colour, side, turned, upon) in &PATTERNS {
+            let (id, [side, middle, radius]) = (class(*state), [*side, side / 2.0, side / 4.0].map(number));
+            let all = [
+                ("id", id),
+                ("width", &*side),
+                ("height", &side),
+                ("patternUnits", "userSpaceOnUse"),
+                ("patternTransform", turned),
+            ];
+            let given = if turned.is_empty() { &all[..4] } else { &all[..] };
+            m.element("pattern", given, |m| {
+                m.void("rect", &[("class", colour), ("width", &side), ("height", &side)]);
+                match upon {
+                    Upon::Lines(d) => m.void("path", &[("class", "upon"), ("d", d)]),
+                    Upon::Bars(d) => m.void("path", &[("class", "upon bars"), ("d", d)]),
+                    Upon::Dot => {
+                        let circle = [("class", "dot"), ("cx", &*middle), ("cy", &middle), ("r", &radius)];
+                        m.void("circle", &circle);
+                    }
+                }
+            });
+        }
+    });
+    m.line();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_fill_of_its_own() {
+        let sheet = include_str!("style.css");
+        for state in TimeState::ALL {
+            assert!(sheet.contains(&format!(".{}{{fill:", class(state))), "{state}");
+            let pattern = PATTERNS.iter().filter(|pattern| pattern.0 == state).count();
+            let named = sheet.contains(&format!("fill:url(#{})", class(state)));
+            assert_eq!((pattern, named), (usize::from(named), pattern == 1), "{state}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the time of a transfer went: in words for a terminal, and for JSON. The states are those of `docs/time.md`.
+
+use bdp_model::facts::{Facts, TimeSpent, TimeState};
+use serde_json::{Map, Value, json as value};
+
+use crate::grid::{width, wrap};
+use crate::style::{Style, Tint};
+
+/// States that a line names at the most.
+const NAMED: usize = 4;
+/// A smaller share has no name there.
+const LEAST: f64 = 0.01;
+
+/// A state as a reader has it: `full path`.
+pub(crate) fn words(state: TimeState) -> String {
+    state.name().replace('_', " ")
+}
+
+/// `full path 83 %, recovery 11 %, slow start 6 %` of the time after omit: adds up to 100. `None` where nothing is known.
+pub(crate) fn in_words(facts: &Facts) -> Option<String> {
+    let shares = facts.time_counted()?.shares();
+    let parts = percentages(&shares).into_iter().map(|(state, percent)| {
+        let name = state.map_or_else(|| "other".to_owned(), words);
+        format!("{name} {percent} %")
+    });
+    Some(parts.collect::<Vec<_>>().join(", "))
+}
+
+/// The line below the findings of a transfer, after what it is of; nothing where nothing is known.
+pub(crate) fn line(of: &str, facts: Option<&Facts>, style: &Style) -> String {
+    let lead = format!("{of} {:<7}  ", "time");
+    debug_assert!(width(&lead) < 20);
+    let words = facts.and_then(in_words);
+    words.map_or_else(String::new, |words| wrap(&lead, Tint::None, &words, style))
+}
+
+/// The largest shares, the largest first, and what is left, in whole percent that add up to 100 (largest remainders).
+fn percentages(shares: &[(TimeState, f64)]) -> Vec<(Option<TimeState>, u32)> {
+    let named = shares.iter().take(NAMED).filter(|(_, share)| *share >= LEAST);
+    let mut parts: Vec<(Option<TimeState>, f64)> =
+        named.map(|&(state, share)| (Some(state), share)).collect();
+    parts.push((None, (1.0 - parts.iter().map(|part| part.1).sum::<f64>()).max(0.0)));
+    let mut whole: Vec<u32> = parts.iter().map(|part| (part.1 * 100.0 + 1e-9) as u32).collect();
+    let mut by_remainder: Vec<usize> = (0..parts.len()).collect();
+    let remainder = |i: &usize| parts[*i].1 * 100.0 - f64::from(whole[*i]);
+    by_remainder.sort_by(|a, b| remainder(b).total_cmp(&remainder(a)));
+    let missing = 100u32.saturating_sub(whole.iter().sum()) as usize;
+    for &i in by_remainder.iter().take(missing) {
+        whole[i] += 1;
+    }
+    parts.iter().map(|part| part.0).zip(whole).filter(|part| part.1 > 0).collect()
+}
+
+/// `time_spent` of a direction or a flow; null where nothing is known.
+pub(crate) fn json(facts: Option<&Facts>) -> Value {
+    let Some((facts, whole)) = facts.and_then(|facts| Some((facts, facts.time_spent()?))) else {
+        return Value::Null;
+    };
+    let mut at_ns: Vec<u64> = whole.stretches.iter().map(|s| s.from_ns).collect();
+    at_ns.extend(whole.stretches.last().map(|s| s.to_ns));
+    let spent = |state| {
+        let of = |states: &[(TimeState, u64)]| states.iter().find(|s| s.0 == state).map_or(0, |s| s.1);
+        whole.stretches.iter().map(|s| of(&s.states)).collect::<Vec<_>>()
+    };
+    let states = TimeState::ALL.iter().filter(|&&state| whole.share(state) > 0.0);
+    value!({
+        "counted": facts.time_counted().as_ref().map(shares),
+        "whole": shares(&whole),
+        "at_ns": at_ns,
+        "states": states.map(|&state| value!({"state": state, "ns": spent(state)})).collect::<Vec<_>>(),
+    })
+}
+
+/// The share of every state.
+fn shares(spent: &TimeSpent) -> Map<String, Value> {
+    TimeState::ALL.iter().map(|&state| (state.name().to_owned(), spent.share(state).into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_add_up_and_small_shares_are_other() {
+        let text = |shares: &[f64]| {
+            let shares: Vec<_> = TimeState::ALL.iter().copied().zip(shares.iter().copied()).collect();
+            percentages(&shares).iter().map(|part| part.1).collect::<Vec<_>>()
+        };
+        assert_eq!(text(&[1.0]), [100]);
+        assert_eq!(text(&[1.0 / 3.0; 3]), [34, 33, 33]);
+        assert_eq!(text(&[0.83, 0.11, 0.05, 0.01]), [83, 11, 5, 1]);
+        // The fifth, though not small, and one below 1 % are other.
+        assert_eq!(text(&[0.4, 0.3, 0.15, 0.1, 0.05]), [40, 30, 15, 10, 5]);
+        let other = percentages(&[(TimeState::FullPath, 0.992), (TimeState::Recovery, 0.008)]);
+        assert_eq!(other, [(Some(TimeState::FullPath), 99), (None, 1)]);
+        assert_eq!(text(&[0.996, 0.004]), [100]);
+    }
+}

@@ -5,6 +5,7 @@
 //! unreachable" a second, `net.ipv4.icmp_ratelimit`): such hops are asked again at a pace that no usual limit binds at, and what is lost on
 //! the path is lost then too.
 
+use super::extent;
 use bdp_model::hops::{Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged};
 
 /// How likely a difference by chance alone may be, at most.
@@ -85,7 +86,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe]) -> LossVerdict {
 
 /// What each hop lost that ever answered.
 fn counted(probes: &[HopProbe], phase: Phase) -> Vec<Count> {
-    let end = super::end_of(probes).unwrap_or(0);
+    let end = extent::end_of(probes).unwrap_or(0);
     let count = |hop: u8| {
         let of_hop = || probes.iter().filter(move |p| p.hop == hop);
         let sent = of_hop().filter(|p| p.phase == phase).count() as u64;

@@ -2,6 +2,7 @@
 //! change, and where there are branches.
 
 mod branches;
+mod extent;
 mod loss;
 mod marks;
 mod queue;
@@ -17,6 +18,8 @@ use bdp_model::hops::{
     AnswerKind, Figures, Hop, HopAddress, HopKind, HopLoss, HopProbe, PathReport, Phase, Share,
 };
 use bdp_model::stats::resolves;
+
+use extent::{destination, end_of};
 
 pub use loss::suspects;
 
@@ -36,17 +39,6 @@ pub fn conclude(report: &mut PathReport, probes: &[HopProbe]) {
     report.branches = branches::judge(&hops, probes);
     report.probes = probes.len() as u64;
     report.hops = hops;
-}
-
-/// The hop at which the destination answers.
-fn destination(probes: &[HopProbe]) -> Option<u8> {
-    let arrived = |p: &&HopProbe| p.answer.is_some_and(|answer| answer.kind == AnswerKind::Arrived);
-    probes.iter().filter(arrived).map(|p| p.hop).min()
-}
-
-/// The last hop of the path, as far as anything answers.
-fn end_of(probes: &[HopProbe]) -> Option<u8> {
-    destination(probes).or_else(|| probes.iter().filter(|p| p.is_answered()).map(|p| p.hop).max())
 }
 
 fn describe(number: u8, probes: &[HopProbe]) -> Hop {

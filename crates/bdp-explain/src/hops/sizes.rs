@@ -1,5 +1,6 @@
 //! What sizes pass, what routers say of those that don't, and behind which hop they vanish without a word.
 
+use super::extent;
 use bdp_model::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged};
 
 /// Probes of a size without an answer after which it counts as lost (RFC 8899, section 5.1.2).
@@ -49,7 +50,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], asked: bool) -> MtuVe
         let before = hops.iter().map(|hop| hop.number).find(|&n| n > after && came_itself(&sizes, n))?;
         Some(BlackHole { after, before, passes_bytes: bytes, vanishes_bytes })
     });
-    let whole = super::destination(probes) == Some(far);
+    let whole = extent::destination(probes) == Some(far);
     MtuVerdict { bytes: Some(bytes), whole, told, black_hole, unknown: None }
 }
 

@@ -73,7 +73,7 @@ pub struct MeasureArgs {
     idle: Nanos,
 
     /// Responsiveness (RPM): add connections until goodput and latency are steady, -t at most [default: 20s]
-    #[arg(long, visible_alias = "rpm", conflicts_with_all = ["bytes", "blockcount", "bidir", "omit", "parallel", "udp", "iperf3", "iperf2", "format"], help_heading = help::TEST)]
+    #[arg(long, visible_alias = "rpm", conflicts_with_all = ["bytes", "blockcount", "bidir", "omit", "parallel", "udp", "iperf3", "iperf2", "format"], help_heading = help::TEST, hide_short_help = true)]
     responsiveness: bool,
 
     /// Number of measurements

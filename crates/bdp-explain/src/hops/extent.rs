@@ -1,0 +1,14 @@
+//! How far a path goes, as its probes show it.
+
+use bdp_model::hops::{AnswerKind, HopProbe};
+
+/// The hop at which the destination answers.
+pub fn destination(probes: &[HopProbe]) -> Option<u8> {
+    let arrived = |p: &&HopProbe| p.answer.is_some_and(|answer| answer.kind == AnswerKind::Arrived);
+    probes.iter().filter(arrived).map(|p| p.hop).min()
+}
+
+/// The last hop of the path, as far as anything answers.
+pub fn end_of(probes: &[HopProbe]) -> Option<u8> {
+    destination(probes).or_else(|| probes.iter().filter(|p| p.is_answered()).map(|p| p.hop).max())
+}

@@ -51,15 +51,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 Evidence::bytes(Fact::Unread, bytes).at_least(UNREAD * window.receive_bytes).on(name);
             evidence.with(Quantity::bytes(window.receive_bytes))
         }))
-        .evidence([
+        .evidence((window.receive_shrunk >= SHRUNK).then(|| {
             Evidence::share(Fact::WindowShrunk, window.receive_shrunk)
                 .at_least(SHRUNK)
                 .share_of(window.samples)
                 .with(Quantity::bytes(window.receive_largest_bytes))
                 .with(Quantity::bytes(window.receive_smallest_bytes))
-                .on(name),
-            Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples),
-        ])
+                .on(name)
+        }))
+        .evidence([Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples)])
         .evidence(observed::kernel_counts_window(facts))
         .evidence(paused.map(|paused| {
             let evidence = Evidence::time(Fact::ReceiverPaused, paused).on(name);

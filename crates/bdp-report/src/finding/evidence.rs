@@ -240,6 +240,10 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             other(0),
             share()
         ),
+        Fact::ProbesLost if evidence.with.is_empty() => {
+            let (lost, of) = evidence.samples.map_or((0, 0), |samples| (samples.met, samples.of));
+            format!("{lost} of {of} probes were lost on the data's own way under load: the queue was full")
+        }
         Fact::ProbesLost => {
             format!("{} of the probes were lost before the load, {} under it", percent(other(0)), share())
         }

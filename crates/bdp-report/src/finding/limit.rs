@@ -195,9 +195,16 @@ fn figures(finding: &Finding) -> Option<String> {
                 rate(received.other(0))
             )),
             None => {
-                let queue = of(Fact::QueueOneWay).or(of(Fact::QueueRoundTrip)).or(of(Fact::RoundTripAboveLeast))?;
+                let queue = of(Fact::QueueOneWay).or(of(Fact::QueueRoundTrip)).or(of(Fact::RoundTripAboveLeast));
                 let goodput = rate(of(Fact::Steady)?.other(0));
-                Some(format!("{goodput}, with a standing queue of {}", time(nanos(queue.value))))
+                Some(match (queue, of(Fact::OfPeakRate)) {
+                    (Some(queue), _) => format!("{goodput}, with a standing queue of {}", time(nanos(queue.value))),
+                    (None, Some(peak)) => format!(
+                        "{goodput}, {} of the highest rate of delivery, without a standing queue",
+                        percent(peak.value)
+                    ),
+                    (None, None) => goodput,
+                })
             }
         },
         Limit::RandomLoss => {

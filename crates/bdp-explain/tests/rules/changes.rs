@@ -1,0 +1,162 @@
+//! What happens to the path and on its way back: steps, outages, one wire for both ways, packets that vanish.
+
+use bdp_model::facts::{Facts, OneWay, ProbesLost};
+use bdp_model::finding::{Action, At, Confidence, Fact, Limit};
+use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
+use bdp_model::udp::OneWayDelay;
+
+use crate::shape::{MS, came, found, limit, retransmit};
+
+/// Probes every 50 ms: what became of each by when it was sent.
+fn probes(outcome: impl Fn(u64) -> ProbeOutcome) -> ProbeSeries {
+    let at = |i: u64| {
+        let at_ns = i * 50 * MS;
+        ProbePoint::plain(at_ns as i64, at_ns as i64, outcome(at_ns / MS))
+    };
+    ProbeSeries { counted_ns: None, points: (0..200).map(at).collect() }
+}
+
+/// Data at these rates in Mbit/s, by the tenth of a second.
+fn rates(facts: &mut Facts, mbps: impl Fn(u64) -> u64) {
+    let mut bytes = 0;
+    facts.received = (0..=100)
+        .map(|i| {
+            bytes += if i > 0 { mbps(i) * 12_500 } else { 0 };
+            came(i, bytes)
+        })
+        .collect();
+}
+
+/// Delay that load adds each way, in microseconds: that of the data, that of the acknowledgements.
+fn added(facts: &mut Facts, own_us: i64, back_us: i64) {
+    let delay = |us: i64| {
+        let ns = 12_000_000 + us * 1000;
+        Some(OneWayDelay { min: ns, p50: ns, p95: Some(ns), p99: Some(ns), max: ns, clock_error: 0 })
+    };
+    facts.one_way = Some(OneWay {
+        idle: delay(0),
+        loaded: delay(own_us),
+        back_idle: delay(0),
+        back_loaded: delay(back_us),
+    });
+    let more = u64::try_from(own_us + back_us).unwrap() * 1000;
+    facts.sent.iter_mut().for_each(|s| s.srtt_ns = Some(24_200_000 + more));
+    let loaded = facts.rtt.loaded.as_mut().unwrap();
+    (loaded.p50, loaded.p95) = (24_200_000 + more, Some(25_200_000 + more));
+}
+
+#[test]
+fn rate_that_falls_is_a_path_that_changed_and_one_that_drifts_is_not() {
+    let finding = found(|facts| rates(facts, |i| if i > 60 { 8 } else { 20 }));
+    assert_eq!((finding.limit, finding.confidence), (Limit::PathChanged, Confidence::Medium), "{finding:#?}");
+    let step = finding.observed(Fact::RateStep).unwrap();
+    assert!((step.value - 0.4).abs() < 0.01, "{step:?}");
+    assert!((5.9e9..6.3e9).contains(&step.other(2)), "{step:?}");
+    assert_eq!(limit(|facts| rates(facts, |i| 20 - i * 12 / 100)), Limit::Unknown, "it falls evenly");
+    assert_eq!(limit(|facts| rates(facts, |i| if i > 60 { 15 } else { 20 })), Limit::Unknown, "by a quarter");
+    // A rate that was asked for has steps of its sender's own.
+    assert_ne!(
+        limit(|facts| {
+            rates(facts, |i| if i > 60 { 8 } else { 20 });
+            facts.paced_bps = Some(30_000_000);
+        }),
+        Limit::PathChanged
+    );
+}
+
+#[test]
+fn path_that_becomes_longer_takes_from_the_rate_and_a_queue_does_not() {
+    let longer = |ms| ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS });
+    let finding = found(|facts| {
+        facts.probes = Some(probes(longer));
+        rates(facts, |i| if i > 60 { 8 } else { 20 });
+    });
+    assert_eq!(finding.limit, Limit::PathChanged, "{finding:#?}");
+    let step = finding.observed(Fact::RoundTripStep).unwrap();
+    assert_eq!((step.other(0), step.other(1)), (24e6, 60e6));
+    let queue = limit(|facts| facts.probes = Some(probes(longer)));
+    assert_eq!(queue, Limit::Unknown, "the goodput is what it was");
+}
+
+#[test]
+fn silence_that_probes_meet_too_is_an_outage() {
+    let silent = |facts: &mut Facts, answered: bool| {
+        rates(facts, |i| if (41..=55).contains(&i) { 0 } else { 20 });
+        retransmit(facts, 40);
+        facts.probes = Some(probes(|ms| match (4000..5600).contains(&ms) && !answered {
+            true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
+            false => ProbeOutcome::Answered(24 * MS),
+        }));
+    };
+    let finding = found(|facts| silent(facts, false));
+    assert_eq!((finding.limit, finding.confidence), (Limit::PathChanged, Confidence::Medium), "{finding:#?}");
+    // The last reading before it had the last byte.
+    assert!((1.4e9..=1.7e9).contains(&finding.observed(Fact::Gap).unwrap().value), "{finding:#?}");
+    assert!(finding.observed(Fact::ProbesMeanwhile).is_some());
+    assert_eq!(finding.remedy.unwrap().action, Action::FindOutage);
+    let timeout = found(|facts| silent(facts, true));
+    assert!(timeout.observed(Fact::Gap).is_none(), "a timeout of the connection alone: {timeout:#?}");
+    let nothing = found(|facts| {
+        silent(facts, false);
+        retransmit(facts, 0);
+    });
+    assert!(nothing.observed(Fact::Gap).is_none(), "nothing was under way: {nothing:#?}");
+}
+
+#[test]
+fn one_wire_for_both_ways_delays_both() {
+    let finding = found(|facts| added(facts, 6_000, 3_000));
+    assert_eq!((finding.limit, finding.confidence), (Limit::HalfDuplex, Confidence::High), "{finding:#?}");
+    assert_eq!(finding.observed(Fact::QueueWayBack).unwrap().value, 3e6);
+    assert_eq!(limit(|facts| added(facts, 6_000, 100)), Limit::PathRate, "a queue on one way");
+    assert_ne!(limit(|facts| added(facts, 2_000, 4_000)), Limit::HalfDuplex, "the way back has more");
+    let both = limit(|facts| {
+        added(facts, 6_000, 3_000);
+        facts.both_directions = true;
+    });
+    assert_ne!(both, Limit::HalfDuplex, "data runs both ways");
+}
+
+#[test]
+fn way_back_is_the_limit_where_it_alone_delays_or_loses() {
+    let finding = found(|facts| added(facts, 0, 64_000));
+    assert_eq!((finding.limit, finding.place.at), (Limit::ReversePath, At::WayBack), "{finding:#?}");
+    assert_eq!(finding.observed(Fact::QueueWayBack).unwrap().value, 64e6);
+    assert_eq!(limit(|facts| added(facts, 64_000, 64_000)), Limit::HalfDuplex);
+    let lost_back = |facts: &mut Facts, segments: u64| {
+        facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 60, unknown: 0 });
+        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        loaded.received = 140;
+        retransmit(facts, segments);
+    };
+    let finding = found(|facts| lost_back(facts, 10));
+    assert_eq!((finding.limit, finding.confidence), (Limit::ReversePath, Confidence::Medium), "{finding:#?}");
+    assert_eq!(finding.observed(Fact::ProbesLost).unwrap().value, 0.3);
+    assert_ne!(limit(|facts| lost_back(facts, 4000)), Limit::ReversePath, "the data fares as badly");
+}
+
+#[test]
+fn full_segments_that_vanish_where_probes_arrive_are_a_black_hole() {
+    let stuck = |facts: &mut Facts, again: u64| {
+        (facts.bytes, facts.goodput_bps, facts.retransmits) = (0, 0.0, Some(again));
+        facts.received.clear();
+        for sample in &mut facts.sent {
+            (sample.acked_bytes, sample.unacked, sample.cwnd) = (Some(0), Some(10), Some(1));
+            (sample.delivered, sample.retransmits) = (Some(0), Some(again));
+        }
+    };
+    let finding = found(|facts| stuck(facts, 4));
+    assert_eq!((finding.limit, finding.confidence), (Limit::MtuBlackHole, Confidence::High), "{finding:#?}");
+    assert_eq!(finding.observed(Fact::FullSegmentsLost).unwrap().value, 4.0);
+    assert_ne!(limit(|facts| stuck(facts, 1)), Limit::MtuBlackHole, "one retransmission proves nothing");
+    let all = limit(|facts| {
+        stuck(facts, 4);
+        facts.rtt.loaded.as_mut().unwrap().received = 0;
+    });
+    assert_ne!(all, Limit::MtuBlackHole, "small ones vanish too");
+    let some = limit(|facts| {
+        stuck(facts, 4);
+        facts.sent.iter_mut().for_each(|s| s.acked_bytes = Some(2896));
+    });
+    assert_ne!(some, Limit::MtuBlackHole, "two segments came through");
+}

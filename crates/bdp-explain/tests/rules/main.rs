@@ -1,0 +1,10 @@
+//! The rules on hand-made measurements: each shape of samples, and what must be said of it. A rule's first case claims, the ones beside it are near misses.
+
+mod changes;
+mod losses;
+mod order;
+mod path;
+mod programs;
+mod shape;
+mod unknown;
+mod windows;

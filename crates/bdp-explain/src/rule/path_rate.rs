@@ -69,9 +69,11 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
                 evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
             },
         ))
-        .evidence(queued.filter(|_| steady < steady_from).map(|share| {
-            Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)
-        }))
+        .evidence(
+            queued
+                .filter(|_| steady < steady_from)
+                .map(|share| Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)),
+        )
         .evidence(full.map(|w| {
             let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)

@@ -30,7 +30,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 && after.min(*before) <= step.ratio().powf(RATE_BY_TRIP) * after.max(*before)
         });
         // A queue that drains after a repair does the same: a shorter path is shorter than before the load.
-        let is_new = step.after > step.before || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
+        let is_new = step.after > step.before
+            || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
         is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
     // A transfer that was over, or held back by a program, has steps of its own.

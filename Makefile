@@ -203,6 +203,14 @@ bench-explain: build ## Put faults into paths and print what bdp says of each: r
 explain-short: build ## The same with three cases of each fault, held to 95 % right and 1 % wrong
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
+.PHONY: bench-explain-real
+bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root
+	BDP=$(abspath $(BDP)) benches/explain-real
+
+.PHONY: bench-explain-beside
+bench-explain-beside: build ## Judge what `bench-explain` kept (BENCH_KEEP) by the kernel's counters, NDT, T-RAT and TAPO
+	BDP=$(abspath $(BDP)) benches/explain-beside
+
 .PHONY: bench-watch
 bench-watch: build ## Measure what 'bdp watch' takes of a processor with 10,000 sockets
 	BDP=$(abspath $(BDP)) benches/watch

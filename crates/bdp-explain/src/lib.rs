@@ -31,6 +31,8 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::watched::at_this_end(facts))
         .or_else(|| rule::receive_window::half_scaled(facts))
         .or_else(|| rule::asked_rate::judge(facts))
+        // A thread that waits for its processor all the time looks like a slow program, and is none.
+        .or_else(|| rule::cpu::judge(facts))
         // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
         .or_else(|| rule::nagle::judge(facts))
         .or_else(|| rule::slow_reader::judge(facts))
@@ -50,6 +52,8 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::plateau::judge(facts))
         .or_else(|| rule::ecn_marks::judge(facts))
         .or_else(|| rule::sack_missing::judge(facts))
+        // What a host dropped is no loss of the path.
+        .or_else(|| rule::host_drops::judge(facts))
         .or_else(|| rule::random_loss::judge(facts))
         .or_else(|| rule::threshold::judge(facts))
         .or_else(|| rule::watched::by_own_figures(facts))

@@ -3,9 +3,11 @@
 pub mod asked_rate;
 pub mod at_ceiling;
 pub mod black_hole;
+pub mod cpu;
 pub mod datagrams;
 pub mod ecn_marks;
 pub mod half_duplex;
+pub mod host_drops;
 pub mod nagle;
 pub mod outage;
 pub mod path_rate;

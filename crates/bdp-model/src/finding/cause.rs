@@ -33,6 +33,8 @@ named! {
         Throttled = "throttled",
         /// A hypervisor took processor time.
         Stolen = "stolen",
+        /// Other programs had the processor that a thread was ready to run on.
+        ProcessorShared = "processor_shared",
         /// The process did not run for a while.
         Paused = "paused",
         /// The network device dropped packets, for want of buffers or of room in its queue.

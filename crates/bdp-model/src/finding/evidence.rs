@@ -150,6 +150,14 @@ named! {
         ReceivingThread = "receiving_thread",
         /// Processor time of the busiest thread / wall clock; `name` is how it moves bytes.
         BusiestThread = "busiest_thread",
+        /// Time in which the sending thread of `host` ran or was ready to / time; with the part in which it ran.
+        SendingThreadReady = "sending_thread_ready",
+        /// The same of the receiving thread.
+        ReceivingThreadReady = "receiving_thread_ready",
+        /// Share of the time in which the quota of its control group held back the process on `host`.
+        Throttled = "throttled",
+        /// Share of the processor time of `host` that its hypervisor took.
+        Stolen = "stolen",
         /// The longest that the receiving process took no sample; with the interval.
         ReceiverPaused = "receiver_paused",
         /// 1: data went through a connection of ssh's.
@@ -167,10 +175,12 @@ named! {
         LostAsAllowed = "lost_as_allowed",
         /// Of the lost such as the socket of `host` dropped; with the lost.
         DroppedBySocket = "dropped_by_socket",
-        /// Packets that the device `name` of the sender `host` dropped; with the datagrams lost.
+        /// Packets that the device `name` of `host` dropped; with the datagrams lost, or of TCP the segments retransmitted.
         DroppedByDevice = "dropped_by_device",
-        /// Packets that the kernel of `host` dropped of its backlog.
+        /// Packets that the kernel of `host` dropped of its backlog; of TCP with the segments retransmitted.
         DroppedByBacklog = "dropped_by_backlog",
+        /// Segments that had come to `host` and found no room in its sockets; with the segments retransmitted.
+        DroppedByStack = "dropped_by_stack",
         /// Datagrams that `host` skipped because it was late.
         Skipped = "skipped",
         /// Rate received; with the rate sent, and the datagrams lost.

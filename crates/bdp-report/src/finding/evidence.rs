@@ -282,6 +282,22 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             let by = evidence.name.as_ref().map_or_else(String::new, |name| format!(", by {name}"));
             format!("its busiest thread used {} of a processor{by}", share())
         }
+        Fact::SendingThreadReady => {
+            format!(
+                "the sending thread on {host} ran {} of the time, and was ready to run or running for {} of it",
+                percent(other(0)),
+                share()
+            )
+        }
+        Fact::ReceivingThreadReady => {
+            format!(
+                "the receiving thread on {host} ran {} of the time, and was ready to run or running for {} of it",
+                percent(other(0)),
+                share()
+            )
+        }
+        Fact::Throttled => format!("the quota of its control group held it back {} of the time", share()),
+        Fact::Stolen => format!("the hypervisor of {host} took {} of its processor time", share()),
         Fact::ReceiverPaused => format!(
             "the receiving process took no sample for {}, at an interval of {}: it did not run",
             time(nanos(value)),
@@ -327,6 +343,10 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::DroppedByDevice => {
             let device = evidence.name.as_deref().unwrap_or("its device");
             match finding.limit {
+                Limit::HostDrops => format!(
+                    "{device} on {host} dropped {value:.0} packets, and {:.0} segments were retransmitted",
+                    other(0)
+                ),
                 Limit::PathLoss => format!(
                     "{device} on {host} dropped {value:.0} packets on the way out, which may be some of them"
                 ),
@@ -336,6 +356,14 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
                 ),
             }
         }
+        Fact::DroppedByBacklog if finding.limit == Limit::HostDrops => format!(
+            "the kernel of {host} dropped {value:.0} packets of its backlog (softnet), and {:.0} segments were retransmitted",
+            other(0)
+        ),
+        Fact::DroppedByStack => format!(
+            "{value:.0} segments found no room in a socket of {host}, and {:.0} were retransmitted",
+            other(0)
+        ),
         Fact::DroppedByBacklog => {
             format!("the kernel of {host} dropped {value:.0} packets of its backlog, which may be some of them")
         }

@@ -121,6 +121,9 @@ pub(crate) fn claim(finding: &Finding) -> String {
             Some(Cause::Stolen) => {
                 format!("limited by the processor of {name}, of which its hypervisor takes a part")
             }
+            Some(Cause::ProcessorShared) => {
+                format!("limited by the processor of {name}, which other programs use")
+            }
             _ => format!("limited by the processor of {name}"),
         },
         Limit::HostDrops => match finding.cause {

@@ -99,6 +99,10 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
                     format!("other virtual machines use the processors of {host}"),
                     format!("Processors of its own for {host} make it faster."),
                 ),
+                Some(Cause::ProcessorShared) => (
+                    format!("other programs use the processors of {host}"),
+                    format!("Less other work on {host} makes it faster."),
+                ),
                 _ => (
                     format!("a processor of {host} is busy all the time"),
                     format!("A faster processor on {host}, or more streams, makes it faster."),

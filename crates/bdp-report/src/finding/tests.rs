@@ -371,3 +371,72 @@ fn quantities_have_three_digits() {
     assert_eq!((rate(26.18e6), rate(0.0)), ("26.2 Mbit/s".into(), "0 bit/s".into()));
     assert_eq!(time(Nanos(24_648_000)), "24.6 ms");
 }
+
+#[test]
+fn processor_of_a_host_is_worded_by_what_keeps_the_thread_from_running() {
+    let of = |cause, evidence: Vec<Evidence>, action| {
+        Finding::new(Limit::Cpu, Place::sender("fra1"), Confidence::High)
+            .cause(cause)
+            .evidence(evidence)
+            .remedy(Remedy::new(action).host("fra1"))
+    };
+    let ready = Evidence::share(Fact::SendingThreadReady, 0.95).with(Quantity::share(0.1)).on("fra1");
+    let quota = of(
+        Cause::Throttled,
+        vec![Evidence::share(Fact::Throttled, 0.74).on("fra1"), ready.clone()],
+        Action::RaiseQuota,
+    );
+    assert_eq!(subject(&quota), "processor quota of fra1");
+    assert_eq!(
+        summary(&quota),
+        "limited by the processor quota of fra1: the quota of its control group held it back 74 % of the time"
+    );
+    assert_eq!(
+        lines(&quota)[1],
+        "the sending thread on fra1 ran 10 % of the time, and was ready to run or running for 95 % of it"
+    );
+    assert_eq!(remedy(&quota).unwrap(), "raise the processor quota of its control group on fra1");
+    let shared = of(Cause::ProcessorShared, vec![ready], Action::QuieterHost);
+    assert!(
+        summary(&shared).starts_with(
+            "limited by the processor of fra1, which other programs use: the sending thread on fra1 ran 10 %"
+        ),
+        "{}",
+        summary(&shared)
+    );
+    assert_eq!(remedy(&shared).unwrap(), "less other work on fra1");
+    let stolen = of(Cause::Stolen, vec![Evidence::share(Fact::Stolen, 0.4).on("fra1")], Action::MoveMachine);
+    assert_eq!(
+        summary(&stolen),
+        "limited by the processor of fra1, of which its hypervisor takes a part: the hypervisor of fra1 took 40 % of its \
+         processor time"
+    );
+}
+
+#[test]
+fn packets_that_a_host_drops_are_worded_with_where_it_dropped_them() {
+    let of = |cause, fact, name: Option<&str>| {
+        let evidence = Evidence::count(fact, 190).with(Quantity::count(200)).on("ams1");
+        let evidence = match name {
+            Some(name) => evidence.named(name),
+            None => evidence,
+        };
+        Finding::new(Limit::HostDrops, Place::receiver("ams1"), Confidence::High)
+            .cause(cause)
+            .evidence([evidence])
+    };
+    assert_eq!(
+        summary(&of(Cause::DeviceDrops, Fact::DroppedByDevice, Some("eth0"))),
+        "limited by packets that the network device of ams1 drops: eth0 on ams1 dropped 190 packets, and 200 segments were \
+         retransmitted"
+    );
+    assert_eq!(
+        summary(&of(Cause::BacklogDrops, Fact::DroppedByBacklog, None)),
+        "limited by packets that the kernel of ams1 drops: the kernel of ams1 dropped 190 packets of its backlog (softnet), \
+         and 200 segments were retransmitted"
+    );
+    assert_eq!(
+        lines(&of(Cause::BacklogDrops, Fact::DroppedByStack, None)),
+        ["190 segments found no room in a socket of ams1, and 200 were retransmitted"]
+    );
+}

@@ -1,0 +1,136 @@
+//! The processor of an end: its thread wants to run all the time, and waits for nothing of the network.
+//!
+//! A thread that sends or receives runs, is ready to run, or waits for its socket. One that hardly waits for its socket is what limits the
+//! transfer, whatever keeps it from running: its own work, the quota of its control group, a hypervisor, or other programs. Linux counts
+//! the time of a thread that a quota holds back as time ready to run.
+
+use bdp_model::ends::Task;
+use bdp_model::facts::{End, Facts};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
+};
+use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, STEAL_NOTED};
+
+use crate::observed;
+use crate::setting::{Setting, name_of};
+
+/// Share of the time in which a thread ran or was ready to, from which on it waits for the network too little to be held back by it.
+const WANTED: f64 = 0.8;
+/// From here on it never does.
+const WANTED_ALWAYS: f64 = 0.9;
+/// Share of the time that a quota holds a process back, from which on that is why it waits.
+const THROTTLED: f64 = 0.1;
+/// The same where the kernel does not say how long threads wait.
+const THROTTLED_ALONE: f64 = 0.3;
+/// Share that a hypervisor takes, from which on that is why a thread waits.
+const STOLEN: f64 = 2.0 * STEAL_NOTED;
+
+/// What keeps the thread of an end busy.
+struct Demand<'a> {
+    task: Task,
+    end: &'a End,
+    /// Processor time / time.
+    ran: f64,
+    /// Time ready to run / time; `None` where the kernel does not count it.
+    waited: Option<f64>,
+}
+
+impl<'a> Demand<'a> {
+    fn of(facts: &'a Facts, task: Task) -> Self {
+        let (end, ran) = match task {
+            Task::Sending => (&facts.sender, facts.sender_thread()),
+            Task::Receiving => (&facts.receiver, facts.receiver_thread()),
+        };
+        Self { task, end, ran, waited: facts.waited_for_processor(task) }
+    }
+
+    /// Share of the time in which the thread wanted to run.
+    fn wanted(&self) -> f64 {
+        (self.ran + self.waited.unwrap_or(0.0)).min(1.0)
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        let throttled = self.end.throttled().unwrap_or(0.0);
+        let wants = self.waited.is_some() && self.wanted() >= WANTED;
+        if throttled >= THROTTLED_ALONE && self.waited.is_none() || throttled >= THROTTLED && wants {
+            return Some(Cause::Throttled);
+        }
+        // What a hypervisor takes counts as time in which the thread ran, or was ready to.
+        if wants && self.end.steal().is_some_and(|steal| steal >= STOLEN) {
+            return Some(Cause::Stolen);
+        }
+        match self.ran >= BUSY_THREAD {
+            true => Some(Cause::ThreadFull),
+            false => wants.then_some(Cause::ProcessorShared),
+        }
+    }
+}
+
+/// Claims the limit where a thread of an end wants its processor all the time.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    if facts.duration_ns < LONG_ENOUGH.as_ns() {
+        return None;
+    }
+    let (sending, receiving) = (Demand::of(facts, Task::Sending), Demand::of(facts, Task::Receiving));
+    let held_back = |demand: &Demand| demand.end.throttled().unwrap_or(0.0);
+    let both = [(sending.cause(), sending), (receiving.cause(), receiving)];
+    let (cause, demand) = both
+        .into_iter()
+        .filter_map(|(cause, demand)| Some((cause?, demand)))
+        // Of two ends that both want more, a quota is what was set; otherwise the one that wants it more.
+        .max_by(|(_, a), (_, b)| {
+            (held_back(a) >= THROTTLED)
+                .cmp(&(held_back(b) >= THROTTLED))
+                .then(a.wanted().total_cmp(&b.wanted()))
+        })?;
+    let name = &demand.end.name;
+    let place = match demand.task {
+        Task::Sending => Place::sender(name),
+        Task::Receiving => Place::receiver(name),
+    };
+    let confidence = match () {
+        () if demand.wanted() >= WANTED_ALWAYS => Confidence::High,
+        () if demand.waited.is_some() => Confidence::Medium,
+        () => Confidence::Low,
+    };
+    let finding = Finding::new(Limit::Cpu, place, confidence)
+        .cause(cause)
+        .evidence(reason(&demand, cause))
+        .evidence(ready(&demand, cause))
+        .evidence((cause == Cause::ThreadFull).then(|| observed::busy_thread((demand.task, demand.ran))))
+        .remedy(remedy(facts, cause).host(name));
+    Some(finding)
+}
+
+/// What keeps the thread from running, by the machine's own count.
+fn reason(demand: &Demand, cause: Cause) -> Option<Evidence> {
+    let name = &demand.end.name;
+    match cause {
+        Cause::Throttled => {
+            let least = if demand.waited.is_some() { THROTTLED } else { THROTTLED_ALONE };
+            Some(Evidence::share(Fact::Throttled, demand.end.throttled()?).at_least(least).on(name))
+        }
+        Cause::Stolen => Some(Evidence::share(Fact::Stolen, demand.end.steal()?).at_least(STOLEN).on(name)),
+        _ => None,
+    }
+}
+
+/// For how long it ran and was ready to; of a thread that runs all the time the former alone is worth a word.
+fn ready(demand: &Demand, cause: Cause) -> Option<Evidence> {
+    demand.waited.filter(|_| cause != Cause::ThreadFull)?;
+    let fact = match demand.task {
+        Task::Sending => Fact::SendingThreadReady,
+        Task::Receiving => Fact::ReceivingThreadReady,
+    };
+    let evidence = Evidence::share(fact, demand.wanted()).at_least(WANTED);
+    Some(evidence.with(Quantity::share(demand.ran)).on(&demand.end.name))
+}
+
+fn remedy(facts: &Facts, cause: Cause) -> Remedy {
+    match cause {
+        Cause::Throttled => Remedy::new(Action::RaiseQuota),
+        Cause::Stolen => Remedy::new(Action::MoveMachine),
+        Cause::ProcessorShared => Remedy::new(Action::QuieterHost),
+        _ => Remedy::new(Action::MoreStreams).setting(name_of(facts, Setting::Streams)),
+    }
+}

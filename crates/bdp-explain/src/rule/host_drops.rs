@@ -1,0 +1,92 @@
+//! Packets that a host dropped by itself: its device for want of buffers, or its kernel. To TCP they are losses like those of the path, but
+//! each host counts its own.
+
+use bdp_model::facts::{End, Facts, TimeState};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
+};
+
+/// Packets that a host dropped / segments that were retransmitted: so many explain them.
+const EXPLAINED: f64 = 0.5;
+/// From here on hardly any is left for the path.
+const EXPLAINED_ALL: f64 = 0.9;
+/// Fewer drops are noise of counters that all programs of a machine share.
+const DROPS_MIN: u64 = 10;
+/// Share of the time in which losses held the window back: less, and they limit nothing.
+const HELD_BACK: f64 = 0.3;
+
+const BACKLOG: &str = "net.core.netdev_max_backlog";
+
+/// What an end dropped, and where.
+struct Dropped {
+    cause: Cause,
+    packets: u64,
+    fact: Fact,
+}
+
+/// Claims the limit where one end counts drops for most of what was retransmitted.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let retransmits = facts.retransmits.filter(|&count| count > 0)?;
+    if facts.is_paced() || !losses_hold_back(facts) {
+        return None;
+    }
+    let ends = [
+        (Place::receiver(&facts.receiver.name), &facts.receiver, on_receipt(&facts.receiver)),
+        (Place::sender(&facts.sender.name), &facts.sender, on_the_way_out(&facts.sender)),
+    ];
+    let (place, end, dropped) = ends
+        .into_iter()
+        .filter_map(|(place, end, dropped)| Some((place, end, dropped?)))
+        .max_by_key(|(.., dropped)| dropped.packets)?;
+    let explained = dropped.packets as f64 / retransmits as f64;
+    if dropped.packets < DROPS_MIN || explained < EXPLAINED {
+        return None;
+    }
+    let device = end.host.device.as_ref().map_or("its device", |device| device.name.as_str());
+    let confidence = if explained >= EXPLAINED_ALL { Confidence::High } else { Confidence::Medium };
+    let remedy = match dropped.fact {
+        Fact::DroppedByDevice => Remedy::new(Action::RaiseRing).setting(device),
+        Fact::DroppedByBacklog => Remedy::new(Action::RaiseBacklog).setting(BACKLOG),
+        _ => Remedy::new(Action::QuieterHost),
+    };
+    let evidence = Evidence::count(dropped.fact, dropped.packets)
+        .at_least((EXPLAINED * retransmits as f64).max(DROPS_MIN as f64))
+        .with(Quantity::count(retransmits))
+        .on(&end.name);
+    let evidence = if dropped.fact == Fact::DroppedByDevice { evidence.named(device) } else { evidence };
+    let finding = Finding::new(Limit::HostDrops, place, confidence)
+        .cause(dropped.cause)
+        .evidence([evidence])
+        .evidence(crate::observed::retransmitted(facts))
+        .remedy(remedy.host(&end.name));
+    Some(finding)
+}
+
+/// Whether the congestion window was small because of losses, or losses were being repaired.
+fn losses_hold_back(facts: &Facts) -> bool {
+    let of_losses =
+        |state| matches!(state, TimeState::CongestionAvoidance | TimeState::Recovery | TimeState::Timeout);
+    facts.time_spent().is_some_and(|spent| spent.share_of(of_losses) >= HELD_BACK)
+}
+
+/// Of data that had come to the receiver: the place that dropped most of it.
+fn on_receipt(end: &End) -> Option<Dropped> {
+    let counters = end.host.counters.as_ref()?;
+    let device = counters.device.as_ref().map(|d| d.rx_missed.saturating_add(d.rx_fifo).max(d.rx_dropped));
+    let socket = end.stack().and_then(|stack| stack.dropped_on_receipt());
+    let all = [
+        (Cause::DeviceDrops, device, Fact::DroppedByDevice),
+        (Cause::BacklogDrops, counters.softnet_dropped, Fact::DroppedByBacklog),
+        (Cause::BacklogDrops, socket, Fact::DroppedByStack),
+    ];
+    let known =
+        all.into_iter().filter_map(|(cause, packets, fact)| Some(Dropped { cause, packets: packets?, fact }));
+    known.max_by_key(|dropped| dropped.packets)
+}
+
+/// Of data that had not left the sender.
+fn on_the_way_out(end: &End) -> Option<Dropped> {
+    let device = end.host.counters.as_ref()?.device.as_ref()?;
+    let packets = device.tx_dropped.max(device.tx_fifo);
+    Some(Dropped { cause: Cause::DeviceDrops, packets, fact: Fact::DroppedByDevice })
+}

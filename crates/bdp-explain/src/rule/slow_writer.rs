@@ -14,7 +14,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let spent = facts.time_counted()?;
     let dry = spent.share(TimeState::SenderApplication).max(facts.sender_idle().unwrap_or(0.0));
     // What was asked for is sent, and then there is nothing left.
-    if dry < DRY || facts.asked.bytes.is_some() || facts.paced_bps.is_some() || facts.busy_thread().is_some()
+    if dry < DRY || facts.asked.bytes.is_some() || facts.held_bps().is_some() || facts.busy_thread().is_some()
     {
         return None;
     }

@@ -124,7 +124,7 @@ impl<'a> Rules<'a> {
             send_buffer: facts.send_buffer_bytes.filter(|&bytes| bytes > 0),
             idle_ns: idle,
             full_bps: facts.ceiling.as_ref().map(|c| c.goodput_bps * AT_CEILING).filter(|&bps| bps > 0.0),
-            paced_bps: facts.asked_bps().map(|bps| bps * REACHED),
+            paced_bps: facts.held_bps().map(|bps| bps * REACHED),
             is_probing: facts.congestion_control.starts_with("bbr"),
             episodes: &facts.loss_episodes,
             endless_until: ends_in.map(|s| s.at_ns),

@@ -6,7 +6,7 @@ use crate::path::delayed_ack;
 use crate::ramp_up::RampUp;
 use crate::record::{ReceiverSample, SenderSample};
 use crate::stats::percentile;
-use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN};
+use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, SAMPLES_MIN};
 use crate::units::Nanos;
 
 /// A queue that stands while the load lasts.
@@ -208,6 +208,21 @@ impl Facts {
     /// Rate that all connections together were held to.
     pub fn asked_bps(&self) -> Option<f64> {
         Some(self.paced_bps? as f64 * f64::from(self.streams()))
+    }
+
+    /// Rate that all connections together are held to: what was asked for, or a bound that the sender set itself, as a server with a
+    /// limit does. The kernel paces by such a bound in every reading, and it is reached; a steady window is paced for at 1.2 times what
+    /// it carries.
+    pub fn held_bps(&self) -> Option<f64> {
+        let bound = || {
+            let at_work = self.sent.iter().filter(|s| s.busy_ns > Some(0));
+            let paced: Vec<u64> = at_work.filter_map(|s| s.pacing_bps).collect();
+            let first = *paced.first().filter(|&&bps| bps > 0)?;
+            let is_bound = paced.len() >= SAMPLES_MIN && paced.iter().all(|&bps| bps == first);
+            let is_reached = self.stream_bps() >= REACHED * first as f64;
+            (is_bound && is_reached).then_some(first as f64 * f64::from(self.streams()))
+        };
+        self.asked_bps().or_else(bound)
     }
 
     /// What an end does, and the share, of which a thread has used up the processor that it runs on.

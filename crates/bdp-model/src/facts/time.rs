@@ -27,7 +27,7 @@ pub enum TimeState {
     ReceiveWindow,
     /// The send buffer was full of data in flight.
     SendBuffer,
-    /// Segments were spaced to the rate that was asked for.
+    /// Segments were spaced to a rate that was asked for, or that the sender was held to.
     Pacing,
     /// The sending program had nothing to write, or less than a segment.
     SenderApplication,
@@ -100,7 +100,9 @@ impl TimeState {
             Self::Timeout => "a retransmission timeout had expired, and its losses were repaired",
             Self::ReceiveWindow => "the receive window was full",
             Self::SendBuffer => "the send buffer was full of data in flight",
-            Self::Pacing => "segments were spaced to the rate that was asked for",
+            Self::Pacing => {
+                "segments were spaced to a rate that was asked for, or that the sender was held to"
+            }
             Self::SenderApplication => "the sending program had nothing to write, or less than a segment",
             Self::ReceiverApplication => {
                 "the receiving program left data in its socket, and the receive window was full"

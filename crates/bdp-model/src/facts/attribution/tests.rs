@@ -305,6 +305,32 @@ fn asked_rate_is_pacing_where_it_is_reached_or_the_windows_have_room() {
 }
 
 #[test]
+fn bound_that_the_sender_paces_by_is_seen_in_its_readings() {
+    // As bbr writes it, in bursts, with room in its window.
+    let held = |pacing: &dyn Fn(u64) -> u64| {
+        let of = |i| SenderSample {
+            unacked: Some(0),
+            ssthresh: None,
+            pacing_bps: Some(pacing(i)),
+            ..reading(100 * i)
+        };
+        Facts { congestion_control: "bbr".to_owned(), ..facts((1..8).map(of).collect()) }
+    };
+    assert_eq!(
+        (held(&|_| 1_000_000).held_bps(), only(&held(&|_| 1_000_000))),
+        (Some(1e6), TimeState::Pacing)
+    );
+    assert_eq!((held(&|i| 1_000_000 + i).held_bps(), only(&held(&|i| i))), (None, TimeState::Probing));
+    // One of them alone differs: it was the start, or the estimate.
+    assert_eq!(held(&|i| 1_000_000 + i / 7).held_bps(), None);
+    // A window that keeps still is paced for alike, too, and carries less.
+    let steady = Facts { stream_goodput_bps: vec![0.83e6], ..held(&|_| 1_000_000) };
+    assert_eq!(steady.held_bps(), None);
+    let asked = Facts { paced_bps: Some(7), ..held(&|_| 1_000_000) };
+    assert_eq!(asked.held_bps(), Some(7.0));
+}
+
+#[test]
 fn processors_are_judged_interval_by_interval() {
     // Of the whole transfer the thread is idle, of its last interval busy.
     let roomy = |at_ms: u64, cpu_ms: u64| SenderSample {

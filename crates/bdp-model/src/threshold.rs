@@ -63,3 +63,6 @@ pub const STEAL_BLAMED: f64 = 0.02;
 pub const REACHED: f64 = 0.9;
 /// Above this share of it, it was no bound.
 pub const EXCEEDED: f64 = 1.1;
+
+/// Goodput / the highest rate of delivery of a round trip, from which on a sender has the same rate all the time.
+pub const AT_PEAK: f64 = 0.94;

@@ -4,10 +4,9 @@ use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
+use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 
 use crate::observed;
-use crate::rule::plateau;
 use crate::setting::{Setting, name_of};
 
 /// Steady goodput: lower / upper quartile.
@@ -46,7 +45,7 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         return None;
     }
     let steady = facts.steadiness()?;
-    let at_peak = facts.of_peak().filter(|&reached| reached >= plateau::REACHED);
+    let at_peak = facts.of_peak().filter(|&reached| reached >= AT_PEAK);
     let queued = facts.time_spent().map(|spent| spent.share(TimeState::FullPath));
     let queued = queued.filter(|&share| share >= QUEUED_MOSTLY);
     if steady < steady_from && at_peak.is_none() && queued.is_none() {
@@ -65,7 +64,7 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         ])
         .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(
             |(reached, peak)| {
-                let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(plateau::REACHED);
+                let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(AT_PEAK);
                 evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
             },
         ))

@@ -5,13 +5,12 @@ use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
+use bdp_model::threshold::AT_PEAK;
 
 use crate::rule::reordering;
 
 /// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
 const PROBED: f64 = 0.85;
-/// The same of one that goes by losses or marks: what it reaches between them.
-pub const REACHED: f64 = 0.94;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
 /// What a sender that probes retransmits at the most: more, and something drops what it adds.
@@ -22,7 +21,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let peak = facts.delivery_peak_bps()?;
     let reached = facts.of_peak()?;
     let probes = facts.congestion_control.starts_with("bbr");
-    let least = if probes { PROBED } else { REACHED };
+    let least = if probes { PROBED } else { AT_PEAK };
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     // What arrives in another order is retransmitted, and not lost.
     let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };

@@ -20,6 +20,8 @@ const SETTLED: usize = 8;
 /// A queue before the losses / the least round trip, at the most: more, and they may come of it.
 const QUEUE: f64 = 0.25;
 
+/// The same, from which on it is one whatever probes saw.
+const QUEUE_SURE: f64 = 0.5;
 /// What load adds to the round trip of probes at the 95th percentile / the least round trip, likewise.
 const PROBES_QUEUE: f64 = 0.1;
 /// A loss that costs so many segments met a threshold, where tokens had gathered before.
@@ -31,7 +33,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let least = facts.rtt_least()?;
     // A small window lengthens its own round trip by delayed acknowledgements; probes beside it see queues alone.
     let is_queued = picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
-        && facts.rtt_added_p95().is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64());
+        && (picture.queue.as_secs_f64() > QUEUE_SURE * least.as_secs_f64()
+            || facts
+                .rtt_added_p95()
+                .is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64()));
     if picture.settled < EVENTS_MIN
         || picture.variation < AT_ANY_RATE
         || picture.settled < SETTLED && threshold::overshot(&picture)

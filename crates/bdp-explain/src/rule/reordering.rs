@@ -2,10 +2,9 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::threshold::WINDOW_FREE;
+use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
 use crate::observed;
-use crate::rule::plateau;
 
 /// Times that reordering was seen / segments delivered, from which on it matters.
 const SEEN: f64 = 0.002;
@@ -25,7 +24,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let (seen, delivered) = seen(facts)?;
     let share = seen as f64 / delivered as f64;
     if facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE)
-        || facts.of_peak().is_some_and(|reached| reached >= plateau::REACHED)
+        || facts.of_peak().is_some_and(|reached| reached >= AT_PEAK)
     {
         return None;
     }

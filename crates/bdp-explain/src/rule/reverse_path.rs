@@ -2,9 +2,7 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
-
-use crate::rule::plateau;
+use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 
 /// Probes that are lost under load.
 const LOST: f64 = 0.1;
@@ -25,7 +23,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         facts.probes_lost_shares().map(|(idle, loaded)| (idle, facts.probes_lost_back().unwrap_or(loaded)));
     let lost = lost.filter(|&(_, loaded)| loaded >= LOST);
     let lost = lost.zip(facts.retransmitted_share()).filter(|&((_, loaded), data)| {
-        let at_rate = facts.of_peak().is_some_and(|reached| reached >= plateau::REACHED);
+        let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
         data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
     });
     let delayed = facts.way_back_added().filter(|back| back.0 >= noise && !is_queued);

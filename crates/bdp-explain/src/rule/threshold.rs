@@ -22,6 +22,8 @@ const STEADY: f64 = 0.8;
 const QUEUE_SEEN: (f64, Nanos, f64) = (0.02, Nanos::micros(300), 3.0);
 /// A queue just before losses / the least round trip, from which on it is no short one.
 const QUEUE_LONG: f64 = 0.25;
+/// The same, whatever probes saw.
+const QUEUE_ANYWAY: f64 = 0.5;
 /// The same beyond doubt.
 const QUEUE_SURE: f64 = 0.35;
 /// Small probes that a full queue drops as it drops segments, at the least: a policer has room for them.
@@ -89,7 +91,7 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
     let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE) && share < QUEUE_SURE;
-    if if settled { probes < QUEUE_LONG / 2.0 } else { by_policer } {
+    if if settled { probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY } else { by_policer } {
         return None;
     }
     let bound = (QUEUE_LONG * least.0 as f64).max(QUEUE_NOISE.0 as f64);

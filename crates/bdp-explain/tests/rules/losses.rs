@@ -102,7 +102,7 @@ fn losses_at_one_rate_are_of_a_threshold_and_the_queue_names_it() {
             threshold(facts);
             facts.sender.thread_cpu = Some(0.97);
         }),
-        Limit::Unknown
+        Limit::Cpu
     );
 }
 
@@ -159,6 +159,8 @@ fn repairs_without_sack_are_the_limit_where_they_take_long() {
             .iter_mut()
             .step_by(every)
             .for_each(|s| s.congestion_state = Some(CongestionState::Recovery));
+        let each = 10_000 * MS * tenths as u64 / 100 / facts.loss_episodes.len() as u64;
+        facts.loss_episodes.iter_mut().for_each(|e| e.took_ns = each);
     };
     let finding = found(|facts| repairing(facts, false, 20));
     assert_eq!((finding.limit, finding.confidence), (Limit::SackMissing, Confidence::Medium), "{finding:#?}");

@@ -9,7 +9,7 @@ use crate::shape::{MIB, MS, MSS, Shape, WINDOW_BOUND, found, limit, lost, retran
 #[test]
 fn each_shape_has_its_limit() {
     use Confidence::{High, Low, Medium};
-    use Limit::{Ceiling, PathRate, ReceiveWindow, SendBuffer, Unknown};
+    use Limit::{Ceiling, Cpu, PathRate, ReceiveWindow, SendBuffer, Unknown};
     let window = WINDOW_BOUND;
     // A large receive window, and 512 KiB of payload in a send buffer of 1 MiB.
     let buffer = Shape {
@@ -88,7 +88,7 @@ fn each_shape_has_its_limit() {
         ("above the ceiling", Shape { goodput_mbps: 2000.0, ..full.clone() }, Ceiling, Low),
         ("no NIC is known", Shape { nics: [None; 2], share: 0.2, rtt_loaded: 25 * MS, ..full }, Unknown, Low),
         ("a queue on the path", queue.clone(), PathRate, Medium),
-        ("a queue, but a process is busy", Shape { cpu: 0.99, share: 0.2, ..queue.clone() }, Unknown, Low),
+        ("a queue, but a process is busy", Shape { cpu: 0.99, share: 0.2, ..queue.clone() }, Cpu, High),
         ("a queue, but the goodput jumps", Shape { steady: 0.5, share: 0.2, ..queue }, Unknown, Low),
         ("loss", lossy, Unknown, Low),
     ];

@@ -107,10 +107,11 @@ fn sender_without_data_is_a_slow_writer() {
     assert_eq!(found(|facts| busy(facts, 30)).confidence, Confidence::High);
     assert_ne!(limit(|facts| busy(facts, 95)), Limit::SlowWriter, "it has data nearly all the time");
     // What was asked for is through, or is held to a rate.
-    for held in [
-        (|facts: &mut Facts| facts.asked.bytes = Some(ByteCount::kib(24_000))) as fn(&mut Facts),
-        |facts| facts.paced_bps = Some(100_000_000),
-    ] {
+    for held in
+        [(|facts: &mut Facts| facts.asked.bytes = Some(ByteCount::kib(24_000))) as fn(&mut Facts), |facts| {
+            facts.paced_bps = Some(100_000_000)
+        }]
+    {
         let other = limit(|facts| {
             busy(facts, 60);
             held(facts);

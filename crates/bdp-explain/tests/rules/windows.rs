@@ -23,8 +23,8 @@ fn a_receive_window_is_told_with_its_numbers() {
     let most = &finding.evidence[2];
     assert_eq!((most.value, most.name.as_deref()), (2.0 * MIB as f64, Some("net.ipv4.tcp_rmem")));
     let next = finding.next.unwrap();
-    assert_eq!((next.limit, (next.goodput_bps / 1e6).round()), (Limit::Ceiling, 941.0));
-    assert_eq!((next.needed_bytes.unwrap() / MIB as f64 * 100.0).round(), 272.0);
+    assert_eq!((next.limit, (next.goodput_bps / 1e6).round()), (Limit::SendBuffer, 693.0));
+    assert_eq!((next.needed_bytes.unwrap() / MIB as f64 * 100.0).round(), 200.0);
     let remedy = finding.remedy.unwrap();
     assert_eq!((remedy.action, remedy.host.as_deref()), (Action::RaiseMaximum, Some("ams1")));
     // The buffer is twice the window.

@@ -453,6 +453,10 @@ fn finding_bar_and_charts_give_one_figure() {
     m.directions[0].rtt_ns.idle = Some(RttSummary { min: 150_000_000, p50: 172_900_000, ..idle });
     m.directions[0].rtt_ns.loaded = Some(RttSummary { p50: 180_000_000, ..idle });
     m.directions[0].window.on_the_wire_max_bytes = Some(1 << 20);
+    // The send buffer is not what binds next.
+    for host in [&mut m.near, &mut m.far] {
+        host.sysctls.insert("net.ipv4.tcp_wmem".to_owned(), "4096 16384 268435456".to_owned());
+    }
     let facts = bdp_model::facts::Facts::measured(&m, m.directions[0].direction).unwrap();
     m.directions[0].findings = bdp_explain::explain(&facts);
     let said = bdp_report::measurement_json(&m)["directions"][0]["findings"][0].to_string();

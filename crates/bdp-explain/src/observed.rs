@@ -1,10 +1,10 @@
 //! Evidence that several rules have.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::{Facts, LossPicture, Queue};
+use bdp_model::facts::{Facts, LossPicture, Queue, TimeState};
 use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity, Unit};
 use bdp_model::threshold::{
-    ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WORTH_A_WORD,
+    ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
 
 /// What load adds at the 95th percentile; nothing where it adds less than one notices.
@@ -85,6 +85,21 @@ pub fn next_after(facts: &Facts, bytes: f64, other: Option<(Limit, f64)>) -> Opt
     });
     let first = window.into_iter().chain(ceiling).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps));
     first.filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
+}
+
+/// Whether programs, or windows other than the congestion window, held the sender back for a good part of the time.
+pub fn held_back(facts: &Facts) -> bool {
+    facts.time_counted().is_some_and(|spent| {
+        spent.share_of(|state| {
+            matches!(
+                state,
+                TimeState::SenderApplication
+                    | TimeState::ReceiverApplication
+                    | TimeState::SendBuffer
+                    | TimeState::ReceiveWindow
+            )
+        }) >= WINDOW_FREE
+    })
 }
 
 /// What each loss cost.

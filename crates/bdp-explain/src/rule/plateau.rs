@@ -7,6 +7,7 @@ use bdp_model::finding::{
 };
 use bdp_model::threshold::AT_PEAK;
 
+use crate::observed;
 use crate::rule::reordering;
 
 /// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
@@ -27,7 +28,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };
     let events = facts.loss_episodes.iter().filter(|e| e.at_ns >= facts.omit_ns).count();
     // One that goes by losses and meets none grows on: it is not at the rate yet, or is held back by something else.
-    if facts.busy_thread().is_some() || reached < least || probes && lost > LOST || !probes && events == 0 {
+    if observed::held_back(facts)
+        || facts.busy_thread().is_some()
+        || reached < least
+        || probes && lost > LOST
+        || !probes && events == 0
+    {
         return None;
     }
     let nic_unknown = facts.ceiling.is_none() && facts.source == Source::Measured;

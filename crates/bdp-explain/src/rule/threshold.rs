@@ -84,6 +84,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 
 /// Losses of a queue that was long before them: an ordinary one, which was full.
 fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
+    if observed::held_back(facts) {
+        return None;
+    }
     let least = facts.rtt_least()?;
     let settled = picture.settled >= EVENTS_MIN;
     let queue = if settled { picture.queue } else { picture.queue.max(picture.overshoot_queue) };

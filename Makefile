@@ -211,6 +211,10 @@ bench-explain-real: build ## The same in real time, between network namespaces: 
 bench-explain-beside: build ## Judge what `bench-explain` kept (BENCH_KEEP) by the kernel's counters, NDT, T-RAT and TAPO
 	BDP=$(abspath $(BDP)) benches/explain-beside
 
+.PHONY: images
+images: build ## Draw the pictures of docs/findings.md from its scenarios, by the virtual clock
+	BDP=$(abspath $(BDP)) docs/images/draw
+
 .PHONY: bench-watch
 bench-watch: build ## Measure what 'bdp watch' takes of a processor with 10,000 sockets
 	BDP=$(abspath $(BDP)) benches/watch

@@ -15,6 +15,7 @@ mod endless;
 mod exact;
 mod exec;
 mod faults;
+mod faults_explained;
 mod forged;
 mod guest_program;
 mod guide;

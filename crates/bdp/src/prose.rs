@@ -1,6 +1,6 @@
 //! A topic of help in lines for a terminal: what the documents use of Markdown, laid out.
 
-use crate::roff::{cells, heading, is_rule, item, without_marks};
+use crate::roff::{cells, heading, is_picture, is_rule, item, without_marks};
 
 /// The text of a document in lines of at most so many columns, but for code, which stands as it is.
 pub fn laid_out(markdown: &str, columns: usize) -> String {
@@ -33,7 +33,7 @@ pub fn laid_out(markdown: &str, columns: usize) -> String {
             page.end();
             page.indent = mark.len() + 1;
             page.paragraph = format!("{mark} {words}");
-        } else if text.is_empty() {
+        } else if text.is_empty() || is_picture(text) {
             page.end();
             page.blank();
         } else {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_document_is_laid_out_for_a_terminal() {
-        let markdown = "# The `window`\n\nSee [the guide](guide.md) and **more** of it, which is\nlong.\n\n    x = min(a, b) x MSS / RTT\n\n## How\n\n\
+        let markdown = "# The `window`\n\nSee [the guide](guide.md) and **more** of it, which is\nlong.\n\n![a map](images/map.svg)\n\n    x = min(a, b) x MSS / RTT\n\n## How\n\n\
                         - one that is\n  long enough to wrap\n- two\n\n```\nbdp measure   ams1 --a-long-line-of-code\n```\n\n\
                         | flag | meaning |\n|---|---|\n| `-t` | how long it takes, in all |\n| `-P` | |\n\n\
                         | one | two of it | three |\n|---|---|---|\n| a | a very long cell of it | c |\n";

@@ -41,7 +41,7 @@ pub fn page(name: &str, about: &str, markdown: &str) -> String {
             end(&mut roff, &mut paragraph);
             roff.control("IP", [mark, "4"]);
             paragraph.push_str(item);
-        } else if text.is_empty() {
+        } else if text.is_empty() || is_picture(text) {
             end(&mut roff, &mut paragraph);
             columns.clear();
             is_parted = true;
@@ -81,6 +81,11 @@ fn end(roff: &mut Roff, paragraph: &mut String) {
 pub fn heading(text: &str) -> Option<(usize, &str)> {
     let (marks, heading) = text.split_once(' ')?;
     (!marks.is_empty() && marks.chars().all(|c| c == '#')).then_some((marks.len(), heading))
+}
+
+/// Whether a line is a picture, which no terminal shows.
+pub fn is_picture(text: &str) -> bool {
+    text.starts_with("![") && text.ends_with(')')
 }
 
 /// A list's item: its mark, and its text.
@@ -158,7 +163,7 @@ mod tests {
     #[test]
     fn what_documents_use_of_markdown_has_its_form_in_roff() {
         let text = "# Units\n\nSee `-t 5` and\n[window](window.md).\n\n```\n.x -t\n```\n\n## How it is\n\n\
-                    | a | b | c |\n|---|---|---|\n| `x` | 1\\|2 | |\n\n- one\n  more\n1. two\n";
+                    | a | b | c |\n|---|---|---|\n| `x` | 1\\|2 | |\n\n- one\n  more\n1. two\n\n![a map](images/map.svg)\n";
         let page = page("bdp-units", "how they are typed", text);
         for part in [
             ".TH BDP-UNITS 7 \" \" \"bdp ",
@@ -172,5 +177,6 @@ mod tests {
         ] {
             assert!(page.contains(part), "no {part} in\n{page}");
         }
+        assert!(!page.contains("map"), "{page}");
     }
 }

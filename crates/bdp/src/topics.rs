@@ -30,6 +30,7 @@ static TOPICS: &[Topic] = &topics! {
     "round-trips" "ping.md" "round trips, and what their time is from and to",
     "latency" "latency.md" "latency beside throughput: probes, RPM, one way, host and path",
     "hops" "path.md" "the hops of a path, and what each does",
+    "findings" "findings.md" "each finding: what it means, what was seen, what to do",
     "time-spent" "time.md" "where the time of a transfer went",
     "watching" "watch.md" "sockets of other programs, while they run",
     "sweeps" "sweep.md" "curves, knees and what to choose",

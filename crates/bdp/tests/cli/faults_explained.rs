@@ -170,8 +170,9 @@ fn assert_whole(file: &str, finding: &Value) {
     let is_said = |value: &Value| value["text"].as_str().is_some_and(|text| text.len() > 10);
     assert!(evidence.iter().all(is_said), "{file}: {finding:#}");
     assert!(finding["remedy"].is_null() || is_said(&finding["remedy"]), "{file}: {finding:#}");
+    // A claim, and what it rests on.
     let summary = finding["summary"].as_str().unwrap();
-    assert!(summary.contains(|c: char| c.is_ascii_digit()) || summary.contains(": "), "{file}: {summary}");
+    assert!(summary.split_whitespace().count() > 5, "{file}: {summary}");
     assert!(!finding["subject"].as_str().unwrap().is_empty());
 }
 
@@ -201,8 +202,10 @@ fn judge(half: usize) {
         assert_whole(file, finding);
         // What is seen is what the page says of it.
         let (text, _) = sections[limit.name()];
-        for fact in finding["evidence"].as_array().unwrap().iter().map(|one| one["fact"].as_str().unwrap()) {
-            assert!(text.contains(&format!("`{fact}`")), "{file}: docs/findings.md has no {fact}");
+        let facts = finding["evidence"].as_array().unwrap().iter().map(|one| one["fact"].as_str().unwrap());
+        let unsaid: Vec<&str> = facts.filter(|fact| !text.contains(&format!("`{fact}`"))).collect();
+        if !unsaid.is_empty() {
+            wrong.push(format!("{file}: docs/findings.md has no {unsaid:?} of {}", limit.name()));
         }
         // The lab knows the rates of its links, and a path that is full is at its ceiling.
         if file == "path_rate.toml" {

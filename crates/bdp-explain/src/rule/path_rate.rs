@@ -65,7 +65,7 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(
             |(reached, peak)| {
                 let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(AT_PEAK);
-                evidence.with(Quantity::rate(facts.goodput_bps)).with(Quantity::rate(peak))
+                evidence.with(Quantity::rate(facts.stream_bps())).with(Quantity::rate(peak))
             },
         ))
         .evidence(

@@ -41,7 +41,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence([
             Evidence::share(Fact::OfPeakRate, reached)
                 .at_least(least)
-                .with(Quantity::rate(facts.goodput_bps))
+                .with(Quantity::rate(facts.stream_bps()))
                 .with(Quantity::rate(peak)),
             Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
         ])

@@ -87,7 +87,10 @@ impl Facts {
 
     /// Goodput of the first stream / its highest rate of delivery: near 1 of a sender that has the same rate all the time.
     pub fn of_peak(&self) -> Option<f64> {
-        self.delivery_peak_bps().filter(|&peak| peak > 0.0).map(|peak| self.stream_bps() / peak)
+        /// More, and the two are not of the same streams, or the rate was sampled of too little.
+        const MOST: f64 = 1.1;
+        let reached = self.stream_bps() / self.delivery_peak_bps().filter(|&peak| peak > 0.0)?;
+        (reached <= MOST).then_some(reached)
     }
 
     /// What a count of the sender's samples grew by after omit.

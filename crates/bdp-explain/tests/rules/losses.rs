@@ -46,6 +46,14 @@ fn losses_at_any_rate_are_random() {
         facts.loss_episodes.iter_mut().for_each(|e| e.srtt_ns = 44 * MS);
     });
     assert_eq!(queued.limit, Limit::CongestionLoss, "{queued:#?}");
+    // One of 7 ms that probes beside it don't meet is the delayed acknowledgements of a small window.
+    let small = |facts: &mut Facts, probes_ms: u64| {
+        random(facts);
+        facts.loss_episodes.iter_mut().for_each(|e| e.srtt_ns = 31 * MS);
+        facts.rtt.loaded.as_mut().unwrap().p95 = Some(probes_ms * MS);
+    };
+    assert_eq!(limit(|facts| small(facts, 25)), Limit::RandomLoss);
+    assert_eq!(limit(|facts| small(facts, 31)), Limit::CongestionLoss);
     // A pacer by a model does not go by losses.
     assert_ne!(
         limit(|facts| {

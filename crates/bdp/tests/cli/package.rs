@@ -40,6 +40,7 @@ fn the_package_has_all_that_it_should_and_enables_nothing() {
         ("-rw-r--r--", "./usr/share/man/man1/bdp-serve.1.gz"),
         ("-rw-r--r--", "./usr/share/man/man7/bdp-windows.7.gz"),
         ("-rw-r--r--", "./usr/share/doc/bdp/window.md"),
+        ("-rw-r--r--", "./usr/share/doc/bdp/images/findings.svg"),
         ("-rw-r--r--", "./usr/share/bash-completion/completions/bdp"),
         ("-rw-r--r--", "./usr/share/zsh/vendor-completions/_bdp"),
         ("-rw-r--r--", "./usr/share/fish/vendor_completions.d/bdp.fish"),

@@ -135,13 +135,15 @@ fn of_two_that_both_are_there_the_one_that_explains_the_other_is_named() {
         assert_eq!(finding.limit, expected, "{name}: {finding:#?}");
     }
     let all = limit(|facts| {
-        (full_window(facts), unread(facts));
+        full_window(facts);
+        unread(facts);
         queue(facts);
     });
     assert_eq!(all, Limit::SlowReader, "bursts of a reader fill the queue");
     // A ceiling that is reached leaves nothing to find.
     let at_ceiling = limit(|facts| {
-        (full_window(facts), queue(facts));
+        full_window(facts);
+        queue(facts);
         facts.ceiling = Some(Ceiling { goodput_bps: 20.5e6, by: "the near NIC".to_owned() });
     });
     assert_eq!(at_ceiling, Limit::Ceiling);

@@ -1,8 +1,8 @@
 //! Evidence that several rules have.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::{Facts, LossPicture, Queue, TimeState};
-use bdp_model::finding::{Evidence, Fact, Limit, Next, Quantity, Unit};
+use bdp_model::facts::{Facts, LossPicture, Queue, Source, TimeState};
+use bdp_model::finding::{Evidence, Fact, Lack, Limit, Missing, Next, Quantity, Unit};
 use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
@@ -85,6 +85,22 @@ pub fn next_after(facts: &Facts, bytes: f64, other: Option<(Limit, f64)>) -> Opt
     });
     let first = window.into_iter().chain(ceiling).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps));
     first.filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
+}
+
+/// Goodput of the first stream beside its highest rate of delivery, of which it has this share at the least.
+pub fn of_peak(facts: &Facts, least: f64) -> Option<Evidence> {
+    let (reached, peak) = facts.of_peak().zip(facts.delivery_peak_bps())?;
+    (reached >= least).then(|| {
+        Evidence::share(Fact::OfPeakRate, reached)
+            .at_least(least)
+            .with(Quantity::rate(facts.stream_bps()))
+            .with(Quantity::rate(peak))
+    })
+}
+
+/// The speed of the NICs, which might be the path's rate, where a measurement does not know it.
+pub fn nic_speed(facts: &Facts) -> Option<Missing> {
+    (facts.ceiling.is_none() && facts.source == Source::Measured).then(|| Missing::new(Lack::NicSpeed))
 }
 
 /// Whether programs, or windows other than the congestion window, held the sender back for a good part of the time.

@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// How many bytes may go now, in one call where [`Gate::is_one_call`].
+    /// How many bytes may go now.
     pub fn allowed(&mut self, now_ns: u64) -> usize {
         match self {
             Self::Rate(pace) => pace.allowed(now_ns),

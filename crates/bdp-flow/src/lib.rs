@@ -27,6 +27,7 @@ pub mod pause;
 pub mod probe;
 pub mod receive;
 pub mod send;
+pub mod sender_reading;
 pub mod session;
 pub mod spin;
 pub mod stall;

@@ -4,7 +4,7 @@
 use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
 use bdp_sys::tcp_info::TcpInfo;
 
-/// More are counted and not kept: a connection that loses all the time has told what it has to tell by then.
+/// More are not kept: a connection that loses all the time has told what it has to tell by then.
 const KEPT: usize = 400;
 /// Shortest time between two readings.
 const SHORTEST_NS: u64 = 2_000_000;
@@ -17,7 +17,6 @@ pub struct LossEpisodes {
     before: Option<Reading>,
     /// The event that goes on, and the segments retransmitted when it began.
     current: Option<(LossEpisode, u64)>,
-    count: u64,
     srtt_ns: u64,
 }
 
@@ -97,7 +96,6 @@ impl LossEpisodes {
     }
 
     fn keep(&mut self, episode: LossEpisode) {
-        self.count += 1;
         if self.episodes.len() < KEPT {
             self.episodes.push(episode);
         }

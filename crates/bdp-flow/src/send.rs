@@ -10,7 +10,7 @@ use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
-use bdp_model::record::{CongestionState, SenderSample};
+use bdp_model::record::SenderSample;
 use bdp_model::units::Nanos;
 use bdp_sys::payload::{Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
@@ -29,14 +29,13 @@ use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
 use crate::pause::stop_check_ns;
+use crate::sender_reading;
 use crate::waiting::{WaitFor, Waiting};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Writes to one stream before the others have their turn.
 const TURN: u32 = 16;
-/// The kernel's least round trip before there is one: all ones, in microseconds.
-const NO_RTT_NS: u64 = u32::MAX as u64 * 1_000;
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
 const CLOSED: u8 = 7;
 /// The token of the leader's wake-up.
@@ -574,22 +573,7 @@ impl<'a> Leading<'a> {
             add(&mut sample.timeouts, info.timeouts);
             if i == 0 {
                 self.episodes.observe(at_ns, &info);
-                sample.unacked = info.unacked_segments;
-                sample.cwnd = info.cwnd_segments;
-                sample.snd_wnd_bytes = info.snd_wnd.map(u64::from);
-                sample.srtt_ns = info.rtt_ns;
-                sample.busy_ns = info.busy_ns;
-                sample.rwnd_limited_ns = info.rwnd_limited_ns;
-                sample.sndbuf_limited_ns = info.sndbuf_limited_ns;
-                sample.congestion_state = info.congestion_state.and_then(CongestionState::of_linux);
-                sample.ssthresh = info.ssthresh_segments;
-                sample.lost = info.lost_segments;
-                sample.reordering = info.reordering;
-                sample.min_rtt_ns = info.min_rtt_ns.filter(|&ns| ns < NO_RTT_NS);
-                sample.delivery_rate_bps = info.delivery_rate_bps;
-                sample.app_limited = info.app_limited;
-                sample.pacing_bps = info.pacing_rate_bps;
-                sample.not_sent_bytes = info.notsent_bytes;
+                sender_reading::note_connection(&mut sample, &info);
                 if self.share.outlets.first().is_some_and(Option::is_some) || self.first == TcpInfo::default()
                 {
                     self.first = info;

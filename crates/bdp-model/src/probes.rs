@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::SplitMix64;
 
-/// A probe that is sent later than this was not sent on time: it counts from when it was due, as whoever had come then would have
-/// waited (coordinated omission). Less is what waking up takes a host, which the path has no part in.
+/// A probe that is sent later than this was not sent on time: it counts from when it was due, as a request that
+/// came then would have waited (coordinated omission). Less is what waking up takes a host, which the path has no part in.
 pub const LATE_NS: u64 = 1_000_000;
 
 /// What became of a probe.

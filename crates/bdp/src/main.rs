@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, arguments -> action.
 #![forbid(unsafe_code)]
 
+mod address;
 mod agent;
 mod arguments;
 mod calc;

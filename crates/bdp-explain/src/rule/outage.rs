@@ -13,7 +13,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const SHARE: f64 = 0.05;
     /// Probes that went unanswered meanwhile.
     const PROBES_MIN: usize = 3;
-    let Gap { took: gap, share, probes, .. } = facts.longest_gap()?;
+    let Gap { took: gap, share, probes } = facts.longest_gap()?;
     let rtt = facts.rtt_idle()?.max(facts.rtt_loaded()?);
     // A timeout that backs off holds back the connection alone; an outage everything.
     if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > 0) {

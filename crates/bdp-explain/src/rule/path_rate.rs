@@ -1,9 +1,7 @@
 //! A hop between the devices gives all that it can: a queue stands before it while the goodput is steady.
 
 use bdp_model::facts::{Facts, Queue, Source, TimeState};
-use bdp_model::finding::{
-    Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
-};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 
 use crate::observed;
@@ -45,14 +43,18 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         return None;
     }
     let steady = facts.steadiness()?;
-    let at_peak = facts.of_peak().filter(|&reached| reached >= AT_PEAK);
-    let queued = facts.time_spent().map(|spent| spent.share(TimeState::FullPath));
-    let queued = queued.filter(|&share| share >= QUEUED_MOSTLY);
+    // What a goodput that is not so steady has in its stead.
+    let (at_peak, queued) = match steady >= steady_from {
+        true => (None, None),
+        false => {
+            let queued = facts.time_spent().map(|spent| spent.share(TimeState::FullPath));
+            (observed::of_peak(facts, AT_PEAK), queued.filter(|&share| share >= QUEUED_MOSTLY))
+        }
+    };
     if steady < steady_from && at_peak.is_none() && queued.is_none() {
         return None;
     }
     let full = facts.window_use().filter(|w| w.receive_full >= WINDOW_FULL);
-    let nic_unknown = facts.ceiling.is_none() && facts.source == Source::Measured;
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
             observed::queue(facts, queue, queue_share),
@@ -62,23 +64,14 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
             }
             .with(Quantity::rate(facts.goodput_bps)),
         ])
-        .evidence(at_peak.zip(facts.delivery_peak_bps()).filter(|_| steady < steady_from).map(
-            |(reached, peak)| {
-                let evidence = Evidence::share(Fact::OfPeakRate, reached).at_least(AT_PEAK);
-                evidence.with(Quantity::rate(facts.stream_bps())).with(Quantity::rate(peak))
-            },
-        ))
-        .evidence(
-            queued
-                .filter(|_| steady < steady_from)
-                .map(|share| Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)),
-        )
+        .evidence(at_peak)
+        .evidence(queued.map(|share| Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)))
         .evidence(full.map(|w| {
             let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)
         }))
         .evidence(observed::load_adds(facts))
         .remedy(remedy(facts))
-        .missing(nic_unknown.then(|| Missing::new(Lack::NicSpeed)));
+        .missing(observed::nic_speed(facts));
     Some(finding)
 }

@@ -1,10 +1,8 @@
 //! The bottleneck is full without a standing queue: the sender keeps to the rate that the path gives, as BBR does by its model, or a loss-based one beside a
 //! queue that is short or marks.
 
-use bdp_model::facts::{Facts, Source};
-use bdp_model::finding::{
-    Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
-};
+use bdp_model::facts::Facts;
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::AT_PEAK;
 
 use crate::observed;
@@ -19,10 +17,9 @@ const LOST: f64 = 0.005;
 
 /// Claims the path's rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let peak = facts.delivery_peak_bps()?;
-    let reached = facts.of_peak()?;
     let probes = facts.congestion_control.starts_with("bbr");
     let least = if probes { PROBED } else { AT_PEAK };
+    let reached = observed::of_peak(facts, least)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     // What arrives in another order is retransmitted, and not lost.
     let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };
@@ -30,22 +27,17 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     // One that goes by losses and meets none grows on: it is not at the rate yet, or is held back by something else.
     if observed::held_back(facts)
         || facts.busy_thread().is_some()
-        || reached < least
         || probes && lost > LOST
         || !probes && events == 0
     {
         return None;
     }
-    let nic_unknown = facts.ceiling.is_none() && facts.source == Source::Measured;
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
-            Evidence::share(Fact::OfPeakRate, reached)
-                .at_least(least)
-                .with(Quantity::rate(facts.stream_bps()))
-                .with(Quantity::rate(peak)),
+            reached,
             Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
         ])
         .remedy(Remedy::new(Action::AddCapacity))
-        .missing(nic_unknown.then(|| Missing::new(Lack::NicSpeed)));
+        .missing(observed::nic_speed(facts));
     Some(finding)
 }

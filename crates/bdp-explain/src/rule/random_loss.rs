@@ -9,7 +9,7 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 use bdp_model::path::mathis;
 
 use crate::observed;
-use crate::rule::threshold;
+use crate::rule::threshold::{self, QUEUE_ANYWAY, QUEUE_LONG};
 
 /// Fewer losses have no spread to go by.
 const EVENTS_MIN: usize = 4;
@@ -17,12 +17,7 @@ const EVENTS_MIN: usize = 4;
 const AT_ANY_RATE: f64 = 0.2;
 /// So many losses after slow start outweigh its end, which may have met a queue all the same.
 const SETTLED: usize = 8;
-/// A queue before the losses / the least round trip, at the most: more, and they may come of it.
-const QUEUE: f64 = 0.25;
-
-/// The same, from which on it is one whatever probes saw.
-const QUEUE_SURE: f64 = 0.5;
-/// What load adds to the round trip of probes at the 95th percentile / the least round trip, likewise.
+/// What load adds to the round trip of probes at the 95th percentile / the least round trip, at the most.
 const PROBES_QUEUE: f64 = 0.1;
 /// A loss that costs so many segments met a threshold, where tokens had gathered before.
 const MANY: f64 = 8.0;
@@ -32,8 +27,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let picture = facts.loss_picture().filter(|_| !facts.is_paced())?;
     let least = facts.rtt_least()?;
     // A small window lengthens its own round trip by delayed acknowledgements; probes beside it see queues alone.
-    let is_queued = picture.queue.as_secs_f64() > QUEUE * least.as_secs_f64()
-        && (picture.queue.as_secs_f64() > QUEUE_SURE * least.as_secs_f64()
+    let is_queued = picture.queue.as_secs_f64() > QUEUE_LONG * least.as_secs_f64()
+        && (picture.queue.as_secs_f64() > QUEUE_ANYWAY * least.as_secs_f64()
             || facts
                 .rtt_added_p95()
                 .is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64()));
@@ -55,8 +50,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .named(&facts.congestion_control),
         ])
         .evidence(observed::lost_each(&picture))
-        .evidence([match picture.queue.as_secs_f64() <= QUEUE * least.as_secs_f64() {
-            true => Evidence::time(Fact::QueueBeforeLosses, picture.queue).at_most(QUEUE * least.0 as f64),
+        .evidence([match picture.queue.as_secs_f64() <= QUEUE_LONG * least.as_secs_f64() {
+            true => {
+                Evidence::time(Fact::QueueBeforeLosses, picture.queue).at_most(QUEUE_LONG * least.0 as f64)
+            }
             false => Evidence::time(Fact::QueueBeforeLosses, picture.queue),
         }
         .with(Quantity::time(least))])

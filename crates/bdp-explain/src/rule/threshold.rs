@@ -21,9 +21,9 @@ const STEADY: f64 = 0.8;
 /// other at the highest rate.
 const QUEUE_SEEN: (f64, Nanos, f64) = (0.02, Nanos::micros(300), 3.0);
 /// A queue just before losses / the least round trip, from which on it is no short one.
-const QUEUE_LONG: f64 = 0.25;
+pub const QUEUE_LONG: f64 = 0.25;
 /// The same, whatever probes saw.
-const QUEUE_ANYWAY: f64 = 0.5;
+pub const QUEUE_ANYWAY: f64 = 0.5;
 /// The same beyond doubt.
 const QUEUE_SURE: f64 = 0.35;
 /// Small probes that a full queue drops as it drops segments, at the least: a policer has room for them.
@@ -42,7 +42,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if let Some(finding) = congestion(facts, &picture) {
         return Some(finding);
     }
-    let lost = facts.counted(|s| s.retransmits)? as f64 / facts.delivered()? as f64;
+    let lost = facts.retransmitted_share()?;
     let met = if facts.is_paced() { probing(facts, lost)? } else { going_by_losses(&picture)? };
     let least = facts.rtt_least()?;
     let bound = queue_bound(facts, least)?;
@@ -94,7 +94,11 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
     let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE) && share < QUEUE_SURE;
-    if if settled { probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY } else { by_policer } {
+    let by_others = match settled {
+        true => probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY,
+        false => by_policer,
+    };
+    if by_others {
         return None;
     }
     let bound = (QUEUE_LONG * least.0 as f64).max(QUEUE_NOISE.0 as f64);
@@ -128,7 +132,7 @@ fn queue_bound(facts: &Facts, least: Nanos) -> Option<f64> {
 fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let at_one_rate = picture.settled >= EVENTS_MIN && picture.variation <= AT_ONE_RATE;
     let few = picture.settled < EVENTS_MIN;
-    let costly = costs_many(picture) && picture.settled >= EVENTS_MIN;
+    let costly = costs_many(picture);
     if !(at_one_rate || costly || overshot(picture) && few) {
         return None;
     }

@@ -187,8 +187,10 @@ impl Facts {
         let ramp_up = ramp_up.filter(|&ns| ns <= self.duration_ns / 4).unwrap_or(0);
         let from = self.omit_ns.max(ramp_up);
         let rtt = self.rtt_loaded()?.as_ns();
-        let of =
-            |trips: u64| stretches(self.received.iter().filter(|s| s.at_ns >= from), (trips * rtt).max(1));
+        let of = |trips: u64| -> Vec<f64> {
+            let counted = self.received.iter().filter(|s| s.at_ns >= from);
+            stretches(counted, (trips * rtt).max(1)).into_iter().map(|(_, bps)| bps).collect()
+        };
         let mut rates =
             ROUND_TRIPS.map(of).into_iter().find(|rates| rates.len() >= STRETCHES_MIN).unwrap_or_default();
         if rates.is_empty() {
@@ -272,8 +274,11 @@ impl Facts {
     }
 }
 
-/// Goodput of stretches of at least `span_ns` each, bit/s.
-fn stretches<'a>(samples: impl Iterator<Item = &'a ReceiverSample>, span_ns: u64) -> Vec<f64> {
+/// Goodput of stretches of at least `span_ns` each, bit/s, each with the moment at which it ends.
+pub(super) fn stretches<'a>(
+    samples: impl Iterator<Item = &'a ReceiverSample>,
+    span_ns: u64,
+) -> Vec<(u64, f64)> {
     let (mut rates, mut first) = (Vec::new(), None::<&ReceiverSample>);
     for sample in samples {
         let Some(from) = first else {
@@ -282,7 +287,8 @@ fn stretches<'a>(samples: impl Iterator<Item = &'a ReceiverSample>, span_ns: u64
         };
         let took = sample.at_ns.saturating_sub(from.at_ns);
         if took >= span_ns {
-            rates.push(sample.bytes.saturating_sub(from.bytes) as f64 * 8e9 / took as f64);
+            let bps = sample.bytes.saturating_sub(from.bytes) as f64 * 8e9 / took as f64;
+            rates.push((sample.at_ns, bps));
             first = Some(sample);
         }
     }

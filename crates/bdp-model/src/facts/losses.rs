@@ -153,7 +153,6 @@ impl Facts {
         }
         let took = longest.1 - longest.0;
         Some(Gap {
-            from: Nanos(longest.0),
             took: Nanos(took),
             share: took as f64 / (last.at_ns - first.at_ns) as f64,
             probes: self.probes_within(longest.0, longest.1),
@@ -198,8 +197,6 @@ fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
 /// A time in which nothing came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {
-    /// When it began, since the flow's first byte.
-    pub from: Nanos,
     /// How long it was.
     pub took: Nanos,
     /// Of the whole time.

@@ -1,6 +1,7 @@
 //! A path that changed while it was measured: another rate, or another length, from some moment on.
 
 use super::Facts;
+use super::derived::stretches;
 use crate::stats::median;
 use crate::units::Nanos;
 
@@ -80,21 +81,7 @@ impl Facts {
         let trips = 2 * self.rtt_idle().or_else(|| self.rtt_loaded())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
-        let (mut values, mut last) = (Vec::new(), None::<(u64, u64)>);
-        for sample in self.received.iter().filter(|s| s.at_ns >= from) {
-            let Some((at, bytes)) = last else {
-                last = Some((sample.at_ns, sample.bytes));
-                continue;
-            };
-            if sample.at_ns - at >= trips.max(1) {
-                values.push((
-                    sample.at_ns,
-                    sample.bytes.saturating_sub(bytes) as f64 * 8e9 / (sample.at_ns - at) as f64,
-                ));
-                last = Some((sample.at_ns, sample.bytes));
-            }
-        }
-        Some(values)
+        Some(stretches(self.received.iter().filter(|s| s.at_ns >= from), trips.max(1)))
     }
 
     /// A step in the round trips of probes while data flowed, after omit.

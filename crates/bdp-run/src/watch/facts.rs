@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 
 use bdp_flow::connection;
 use bdp_flow::loss_episodes::LossEpisodes;
+use bdp_flow::sender_reading;
 use bdp_model::facts::{End, Facts, Source};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
-use bdp_model::record::{
-    CongestionState, LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport,
-};
+use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use bdp_model::units::Nanos;
 use bdp_model::watch::Role;
 use bdp_sys::tcp_info::TcpInfo;
@@ -143,31 +142,20 @@ fn episodes(moments: &[(u64, &Reading, TcpInfo)], from: u64, longest_ns: u64) ->
 }
 
 fn sender_sample(at_ns: u64, info: &TcpInfo) -> SenderSample {
-    SenderSample {
+    let mut sample = SenderSample {
         at_ns,
         acked_bytes: info.bytes_acked,
-        unacked: info.unacked_segments,
-        cwnd: info.cwnd_segments,
-        snd_wnd_bytes: info.snd_wnd.map(u64::from),
-        srtt_ns: info.rtt_ns.filter(|&ns| ns > 0),
         retransmits: info.total_retrans.map(u64::from),
-        busy_ns: info.busy_ns,
-        rwnd_limited_ns: info.rwnd_limited_ns,
-        sndbuf_limited_ns: info.sndbuf_limited_ns,
-        congestion_state: info.congestion_state.and_then(CongestionState::of_linux),
-        ssthresh: info.ssthresh_segments,
-        lost: info.lost_segments,
-        reordering: info.reordering,
         reorder_seen: info.reorder_seen.map(u64::from),
         needless_retransmits: info.dsack_dups.map(u64::from),
         delivered: info.delivered_segments.map(u64::from),
         delivered_ce: info.delivered_ce_segments.map(u64::from),
         timeouts: info.timeouts.map(u64::from),
-        min_rtt_ns: info.min_rtt_ns.filter(|&ns| ns > 0 && ns < u64::from(u32::MAX) * 1000),
-        delivery_rate_bps: info.delivery_rate_bps,
-        app_limited: info.app_limited,
-        pacing_bps: info.pacing_rate_bps,
-        not_sent_bytes: info.notsent_bytes,
         ..SenderSample::default()
-    }
+    };
+    sender_reading::note_connection(&mut sample, info);
+    // A socket of others may have sent nothing yet.
+    sample.srtt_ns = sample.srtt_ns.filter(|&ns| ns > 0);
+    sample.min_rtt_ns = sample.min_rtt_ns.filter(|&ns| ns > 0);
+    sample
 }

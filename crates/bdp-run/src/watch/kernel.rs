@@ -167,8 +167,8 @@ impl Network {
         !self.all && !self.processes && self.conditions.is_empty()
     }
 
-    /// What the kernel is asked for. Sockets of processes are told by their numbers, for which it has no condition: those that are
-    /// known already are asked for by their ports.
+    /// What the kernel is asked for. It has no condition for the numbers by which sockets of processes are known: once found, these
+    /// are asked for by their ports.
     fn asked(&self, everything: bool) -> Vec<Condition> {
         if self.all || self.processes && (everything || self.ports.len() > MOST_PORTS) {
             return Vec::new();

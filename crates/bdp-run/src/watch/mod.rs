@@ -1,6 +1,6 @@
 //! Watching the TCP sockets of other programs: read as often as is asked, explained once an interval.
 //!
-//! [`tracker`] remembers and explains, and knows no clock; what there is to read, and the time, come from a [`world::World`]: this machine's
+//! `tracker` remembers and explains, and knows no clock; what there is to read, and the time, come from a `world`: this machine's
 //! kernel, or in tests a script.
 
 mod facts;

@@ -8,6 +8,7 @@ use bdp_model::units::Nanos;
 use bdp_run::path::PathPlan;
 use bdp_run::session::Credentials;
 
+use crate::address::AddressArgs;
 use crate::arguments::seconds;
 use crate::measure::{dscp, target};
 use crate::{exit, help, token};
@@ -74,21 +75,8 @@ pub struct PathArgs {
     #[arg(short = 'W', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     timeout: Nanos,
 
-    /// Only IPv4
-    #[arg(short = '4', long = "version4", conflicts_with = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
-    version4: bool,
-
-    /// Only IPv6
-    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
-    version6: bool,
-
-    /// Local address to send from
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
-    bind: Option<String>,
-
-    /// Local device to send through, as eth0
-    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
-    bind_dev: Option<String>,
+    #[command(flatten)]
+    address: AddressArgs,
 
     /// Differentiated services code point of probes: 0 to 63, or a name as ef, af41, cs1
     #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC)]
@@ -147,7 +135,7 @@ impl PathArgs {
             request: PathRequest {
                 host,
                 port: port.unwrap_or(PORT),
-                family: target::family(self.version4, self.version6),
+                family: self.address.family(),
                 protocol,
                 load: self.load,
                 hops: self.hops,
@@ -159,8 +147,8 @@ impl PathArgs {
                 names: self.names,
                 dscp: self.dscp,
                 ecn: self.ecn,
-                bind_address: self.bind.clone(),
-                bind_device: self.bind_dev.clone(),
+                bind_address: self.address.bind.clone(),
+                bind_device: self.address.bind_dev.clone(),
             },
             credentials: Credentials {
                 token: token::find(self.token.as_deref(), self.token_file.as_deref())?,

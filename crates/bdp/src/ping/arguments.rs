@@ -10,6 +10,7 @@ use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::ping::PingPlan;
 use bdp_run::session::Credentials;
 
+use crate::address::AddressArgs;
 use crate::arguments::seconds;
 use crate::measure::{dscp, target};
 use crate::{exit, help, token};
@@ -80,21 +81,8 @@ pub struct PingArgs {
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_stamps: bool,
 
-    /// Only IPv4
-    #[arg(short = '4', long = "version4", conflicts_with = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
-    version4: bool,
-
-    /// Only IPv6
-    #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true)]
-    version6: bool,
-
-    /// Local address to send from
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
-    bind: Option<String>,
-
-    /// Local device to send through, as eth0
-    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
-    bind_dev: Option<String>,
+    #[command(flatten)]
+    address: AddressArgs,
 
     /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
     #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC, hide_short_help = true)]
@@ -154,7 +142,7 @@ impl PingArgs {
         Ok(PingRequest {
             host,
             port: port.unwrap_or(PORT),
-            family: target::family(self.version4, self.version6),
+            family: self.address.family(),
             mode,
             count,
             duration: self.time.filter(|_| !endless),
@@ -164,8 +152,8 @@ impl PingArgs {
             patience: self.timeout,
             // In a closed loop they would be in what is timed.
             stamps: !self.no_stamps && self.interval > Nanos::ZERO,
-            bind_address: self.bind.clone(),
-            bind_device: self.bind_dev.clone(),
+            bind_address: self.address.bind.clone(),
+            bind_device: self.address.bind_dev.clone(),
             dscp: self.dscp,
         })
     }

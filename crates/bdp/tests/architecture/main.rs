@@ -128,8 +128,9 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if path.is_dir() {
-                // A build folder of any name carries cargo's tag.
-                if !name.starts_with('.') && !path.join("CACHEDIR.TAG").exists() {
+                // A build folder of any name carries cargo's tag, unless something else made it first, as `make kernel` does.
+                let built = name == "target" || path.join("CACHEDIR.TAG").exists();
+                if !name.starts_with('.') && !built {
                     folders.push(path);
                 }
             } else if name.ends_with(".rs") {

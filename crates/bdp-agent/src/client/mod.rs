@@ -50,7 +50,11 @@ pub fn greet(
     token: Option<&str>,
     cancel: &AtomicBool,
 ) -> Result<Greeted, SessionError> {
-    let options = TcpOptions { device: request.bind_device.clone(), ..Default::default() };
+    let options = TcpOptions {
+        mss: Some(dial::CONTROL_MSS),
+        device: request.bind_device.clone(),
+        ..Default::default()
+    };
     let connecting = Instant::now();
     let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
     let round_trip = connecting.elapsed();

@@ -42,7 +42,8 @@ impl EchoSession {
         options: &TcpOptions,
         cancel: &AtomicBool,
     ) -> Result<Self> {
-        let (stream, address) = dial::connect_any(addresses, &dialling(request), options, cancel)?;
+        let options = TcpOptions { mss: Some(dial::CONTROL_MSS), ..options.clone() };
+        let (stream, address) = dial::connect_any(addresses, &dialling(request), &options, cancel)?;
         let control = Control::greet(stream, address, token)?;
         Ok(Self { control, asked: None, asked_at: Instant::now() })
     }

@@ -17,6 +17,9 @@ use super::error::{Result, SessionError};
 
 /// How long one connection may take.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
+/// `TCP_MAXSEG` of connections for control, which every IPv4 path carries (RFC 9293, section 3.7.1): they have to last on a path that
+/// swallows longer segments without a word, for that is what they report.
+pub const CONTROL_MSS: u32 = 536;
 /// How long the resolver may take.
 const RESOLVE_DEADLINE: Duration = Duration::from_secs(10);
 /// Connections under way at once: fewer than a listener's queue holds by default.

@@ -15,6 +15,9 @@ const APART: f64 = 8.0;
 /// The same of a rate that rises, as that of a window that grows does.
 const APART_RISING: f64 = 15.0;
 
+/// Share of the time in which a program paused, from which on steps may be its own.
+const PAUSED: f64 = 0.2;
+
 /// Claims a step of the rate, or of the round trip.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let clear = |step: &Step| step.clearness >= APART;
@@ -35,7 +38,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
     // A transfer that was over, or held back by a program, has steps of its own.
-    if facts.paced_bps.is_some() || facts.asked.bytes.is_some() || slower.is_none() && longer.is_none() {
+    let paused =
+        [facts.sender_idle(), facts.receiver_held_back()].into_iter().flatten().any(|share| share >= PAUSED);
+    if paused
+        || facts.paced_bps.is_some()
+        || facts.asked.bytes.is_some()
+        || slower.is_none() && longer.is_none()
+    {
         return None;
     }
     let clearness = |step: &Step| Quantity { value: step.clearness, unit: Unit::Count };

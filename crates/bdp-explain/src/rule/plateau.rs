@@ -15,6 +15,17 @@ const STEADY: f64 = 0.8;
 /// What a sender that probes retransmits at the most: more, and something drops what it adds.
 const LOST: f64 = 0.005;
 
+/// The same where nothing is lost: goodput is flat while the congestion window still grows, behind a queue of this share of the least round trip.
+const FLAT: (f64, f64, f64) = (0.98, 0.98, 0.018);
+
+/// Whether more segments in flight add delay and no goodput.
+fn flat(facts: &Facts, steady: f64) -> bool {
+    let queue = facts.own_way_added().zip(facts.rtt_least());
+    steady >= FLAT.0
+        && facts.of_peak().is_some_and(|reached| reached >= FLAT.1)
+        && queue.is_some_and(|(queue, least)| queue.0 as f64 >= FLAT.2 * least.0 as f64)
+}
+
 /// Claims the path's rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let probes = facts.congestion_control.starts_with("bbr");
@@ -28,7 +39,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if observed::held_back(facts)
         || facts.busy_thread().is_some()
         || probes && lost > LOST
-        || !probes && events == 0
+        || !probes && events == 0 && !flat(facts, steady)
     {
         return None;
     }

@@ -8,21 +8,31 @@ use bdp_model::threshold::BUFFER_PAYLOAD;
 const DRY: f64 = 0.2;
 /// From here on it is most of the time.
 const MOSTLY: f64 = 0.5;
+/// Pauses of a program cost nothing where the kernel had sent everything for less of the time, and the goodput is so near its peak: the send buffer
+/// bridged them.
+const BRIDGED: (f64, f64) = (0.05, 0.93);
 
 /// Claims the limit where the sending kernel had nothing to send though both windows had room.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let spent = facts.time_counted()?;
-    let dry = spent.share(TimeState::SenderApplication).max(facts.sender_idle().unwrap_or(0.0));
+    let ran_dry = spent.share(TimeState::SenderApplication);
+    let dry = ran_dry.max(facts.sender_idle().unwrap_or(0.0));
     // What was asked for is sent, and then there is nothing left.
-    if dry < DRY || facts.asked.bytes.is_some() || facts.held_bps().is_some() || facts.busy_thread().is_some()
+    if dry < DRY
+        || ran_dry < BRIDGED.0 && facts.of_peak().is_some_and(|reached| reached >= BRIDGED.1)
+        || facts.asked.bytes.is_some()
+        || facts.held_bps().is_some()
+        || facts.busy_thread().is_some()
     {
         return None;
     }
-    // A write that fits the room of a full buffer exactly looks the same.
-    if facts
-        .window_use()
-        .zip(facts.send_buffer_bytes)
-        .is_some_and(|(w, b)| w.in_flight_bytes >= BUFFER_PAYLOAD * b as f64)
+    // A write that fits the room of a full buffer exactly looks the same, unless the program is known to have waited of its own accord.
+    let by_itself = facts.sender_idle().is_some_and(|idle| idle >= MOSTLY);
+    if !by_itself
+        && facts
+            .window_use()
+            .zip(facts.send_buffer_bytes)
+            .is_some_and(|(w, b)| w.in_flight_bytes >= BUFFER_PAYLOAD * b as f64)
     {
         return None;
     }

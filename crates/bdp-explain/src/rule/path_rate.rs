@@ -5,6 +5,7 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 
 use crate::observed;
+use crate::rule::reordering;
 use crate::setting::{Setting, name_of};
 
 /// Steady goodput: lower / upper quartile.
@@ -43,6 +44,10 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         return None;
     }
     let steady = facts.steadiness()?;
+    // Segments that are held back look like a queue.
+    if reordering::seen(facts).is_some() && facts.of_peak().is_some_and(|reached| reached < AT_PEAK) {
+        return None;
+    }
     // What a goodput that is not so steady has in its stead.
     let (at_peak, queued) = match steady >= steady_from {
         true => (None, None),

@@ -1,6 +1,6 @@
 //! The way of the acknowledgements, which loses or delays them, so that data waits for them.
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 
@@ -10,6 +10,9 @@ const LOST: f64 = 0.1;
 const DATA_LOST: f64 = 0.34;
 /// Probes of which so many are lost on the way back say little of the queue on the way there.
 const LOST_MOST: f64 = 0.3;
+
+/// Goodput / its peak, its steadiness, and the share of the time in which the path was full, of a way back that holds back nothing.
+const UNHINDERED: (f64, f64, f64) = (0.97, 0.95, 0.8);
 
 /// Claims the way back: load adds delay to that way alone, or probes are lost that segments are not while the goodput is no plateau.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -26,7 +29,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
         data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
     });
-    let delayed = facts.way_back_added().filter(|back| back.0 >= noise && !is_queued);
+    // Whatever delays them, acknowledgements cost nothing where a sender that goes by the rate has as much as it ever had.
+    let at_rate = facts.is_paced()
+        && facts.of_peak().is_some_and(|reached| reached >= UNHINDERED.0)
+        && facts.steadiness().is_some_and(|steady| steady >= UNHINDERED.1)
+        && facts.time_counted().is_some_and(|spent| spent.share(TimeState::FullPath) >= UNHINDERED.2);
+    let delayed = facts.way_back_added().filter(|back| back.0 >= noise && !is_queued && !at_rate);
     if facts.both_directions || lost.is_none() && delayed.is_none() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The receiver's program leaves data in its socket: the receive window shrinks, and closes, until it reads again.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
@@ -13,6 +13,22 @@ use crate::setting::{Setting, name_of};
 /// The window is below half of its largest in at least this share of the samples.
 const SHRUNK: f64 = 0.15;
 
+/// Share of the time in which the program did not read of its own accord, and in which data waited for it.
+const PAUSED: (f64, f64) = (0.2, 0.05);
+/// Pauses cost nothing where the goodput is so near its peak and data waited for less of the time: the receive buffer bridged them.
+const BRIDGED: (f64, f64) = (0.93, 0.15);
+/// Steady goodput: lower / upper quartile. That of a program that pauses is not.
+const STEADY: f64 = 0.8;
+
+/// The share of the time in which the program paused, where that costs goodput.
+fn paused_by_itself(facts: &Facts) -> Option<f64> {
+    let paused = facts.receiver_held_back().filter(|&share| share >= PAUSED.0)?;
+    let waited = facts.time_counted()?.share(TimeState::ReceiverApplication);
+    let bursts = facts.steadiness().is_none_or(|steady| steady < STEADY);
+    let bridged = bursts && facts.of_peak().is_some_and(|reached| reached >= BRIDGED.0) && waited < BRIDGED.1;
+    (waited >= PAUSED.1 && !bridged).then_some(paused)
+}
+
 /// Claims the limit where a window that had been open shrinks again and again, and holds the sender back.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use()?;
@@ -20,11 +36,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let unread = facts
         .unread_bytes()
         .filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN_BYTES as f64);
-    if window.receive_shrunk < SHRUNK && unread.is_none() {
+    // A program of ours says itself when it pauses.
+    let by_itself = paused_by_itself(facts);
+    if window.receive_shrunk < SHRUNK && unread.is_none() && by_itself.is_none() {
         return None;
     }
     let counted = facts.rwnd_limited().is_some_and(|share| share >= WINDOW_FREE);
-    if !counted && window.receive_full < WINDOW_FREE {
+    if !counted && by_itself.is_none() && window.receive_full < WINDOW_FREE {
         return None;
     }
     let name = &facts.receiver.name;
@@ -59,6 +77,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .with(Quantity::bytes(window.receive_smallest_bytes))
                 .on(name)
         }))
+        .evidence(
+            by_itself.map(|share| Evidence::share(Fact::ReadingPaused, share).at_least(PAUSED.0).on(name)),
+        )
         .evidence([Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples)])
         .evidence(observed::kernel_counts_window(facts))
         .evidence(paused.map(|paused| {

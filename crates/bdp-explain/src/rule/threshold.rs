@@ -32,6 +32,8 @@ const PROBES_LOST: (u64, f64) = (2, 0.005);
 const COSTS_MANY: (f64, f64) = (4.0, 0.05);
 /// Of the segments in flight at the end of slow start a queue drops half at the most, as the window doubles in a round trip.
 const OVERSHOT_QUEUE: f64 = 0.55;
+/// More than were in flight at once were lost in one go, as tokens run out for whole round trips.
+const OVERSHOT_POLICER: f64 = 1.0;
 
 /// Claims a short queue, or a policer.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -39,6 +41,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let picture = facts.loss_picture()?;
+    // The end of slow start alone, beside delays of the way back, says nothing of what came after it.
+    if picture.settled == 0 && !facts.is_paced() && only_way_back_waits(facts) {
+        return None;
+    }
     if let Some(finding) = congestion(facts, &picture) {
         return Some(finding);
     }
@@ -93,7 +99,9 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     // Small windows lengthen their own round trips; where slow start alone met the queue, what it lost tells a policer apart.
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
-    let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE) && share < QUEUE_SURE;
+    let by_policer = picture.overshoot.is_some_and(|(_, lost)| {
+        lost > OVERSHOT_QUEUE && share < QUEUE_SURE || lost > OVERSHOT_POLICER && !facts.is_paced()
+    });
     let by_others = match settled {
         true => probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY,
         false => by_policer,
@@ -110,6 +118,12 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
             .evidence(observed::retransmitted(facts))
             .remedy(Remedy::new(Action::AddCapacity))
     })
+}
+
+/// Whether load adds delay to the way back, and none to the data's own.
+fn only_way_back_waits(facts: &Facts) -> bool {
+    let waits = |added: Option<Nanos>| added.is_some_and(|added| added >= QUEUE_NOISE);
+    waits(facts.way_back_added()) && !waits(facts.own_way_added())
 }
 
 /// Whether slow start ended by overshooting a threshold.

@@ -107,6 +107,8 @@ named! {
         OfPeakRate = "of_peak_rate",
         /// Share of the time in which the kernel of the sender `host` had nothing to send.
         NothingToSend = "nothing_to_send",
+        /// Share of the time in which the program of the receiver `host` did not read, of its own accord.
+        ReadingPaused = "reading_paused",
         /// Share of samples in which less than a segment was held back though both windows had room; with its bytes, the segment size.
         SmallWriteHeld = "small_write_held",
         /// Share of the time in which a queue stood on the path.

@@ -215,6 +215,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share(),
             rate(other(1))
         ),
+        Fact::ReadingPaused => format!("the program on {host} did not read for {} of the time", share()),
         Fact::NothingToSend => format!("{host} had nothing to send for {} of the time", share()),
         Fact::SmallWriteHeld => format!(
             "{} waited in the send buffer in {} of the samples though both windows had room: less than a segment of {}",

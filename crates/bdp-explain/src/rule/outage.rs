@@ -13,10 +13,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const SHARE: f64 = 0.05;
     /// Probes that went unanswered meanwhile.
     const PROBES_MIN: usize = 3;
+    // One that left just before the path came back may be answered.
+    let most_answered = |sent: usize| sent / 20;
     let Gap { took: gap, share, probes } = facts.longest_gap()?;
     let rtt = facts.rtt_idle()?.max(facts.rtt_loaded()?);
     // A timeout that backs off holds back the connection alone; an outage everything.
-    if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > 0) {
+    if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > most_answered(sent)) {
         return None;
     }
     let is_long = gap >= LEAST && gap.as_secs_f64() >= ROUND_TRIPS * rtt.as_secs_f64() && share >= SHARE;
@@ -36,7 +38,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0),
         ])
         .evidence(probes.map(|(answered, sent)| {
-            let evidence = Evidence::count(Fact::ProbesMeanwhile, answered as u64).at_most(0.0);
+            let evidence =
+                Evidence::count(Fact::ProbesMeanwhile, answered as u64).at_most(most_answered(sent) as f64);
             evidence.samples((sent - answered) as u64, sent as u64)
         }))
         .remedy(Remedy::new(Action::FindOutage));

@@ -12,6 +12,9 @@ const TRIP: (f64, Nanos) = (0.9, Nanos::millis(2));
 const RATE_BY_TRIP: f64 = 0.5;
 /// Distance of the two levels / how far values lie from their own, at the least: what grows evenly is 4 apart.
 const APART: f64 = 8.0;
+/// A fall to so little of the rate, of which less is needed: a cut of the window halves it.
+const RATE_FAR: f64 = 0.4;
+const APART_FAR: f64 = 6.0;
 /// The same of a rate that rises, as that of a window that grows does.
 const APART_RISING: f64 = 15.0;
 
@@ -22,7 +25,11 @@ const PAUSED: f64 = 0.2;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let clear = |step: &Step| step.clearness >= APART;
     let slower = facts.rate_step().filter(|step| {
-        let least = if step.after > step.before { APART_RISING } else { APART };
+        let least = match step.after > step.before {
+            true => APART_RISING,
+            false if step.ratio() <= RATE_FAR => APART_FAR,
+            false => APART,
+        };
         step.clearness >= least && step.ratio() <= RATE
     });
     let longer = facts.rtt_step().filter(|step| {

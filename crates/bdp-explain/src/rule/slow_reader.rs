@@ -15,6 +15,8 @@ const SHRUNK: f64 = 0.15;
 
 /// Share of the time in which the program did not read of its own accord, and in which data waited for it.
 const PAUSED: (f64, f64) = (0.2, 0.05);
+/// A program that does not read for so much of the time never waits for data: it takes all that comes, and more is held back for it.
+const PAUSED_MOSTLY: f64 = 0.9;
 /// Pauses cost nothing where the goodput is so near its peak and data waited for less of the time: the receive buffer bridged them.
 const BRIDGED: (f64, f64) = (0.93, 0.15);
 /// Steady goodput: lower / upper quartile. That of a program that pauses is not.
@@ -24,6 +26,9 @@ const STEADY: f64 = 0.8;
 fn paused_by_itself(facts: &Facts) -> Option<f64> {
     let paused = facts.receiver_held_back().filter(|&share| share >= PAUSED.0)?;
     let waited = facts.time_counted()?.share(TimeState::ReceiverApplication);
+    if paused >= PAUSED_MOSTLY {
+        return Some(paused);
+    }
     let bursts = facts.steadiness().is_none_or(|steady| steady < STEADY);
     let bridged = bursts && facts.of_peak().is_some_and(|reached| reached >= BRIDGED.0) && waited < BRIDGED.1;
     (waited >= PAUSED.1 && !bridged).then_some(paused)

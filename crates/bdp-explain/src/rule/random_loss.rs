@@ -21,6 +21,8 @@ const SETTLED: usize = 8;
 const PROBES_QUEUE: f64 = 0.1;
 /// A loss that costs so many segments met a threshold, where tokens had gathered before.
 const MANY: f64 = 8.0;
+/// Goodput / its peak above which such a loss does too: losses at any rate leave a sender well below.
+const NEAR_PEAK: f64 = 0.8;
 
 /// Claims losses that come at any rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -32,10 +34,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             || facts
                 .rtt_added_p95()
                 .is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64()));
+    let near_peak = facts.of_peak().is_some_and(|reached| reached >= NEAR_PEAK);
     if picture.settled < EVENTS_MIN
         || picture.variation < AT_ANY_RATE
         || picture.settled < SETTLED && threshold::overshot(&picture)
-        || threshold::costs_many(&picture) && picture.lost_each >= MANY
+        || threshold::costs_many(&picture) && (picture.lost_each >= MANY || near_peak)
         || is_queued
     {
         return None;

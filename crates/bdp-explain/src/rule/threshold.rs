@@ -6,6 +6,7 @@ use bdp_model::threshold::QUEUE_NOISE;
 use bdp_model::units::Nanos;
 
 use crate::observed;
+use crate::rule::reordering;
 
 /// Fewer losses have no spread to go by.
 const EVENTS_MIN: usize = 3;
@@ -32,8 +33,16 @@ const PROBES_LOST: (u64, f64) = (2, 0.005);
 const COSTS_MANY: (f64, f64) = (4.0, 0.05);
 /// Of the segments in flight at the end of slow start a queue drops half at the most, as the window doubles in a round trip.
 const OVERSHOT_QUEUE: f64 = 0.55;
-/// More than were in flight at once were lost in one go, as tokens run out for whole round trips.
-const OVERSHOT_POLICER: f64 = 1.0;
+/// Above this it was a policer, whose tokens run out for whole round trips; between the two it may be either.
+const OVERSHOT_POLICER: f64 = 0.65;
+/// Segments that a share of them has at least, to say that much.
+const OVERSHOT_MANY: u64 = 20;
+/// The same beyond doubt: more than were in flight at once.
+const OVERSHOT_ALL: f64 = 1.0;
+/// Of the segments in flight a sender that probes with a quarter more loses a fifth to a full queue, and more to a policer, where no queue tells it when to stop.
+const PROBED_LOST: f64 = 0.35;
+/// In fewer segments in flight one more or less is too much of the rate.
+const SEGMENTS_MIN: f64 = 8.0;
 
 /// Claims a short queue, or a policer.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -49,21 +58,22 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return Some(finding);
     }
     let lost = facts.retransmitted_share()?;
-    let met = if facts.is_paced() { probing(facts, lost)? } else { going_by_losses(&picture)? };
     let least = facts.rtt_least()?;
+    let in_flight = facts.stream_bps() * least.as_secs_f64() / 8.0 / facts.mss_bytes? as f64;
+    if in_flight < SEGMENTS_MIN {
+        return None;
+    }
+    let met = if facts.is_paced() { probing(facts, lost)? } else { going_by_losses(&picture)? };
     let bound = queue_bound(facts, least)?;
     let queue = most_queue(facts, &picture);
     let dropped = facts
         .probes_lost_there()
         .filter(|&(lost, of)| lost >= PROBES_LOST.0 && lost as f64 >= PROBES_LOST.1 * of as f64);
     let is_seen = dropped.is_some()
-        || if facts.is_paced() {
-            queue.0 as f64 >= bound
-        } else if picture.settled >= EVENTS_MIN {
-            !costs_many(&picture) && queue.0 as f64 >= bound
-        } else {
-            // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
-            !costs_many(&picture) && picture.overshoot.is_some_and(|(_, share)| share <= OVERSHOT_QUEUE)
+        || match facts.is_paced() {
+            true if picture.settled > 0 => picture.lost_share <= PROBED_LOST,
+            true => queue.0 as f64 >= bound,
+            false => is_queue(&picture, queue.0 as f64 >= bound)?,
         };
     let evidence = Evidence::time(Fact::QueueBeforeLosses, queue).with(Quantity::time(least));
     let confidence = match met.len() {
@@ -88,9 +98,34 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding.evidence(observed::retransmitted(facts)))
 }
 
+/// Whether losses of a sender that goes by them are of a queue, beside what was seen of one; `None` where they may be of either.
+fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
+    let many = picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY);
+    let share = lost_at_once(picture);
+    let costly = picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1;
+    if share > OVERSHOT_ALL || many && share > OVERSHOT_POLICER {
+        return Some(false);
+    }
+    match picture.settled {
+        0 if share > OVERSHOT_QUEUE && share <= OVERSHOT_POLICER => None,
+        0 => Some(share <= OVERSHOT_QUEUE),
+        // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
+        settled if settled < EVENTS_MIN => Some(share <= OVERSHOT_QUEUE && (is_seen || !costly)),
+        _ => Some(!costly && is_seen),
+    }
+}
+
+/// Of the segments in flight the largest share that was lost at once: at the end of slow start, or where that lost none later on.
+fn lost_at_once(picture: &LossPicture) -> f64 {
+    let later = if picture.settled < EVENTS_MIN { picture.lost_share } else { 0.0 };
+    picture.overshoot.map_or(later, |(_, share)| share)
+}
+
 /// Losses of a queue that was long before them: an ordinary one, which was full.
 fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
-    if observed::held_back(facts) {
+    // What is held back on the way waits as in a queue.
+    let few = picture.settled < EVENTS_MIN;
+    if observed::held_back(facts) || few && reordering::seen(facts).is_some() {
         return None;
     }
     let least = facts.rtt_least()?;
@@ -99,9 +134,8 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     // Small windows lengthen their own round trips; where slow start alone met the queue, what it lost tells a policer apart.
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
-    let by_policer = picture.overshoot.is_some_and(|(_, lost)| {
-        lost > OVERSHOT_QUEUE && share < QUEUE_SURE || lost > OVERSHOT_POLICER && !facts.is_paced()
-    });
+    let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE && share < QUEUE_SURE)
+        || !facts.is_paced() && lost_at_once(picture) > OVERSHOT_ALL;
     let by_others = match settled {
         true => probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY,
         false => by_policer,

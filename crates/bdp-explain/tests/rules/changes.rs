@@ -94,6 +94,15 @@ fn silence_that_probes_meet_too_is_an_outage() {
     assert!((1.4e9..=1.7e9).contains(&finding.observed(Fact::Gap).unwrap().value), "{finding:#?}");
     assert!(finding.observed(Fact::ProbesMeanwhile).is_some());
     assert_eq!(finding.remedy.unwrap().action, Action::FindOutage);
+    // One that left just before the path came back was answered.
+    let one = found(|facts| {
+        silent(facts, false);
+        facts.probes = Some(probes(|ms| match (4000..5600).contains(&ms) && ms != 5000 {
+            true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
+            false => ProbeOutcome::Answered(24 * MS),
+        }));
+    });
+    assert_eq!(one.observed(Fact::ProbesMeanwhile).map(|e| e.value), Some(1.0), "{one:#?}");
     let timeout = found(|facts| silent(facts, true));
     assert!(timeout.observed(Fact::Gap).is_none(), "a timeout of the connection alone: {timeout:#?}");
     let nothing = found(|facts| {
@@ -133,6 +142,15 @@ fn way_back_is_the_limit_where_it_alone_delays_or_loses() {
     assert_eq!((finding.limit, finding.confidence), (Limit::ReversePath, Confidence::Medium), "{finding:#?}");
     assert_eq!(finding.observed(Fact::ProbesLost).unwrap().value, 0.3);
     assert_ne!(limit(|facts| lost_back(facts, 4000)), Limit::ReversePath, "the data fares as badly");
+    // A sender that goes by the rate has all of it, however long acknowledgements take.
+    let unhindered = limit(|facts| {
+        added(facts, 0, 64_000);
+        facts.congestion_control = "bbr".to_owned();
+        for sample in &mut facts.sent {
+            (sample.delivery_rate_bps, sample.unacked) = (Some(20_200_000), Some(150));
+        }
+    });
+    assert_ne!(unhindered, Limit::ReversePath);
 }
 
 #[test]

@@ -131,6 +131,34 @@ fn end_of_slow_start_shows_a_threshold_where_it_costs_much() {
 }
 
 #[test]
+fn sender_that_probes_by_a_model_loses_a_fifth_to_a_queue_and_more_to_a_policer() {
+    let bbr = |each: u64| {
+        limit(|facts| {
+            facts.congestion_control = "bbr".to_owned();
+            twelve(facts, [40, 40, 40, 40]);
+            facts.loss_episodes.iter_mut().for_each(|episode| episode.retransmits = each);
+            retransmit(facts, 12 * each);
+        })
+    };
+    assert_eq!(bbr(8), Limit::ShallowQueue);
+    assert_eq!(bbr(40), Limit::Policer);
+}
+
+#[test]
+fn overshoot_between_a_queues_and_a_policers_is_either() {
+    let ended = |segments| {
+        limit(|facts| {
+            facts.loss_episodes = vec![overshoot(segments)];
+            retransmit(facts, segments);
+        })
+    };
+    let in_flight = u64::from(overshoot(1).unacked);
+    assert_eq!(ended(in_flight * 60 / 100), Limit::Unknown);
+    assert_eq!(ended(in_flight * 50 / 100), Limit::ShallowQueue);
+    assert_eq!(ended(in_flight * 80 / 100), Limit::Policer);
+}
+
+#[test]
 fn marks_are_the_limit_where_the_window_is_reduced_for_them() {
     let marked = |facts: &mut Facts, marks: u64| {
         let of = facts.sent.len() as u64 - 1;

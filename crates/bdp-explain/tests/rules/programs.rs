@@ -121,6 +121,32 @@ fn sender_without_data_is_a_slow_writer() {
 }
 
 #[test]
+fn pauses_that_the_send_buffer_bridges_cost_nothing() {
+    let pauses = |facts: &mut Facts, peak_mbps: u64| {
+        for sample in &mut facts.sent {
+            sample.write_idle_ns = Some(sample.at_ns * 45 / 100);
+            (sample.unacked, sample.busy_ns) = (Some(40), Some(sample.at_ns));
+            sample.delivery_rate_bps = Some(peak_mbps * 1_000_000);
+        }
+    };
+    assert_eq!(limit(|facts| pauses(facts, 36)), Limit::SlowWriter);
+    assert_ne!(limit(|facts| pauses(facts, 21)), Limit::SlowWriter, "it has all that the path ever gave");
+}
+
+#[test]
+fn program_that_reads_at_a_rate_of_its_own_says_so() {
+    let reads = |facts: &mut Facts, percent: u64| {
+        for sample in &mut facts.received {
+            sample.read_paused_ns = Some(sample.at_ns * percent / 100);
+        }
+    };
+    let finding = found(|facts| reads(facts, 97));
+    assert_eq!(finding.limit, Limit::SlowReader, "{finding:#?}");
+    assert!((finding.observed(Fact::ReadingPaused).unwrap().value - 0.97).abs() < 0.01, "{finding:#?}");
+    assert_ne!(limit(|facts| reads(facts, 10)), Limit::SlowReader, "it reads nearly all the time");
+}
+
+#[test]
 fn small_write_that_both_windows_have_room_for_waits_for_nagle() {
     let waits = |facts: &mut Facts, unsent: u64, unacked: u32, tenths: usize| {
         for (i, sample) in facts.sent.iter_mut().enumerate() {

@@ -200,7 +200,7 @@ bench-explain: build ## Put faults into paths and print what bdp says of each: r
 	BDP=$(abspath $(BDP)) benches/explain
 
 .PHONY: explain-short
-explain-short: build ## The same with three cases of each fault, held to 90 % right and 5 % wrong at the most
+explain-short: build ## The same with three cases of each fault, held to 95 % right and 3 % wrong at the most
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
 .PHONY: bench-explain-real

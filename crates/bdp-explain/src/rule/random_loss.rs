@@ -15,6 +15,8 @@ use crate::rule::threshold::{self, QUEUE_ANYWAY, QUEUE_LONG};
 const EVENTS_MIN: usize = 4;
 /// Losses at rates that vary by more than this have nothing to do with the load.
 const AT_ANY_RATE: f64 = 0.2;
+/// The same where slow start ended by the loss of so few segments, and such a share of those in flight: a threshold is overshot by more.
+const ENDED_BY: (u64, f64, f64) = (2, 0.1, 0.12);
 /// So many losses after slow start outweigh its end, which may have met a queue all the same.
 const SETTLED: usize = 8;
 /// What load adds to the round trip of probes at the 95th percentile / the least round trip, at the most.
@@ -35,8 +37,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .rtt_added_p95()
                 .is_none_or(|added| added.as_secs_f64() > PROBES_QUEUE * least.as_secs_f64()));
     let near_peak = facts.of_peak().is_some_and(|reached| reached >= NEAR_PEAK);
+    let by_chance =
+        picture.overshoot.is_some_and(|(segments, share)| segments <= ENDED_BY.0 && share <= ENDED_BY.1);
+    let varies = if by_chance { ENDED_BY.2 } else { AT_ANY_RATE };
     if picture.settled < EVENTS_MIN
-        || picture.variation < AT_ANY_RATE
+        || picture.variation < varies
         || picture.settled < SETTLED && threshold::overshot(&picture)
         || threshold::costs_many(&picture) && (picture.lost_each >= MANY || near_peak)
         || is_queued
@@ -48,7 +53,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence([
             Evidence::share(Fact::RetransmittedShare, lost),
             Evidence::share(Fact::LossesAtAnyRate, picture.variation)
-                .at_least(AT_ANY_RATE)
+                .at_least(varies)
                 .with(Quantity::count(picture.settled as u64))
                 .named(&facts.congestion_control),
         ])

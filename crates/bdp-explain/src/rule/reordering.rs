@@ -6,23 +6,46 @@ use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
 use crate::observed;
 
-/// Times that reordering was seen / segments delivered, from which on it matters.
+/// Times that reordering was seen / segments delivered, from which on it matters; likewise of retransmissions for nothing.
 const SEEN: f64 = 0.002;
+/// Of what was retransmitted so much had arrived all the same (DSACK, RFC 3708), and in so many segments, at the least: those were late, and not lost. The
+/// kernel does not count what comes later than a round trip as reordering.
+const NEEDLESS: (f64, u64) = (0.5, 5);
 
-/// Times that reordering was seen, where that is often enough to matter, and of how many segments.
-pub fn seen(facts: &Facts) -> Option<(u64, u64)> {
+/// How segments were seen to overtake others.
+pub enum Seen {
+    /// The kernel counted so many times, of so many segments.
+    Counted(u64, u64),
+    /// So many of those that were retransmitted arrived all the same, of so many segments.
+    Late(u64, u64),
+}
+
+/// What was seen of it, where that is often enough to matter.
+pub fn seen(facts: &Facts) -> Option<Seen> {
     // Without SACK the kernel guesses.
     if facts.connection.is_some_and(|c| c.sack == Some(false)) {
         return None;
     }
-    let (seen, delivered) = (facts.counted(|s| s.reorder_seen)?, facts.delivered()?);
-    (seen as f64 >= SEEN * delivered as f64).then_some((seen, delivered))
+    let delivered = facts.delivered()?;
+    let matters = |count: u64| count as f64 >= SEEN * delivered as f64;
+    let counted = facts.counted(|s| s.reorder_seen).filter(|&count| matters(count));
+    counted.map(|count| Seen::Counted(count, delivered)).or_else(|| {
+        let again = facts.counted(|s| s.retransmits)?;
+        let needless = facts.counted(|s| s.needless_retransmits)?;
+        // A timeout that was too early retransmits for nothing too.
+        let timeouts = facts.counted(|s| s.timeouts).unwrap_or(0);
+        let late = needless >= NEEDLESS.1
+            && needless as f64 >= NEEDLESS.0 * again as f64
+            && matters(needless)
+            && 2 * timeouts < needless;
+        late.then_some(Seen::Late(needless, delivered))
+    })
 }
 
 /// Claims segments that overtake others, where they make the sender reduce its window.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let (seen, delivered) = seen(facts)?;
-    let share = seen as f64 / delivered as f64;
+    let seen = seen(facts)?;
+    let (Seen::Counted(_, delivered) | Seen::Late(_, delivered)) = seen;
     if facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE)
         || facts.of_peak().is_some_and(|reached| reached >= AT_PEAK)
     {
@@ -34,13 +57,23 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         let share = again as f64 / delivered as f64;
         let evidence = Evidence::count(Fact::Retransmitted, again);
         let evidence = evidence.with(Quantity::count(delivered)).with(Quantity::share(share));
-        [evidence, Evidence::count(Fact::NeedlessRetransmits, needless)]
+        let late = Evidence::count(Fact::NeedlessRetransmits, needless);
+        [
+            evidence,
+            if matches!(seen, Seen::Late(..)) { late.at_least(NEEDLESS.0 * again as f64) } else { late },
+        ]
     });
+    let counted = match seen {
+        Seen::Counted(times, _) => Some(
+            Evidence::share(Fact::Reordered, times as f64 / delivered as f64)
+                .at_least(SEEN)
+                .with(Quantity::count(times))
+                .named(&facts.congestion_control),
+        ),
+        Seen::Late(..) => None,
+    };
     let finding = Finding::new(Limit::Reordering, Place::path(), Confidence::Medium)
-        .evidence([Evidence::share(Fact::Reordered, share)
-            .at_least(SEEN)
-            .with(Quantity::count(seen))
-            .named(&facts.congestion_control)])
+        .evidence(counted)
         .evidence(retransmits.into_iter().flatten())
         .evidence(observed::load_adds(facts))
         .remedy(Remedy::new(Action::FindSpreading));

@@ -233,6 +233,22 @@ fn reordering_that_the_kernel_sees_is_the_limit() {
 }
 
 #[test]
+fn segments_that_come_later_than_a_round_trip_are_not_lost() {
+    let late = |facts: &mut Facts, needless: u64| {
+        twelve(facts, [12, 40, 20, 33]);
+        retransmit(facts, 60);
+        let of = facts.sent.len() as u64 - 1;
+        for (i, sample) in facts.sent.iter_mut().enumerate() {
+            sample.needless_retransmits = Some(i as u64 * needless / of);
+        }
+    };
+    let finding = found(|facts| late(facts, 60));
+    assert_eq!(finding.limit, Limit::Reordering, "{finding:#?}");
+    assert_eq!(finding.observed(Fact::NeedlessRetransmits).unwrap().value, 60.0);
+    assert_eq!(limit(|facts| late(facts, 10)), Limit::RandomLoss, "most of it was lost");
+}
+
+#[test]
 fn picture_of_losses_is_of_those_after_slow_start() {
     let mut facts = plain();
     facts.loss_episodes = vec![overshoot(20), lost(30, 40), lost(60, 20)];

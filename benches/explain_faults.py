@@ -53,7 +53,7 @@ class Path:
 
 
 class Fault:
-    """A fault: `write` makes a scenario for a path, `right` are the findings that name it, and `acted` asks the record whether it did anything."""
+    """A fault (`always` the limit, whatever it leaves: a half-duplex medium takes 4 to 28 % of what its rate would carry): `write` makes a scenario for a path, `right` are the findings that name it, and `acted` asks the record whether it did anything."""
 
     def __init__(self, write, right, acted=None, always=False):
         self.write, self.right, self.acted, self.always = write, right, acted or (lambda case: True), always
@@ -191,7 +191,7 @@ FAULTS = {
     "reordering": Fault(lambda p: toml(wide(p), forward=f'reorder = {{ probability = "{p.part(1, 5):.1f}%", by = "{p.rtt * p.part(0.2, 0.8) * 1e3:.1f}ms" }}\n'), ("reordering",), counted("held_back")),
     "acknowledgements lost": Fault(lambda p: toml(wide(p), reverse=f'loss = "{p.part(30, 70):.0f}%"\n'), ("reverse_path",), dropped("loss", 1)),
     "way back full": Fault(lambda p: toml(wide(p, 200), reverse=f"rate = {round(p.rate / p.draws.uniform(60, 120))}\nlimit = 100\n"), ("reverse_path",), overflowed),
-    "half duplex": Fault(lambda p: toml(p, link=f'half_duplex = {{ guard = "50us", turn = "{p.part(1, 4):.1f}ms" }}\n', rate=round(min(p.rate, 5e7))), ("half_duplex",)),
+    "half duplex": Fault(lambda p: toml(p, link=f'half_duplex = {{ guard = "50us", turn = "{p.part(1, 4):.1f}ms" }}\n', rate=round(min(p.rate, 5e7))), ("half_duplex",), always=True),
     "MTU black hole": Fault(lambda p: toml(p, link="mtu = 1500\n", forward="drop_above = 1400\n"), ("mtu_black_hole",), always=True),
     "short transfer": Fault(short, ("slow_start",)),
     "cross traffic": Fault(lambda p: toml(wide(p), queue=0.5, more=cross(p)), ("cross_traffic", "path_rate", "congestion_loss"), always=True),

@@ -15,7 +15,8 @@ const LOST: f64 = 0.1;
 /// Claims a half-duplex medium, where data one way adds delay to both.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let (own, back) = facts.own_way_added().zip(facts.way_back_added())?;
-    let lost = facts.probes_lost_shares().map_or(0.0, |(_, loaded)| loaded);
+    let lost =
+        facts.probes_lost_back().or(facts.probes_lost_shares().map(|(_, loaded)| loaded)).unwrap_or(0.0);
     if facts.both_directions
         || own < ADDED.0
         || back < ADDED.1

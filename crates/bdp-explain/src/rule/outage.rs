@@ -8,7 +8,8 @@ use bdp_model::units::Nanos;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     /// A shorter gap is a retransmission timeout (RFC 6298).
     const LEAST: Nanos = Nanos::millis(600);
-    const ROUND_TRIPS: f64 = 5.0;
+    /// Round trips that it is longer than: idle ones, and loaded ones.
+    const ROUND_TRIPS: (f64, f64) = (5.0, 4.0);
     /// Share of the time that makes it the reason.
     const SHARE: f64 = 0.05;
     /// Probes that went unanswered meanwhile.
@@ -16,12 +17,14 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     // One that left just before the path came back may be answered.
     let most_answered = |sent: usize| sent / 20;
     let Gap { took: gap, share, probes } = facts.longest_gap()?;
-    let rtt = facts.rtt_idle()?.max(facts.rtt_loaded()?);
+    let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
+    let rtt = idle.max(loaded);
+    let least = (ROUND_TRIPS.0 * idle.0 as f64).max(ROUND_TRIPS.1 * loaded.0 as f64).max(LEAST.0 as f64);
     // A timeout that backs off holds back the connection alone; an outage everything.
     if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > most_answered(sent)) {
         return None;
     }
-    let is_long = gap >= LEAST && gap.as_secs_f64() >= ROUND_TRIPS * rtt.as_secs_f64() && share >= SHARE;
+    let is_long = gap.0 as f64 >= least && share >= SHARE;
     // A receiver that took no samples did not run, and a window that closed is a reader's.
     let reads = facts.receiver_paused().is_none()
         && facts.window_use().is_none_or(|w| w.receive_smallest_bytes >= facts.mss_bytes.unwrap_or(1) as f64);
@@ -30,7 +33,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let round_trips = gap.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
-    let least = (ROUND_TRIPS * rtt.0 as f64).max(LEAST.0 as f64);
     let finding = Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
         .evidence([
             Evidence::time(Fact::Gap, gap).at_least(least).with(Quantity::count(round_trips.round() as u64)),

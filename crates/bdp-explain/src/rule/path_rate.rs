@@ -45,7 +45,7 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
     }
     let steady = facts.steadiness()?;
     // Segments that are held back look like a queue.
-    if reordering::seen(facts).is_some() && facts.of_peak().is_some_and(|reached| reached < AT_PEAK) {
+    if reordering::hinders(facts) {
         return None;
     }
     // What a goodput that is not so steady has in its stead.

@@ -21,6 +21,16 @@ const APART_RISING: f64 = 15.0;
 /// Share of the time in which a program paused, from which on steps may be its own.
 const PAUSED: f64 = 0.2;
 
+/// Round trips within which a loss explains a step.
+const CUT_WITHIN: u64 = 6;
+
+/// Whether a rate fell where the sender reduced its window, of its own.
+fn is_cut(facts: &Facts, step: &Step) -> bool {
+    let near = CUT_WITHIN * facts.rtt_loaded().or_else(|| facts.rtt_idle()).unwrap_or_default().as_ns()
+        + facts.asked.interval.as_ns();
+    step.after < step.before && facts.loss_episodes.iter().any(|e| e.at_ns.abs_diff(step.at.as_ns()) <= near)
+}
+
 /// Claims a step of the rate, or of the round trip.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let clear = |step: &Step| step.clearness >= APART;
@@ -30,7 +40,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false if step.ratio() <= RATE_FAR => APART_FAR,
             false => APART,
         };
-        step.clearness >= least && step.ratio() <= RATE
+        step.clearness >= least && step.ratio() <= RATE && !(step.ratio() > RATE_FAR && is_cut(facts, step))
     });
     let longer = facts.rtt_step().filter(|step| {
         let apart = (step.after - step.before).abs();

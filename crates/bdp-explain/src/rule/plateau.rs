@@ -16,7 +16,7 @@ const STEADY: f64 = 0.8;
 const LOST: f64 = 0.005;
 
 /// The same where nothing is lost: goodput is flat while the congestion window still grows, behind a queue of this share of the least round trip.
-const FLAT: (f64, f64, f64) = (0.98, 0.98, 0.018);
+const FLAT: (f64, f64, f64) = (0.98, 0.98, 0.015);
 
 /// Whether more segments in flight add delay and no goodput.
 fn flat(facts: &Facts, steady: f64) -> bool {
@@ -34,12 +34,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     // What arrives in another order is retransmitted, and not lost.
     let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };
-    let events = facts.loss_episodes.iter().filter(|e| e.at_ns >= facts.omit_ns).count();
-    // One that goes by losses and meets none grows on: it is not at the rate yet, or is held back by something else.
+    // One that goes by losses grows on until it meets one: without a queue it is not at the rate yet, or something else holds it back.
     if observed::held_back(facts)
         || facts.busy_thread().is_some()
         || probes && lost > LOST
-        || !probes && events == 0 && !flat(facts, steady)
+        || !probes && !flat(facts, steady)
     {
         return None;
     }

@@ -16,8 +16,8 @@ const NEEDLESS: (f64, u64) = (0.5, 5);
 pub enum Seen {
     /// The kernel counted so many times, of so many segments.
     Counted(u64, u64),
-    /// So many of those that were retransmitted arrived all the same, of so many segments.
-    Late(u64, u64),
+    /// Most of what was retransmitted arrived all the same, of so many segments.
+    Late(u64),
 }
 
 /// What was seen of it, where that is often enough to matter.
@@ -38,17 +38,20 @@ pub fn seen(facts: &Facts) -> Option<Seen> {
             && needless as f64 >= NEEDLESS.0 * again as f64
             && matters(needless)
             && 2 * timeouts < needless;
-        late.then_some(Seen::Late(needless, delivered))
+        late.then_some(Seen::Late(delivered))
     })
+}
+
+/// Whether what was seen of it holds back the sender, whose goodput stays below what the path gave for a round trip.
+pub fn hinders(facts: &Facts) -> bool {
+    seen(facts).is_some() && facts.of_peak().is_none_or(|reached| reached < AT_PEAK)
 }
 
 /// Claims segments that overtake others, where they make the sender reduce its window.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let seen = seen(facts)?;
-    let (Seen::Counted(_, delivered) | Seen::Late(_, delivered)) = seen;
-    if facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE)
-        || facts.of_peak().is_some_and(|reached| reached >= AT_PEAK)
-    {
+    let (Seen::Counted(_, delivered) | Seen::Late(delivered)) = seen;
+    if facts.window_use().is_some_and(|w| w.receive_full >= WINDOW_FREE) || !hinders(facts) {
         return None;
     }
     let needless = facts.counted(|s| s.needless_retransmits).unwrap_or(0);

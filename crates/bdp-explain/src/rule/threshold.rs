@@ -35,12 +35,14 @@ const COSTS_MANY: (f64, f64) = (4.0, 0.05);
 const OVERSHOT_QUEUE: f64 = 0.55;
 /// Above this it was a policer, whose tokens run out for whole round trips; between the two it may be either.
 const OVERSHOT_POLICER: f64 = 0.65;
+/// From here on, where nothing else is known.
+const OVERSHOT_EITHER: f64 = 0.45;
 /// Segments that a share of them has at least, to say that much.
 const OVERSHOT_MANY: u64 = 20;
 /// The same beyond doubt: more than were in flight at once.
 const OVERSHOT_ALL: f64 = 1.0;
 /// Of the segments in flight a sender that probes with a quarter more loses a fifth to a full queue, and more to a policer, where no queue tells it when to stop.
-const PROBED_LOST: f64 = 0.35;
+const PROBED_LOST: f64 = 0.25;
 /// In fewer segments in flight one more or less is too much of the rate.
 const SEGMENTS_MIN: f64 = 8.0;
 
@@ -107,8 +109,8 @@ fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
         return Some(false);
     }
     match picture.settled {
-        0 if share > OVERSHOT_QUEUE && share <= OVERSHOT_POLICER => None,
-        0 => Some(share <= OVERSHOT_QUEUE),
+        0 if share > OVERSHOT_EITHER && share <= OVERSHOT_POLICER => None,
+        0 => Some(share <= OVERSHOT_EITHER),
         // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
         settled if settled < EVENTS_MIN => Some(share <= OVERSHOT_QUEUE && (is_seen || !costly)),
         _ => Some(!costly && is_seen),

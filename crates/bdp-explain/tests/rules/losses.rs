@@ -154,7 +154,7 @@ fn overshoot_between_a_queues_and_a_policers_is_either() {
     };
     let in_flight = u64::from(overshoot(1).unacked);
     assert_eq!(ended(in_flight * 60 / 100), Limit::Unknown);
-    assert_eq!(ended(in_flight * 50 / 100), Limit::ShallowQueue);
+    assert_eq!(ended(in_flight * 40 / 100), Limit::ShallowQueue);
     assert_eq!(ended(in_flight * 80 / 100), Limit::Policer);
 }
 

@@ -1,10 +1,11 @@
 //! What the devices and the path's bottleneck carry.
 
 use bdp_explain::ceiling;
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, OneWay};
 use bdp_model::finding::{Action, Confidence, Fact, Lack, Limit, Missing};
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::record::ReceiverSample;
+use bdp_model::udp::OneWayDelay;
 
 use crate::shape::{MIB, MS, Shape, WINDOW_BOUND, each_way, explain, found, limit, lost, retransmit};
 
@@ -176,12 +177,21 @@ fn sender_that_has_the_paths_rate_all_the_time_fills_it_without_a_queue() {
         retransmit(facts, 200);
     });
     assert_ne!(lossy, Limit::PathRate, "something drops what it adds");
-    // One that goes by losses is at the rate where it meets losses, and grows on where it meets none.
-    assert_eq!(limit(|facts| level(facts, "cubic", 21_000_000)), Limit::Unknown);
+    // One that goes by losses grows on, and is at the rate where that makes a queue grow and no goodput.
+    let grows = |facts: &mut Facts, queue_us: i64| {
+        level(facts, "cubic", 20_200_000);
+        let delay = |ns: i64| {
+            Some(OneWayDelay { min: ns, p50: ns, p95: Some(ns), p99: Some(ns), max: ns, clock_error: 0 })
+        };
+        let (idle, loaded) = (delay(12_000_000), delay(12_000_000 + queue_us * 1000));
+        facts.one_way = Some(OneWay { idle, loaded, back_idle: idle, back_loaded: idle });
+    };
+    assert_eq!(limit(|facts| grows(facts, 600)), Limit::PathRate);
+    assert_eq!(limit(|facts| grows(facts, 0)), Limit::Unknown);
     let met = limit(|facts| {
-        level(facts, "cubic", 21_000_000);
+        grows(facts, 0);
         facts.loss_episodes = vec![lost(20, 40), lost(70, 41)];
         retransmit(facts, 2);
     });
-    assert_eq!(met, Limit::PathRate);
+    assert_eq!(met, Limit::Unknown, "a policer leaves as much");
 }

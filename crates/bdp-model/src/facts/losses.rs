@@ -161,8 +161,9 @@ impl Facts {
 
     /// Of the probes that were sent and had time to be answered between two moments, how many were, and how many there are.
     fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
-        // A median: those of the gap itself are among the slowest.
-        let rtt = self.rtt_idle()?.as_ns().max(2 * self.rtt.loaded.map_or(0, |loaded| loaded.p50));
+        // A median and a quarter: those of the gap itself are among the slowest.
+        let rtt =
+            self.rtt_idle()?.as_ns().max(self.rtt.loaded.map_or(0, |loaded| loaded.p50 + loaded.p50 / 4));
         let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
         let sent = self
             .probes

@@ -6,6 +6,7 @@ use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol, Task};
 use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
+use bdp_model::method::EndReason;
 use bdp_model::mtu_search::IPV6_MINIMUM;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};
@@ -219,6 +220,9 @@ fn of_direction(caveat: &Caveat) -> String {
             ByteCount::bytes(*asked_bytes),
             Nanos(*after_ns)
         ),
+        Caveat::EndedEarly { direction, reason: EndReason::Silence } => {
+            format!("direction '{}' ended early: nothing came through", direction.name())
+        }
         Caveat::EndedEarly { direction, reason } => {
             format!("direction '{}' ended early: the connections were {reason}", direction.name())
         }

@@ -1,6 +1,7 @@
 //! The end that asks: greets a server, and is its peer in a measurement.
 
 pub(crate) mod control;
+mod dry;
 mod flow;
 mod foreign;
 mod interruption;

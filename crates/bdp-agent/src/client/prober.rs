@@ -129,6 +129,11 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
+    /// Whether a probe that was sent within a time (monotonic, nanoseconds) was answered.
+    pub(super) fn answered(&self, within: &Range<u64>) -> bool {
+        self.outcomes(within).iter().any(|outcome| matches!(outcome, ProbeOutcome::Answered(_)))
+    }
+
     /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
         patience_ns(&lock(&self.shared.probes))

@@ -22,6 +22,7 @@ use bdp_wire::control::{Answer, Request};
 use bdp_wire::session::{Kind, Ticket};
 
 use super::control::{Control, Pending};
+use super::dry::Dry;
 use super::flow::{self, Flow};
 use super::foreign::Foreign;
 use super::interruption::Interruption;
@@ -54,6 +55,8 @@ struct Round {
     /// When they had ended at this end.
     ended: Option<Instant>,
     interruption: Interruption,
+    /// Whether anything comes through at all.
+    dry: Dry,
 }
 
 impl Session {
@@ -129,6 +132,8 @@ impl Peer for Session {
         self.round.far = flows.iter().map(|_| None).collect();
         self.round.flows = flows;
         self.round.since = Some(Instant::now());
+        // A flow that is to write later, or of datagrams, may well have moved nothing.
+        self.round.dry = Dry::begun(request.spec.udp.is_none(), self.round_trip);
         Ok(())
     }
 
@@ -152,6 +157,10 @@ impl Peer for Session {
         if let Some(flow) = round.flows.iter_mut().find(|f| f.work.has_failed()) {
             // Its own words are better than what the server makes of its silence.
             flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
+        }
+        let probes = self.prober.as_ref();
+        if round.dry.look(&round.flows, |within| probes.is_some_and(|p| p.answered(within))) {
+            round.interruption.begin();
         }
         let datagrams = request.spec.udp.is_some();
         round.interruption.poll(&mut self.control, &round.flows, datagrams, self.round_trip)?;
@@ -211,6 +220,7 @@ impl Peer for Session {
             let near = flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
             let outcome = far.and_then(|far| flow.outcome(near, far));
             let outcome = outcome.ok_or_else(|| self.control.out_of_turn())?;
+            let outcome = self.round.dry.concluded(outcome);
             let caveats = datagrams::fragments(flow.way, &outcome.sent, address).into_iter().collect();
             outcomes.push(Outcome { caveats, sender_infos: flow.work.sender_infos(), ..outcome });
         }

@@ -88,7 +88,9 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     }
     // Counting begins with the first read, which has nothing to be counted by.
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    if spec.bytes.is_some() && (received.counted_bytes() == 0 || is_single) {
+    // That nothing came through is what there is to say then.
+    let is_silent = received.ended == EndReason::Silence;
+    if spec.bytes.is_some() && !is_silent && (received.counted_bytes() == 0 || is_single) {
         return Err(FlowError::Refused(format!(
             "direction '{}': its {} arrived in one read, too short to compute a rate; give more bytes, or a time instead",
             way.name(),
@@ -233,7 +235,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
                 after_ns: result.duration_ns,
             });
         }
-        if matches!(result.ended, EndReason::Reset | EndReason::Stopped | EndReason::Closed) {
+        if matches!(result.ended, EndReason::Reset | EndReason::Stopped | EndReason::Closed | EndReason::Silence) {
             caveats.push(Caveat::EndedEarly { direction, reason: result.ended.clone() });
         }
         if let Some(udp) = &result.udp {

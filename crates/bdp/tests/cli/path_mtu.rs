@@ -170,3 +170,34 @@ fn what_a_silent_router_passes_is_found_and_told() {
     assert_eq!((payloads(&bench, "held"), black_hole(&held)), (vec![1472, 1472], None));
     assert_eq!(held["path"]["mtu_black_hole"], Value::Null);
 }
+
+/// TCP over a path that swallows long segments: what small ones show is the finding.
+#[test]
+fn a_silent_router_that_swallows_segments_is_a_finding() {
+    let bench = Bench::new();
+    let laid = route(
+        &bench,
+        &format!(
+            "{MUTE}
+             measure_tcp() {{
+                 name=$1; shift; code=0
+                 \"$BDP\" measure \"$@\" -t 1 --idle 0.2 --token abc --json >$name.out 2>$name.err || code=$?
+                 echo $code >$name.code
+             }}
+             measure_tcp four 10.77.2.1 & measure_tcp six fd77:2::1 & measure_tcp both 10.77.2.1 --bidir -P 2 & wait %3 %4 %5"
+        ),
+    );
+    if laid.is_none() {
+        return;
+    }
+    for name in ["four", "six", "both"] {
+        let (code, document, err) = said(&bench, name);
+        assert_eq!(code, 0, "{name}: {err}");
+        for direction in document["directions"].as_array().unwrap() {
+            let finding = &direction["findings"][0];
+            assert_eq!(finding["limit"], "mtu_black_hole", "{name}: {finding:#}");
+            assert_eq!(direction["bytes"], 0, "{name}");
+        }
+        assert_eq!(document["directions"].as_array().unwrap().len(), 2, "{name}");
+    }
+}

@@ -42,6 +42,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         .or_else(|| rule::path_step::judge(facts))
         .or_else(|| rule::reverse_path::judge(facts))
         .or_else(|| rule::half_duplex::judge(facts))
+        .or_else(|| rule::cross_traffic::judge(facts))
         // A standing queue means that the path is busy all the time, whatever else is full.
         .or_else(|| rule::path_rate::judge(facts))
         .or_else(|| rule::receive_window::judge(facts))

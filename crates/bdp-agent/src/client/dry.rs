@@ -37,7 +37,11 @@ impl Dry {
     pub(super) fn begun(is_watched: bool, round_trip: Duration) -> Self {
         let patience = PATIENCE.max(ROUND_TRIPS * round_trip);
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        Self { begun_ns: clock::monotonic_ns(), patience_ns: is_watched.then_some(patience_ns), found_ns: None }
+        Self {
+            begun_ns: clock::monotonic_ns(),
+            patience_ns: is_watched.then_some(patience_ns),
+            found_ns: None,
+        }
     }
 
     /// Whether the flows are to end now since nothing comes of them, though `answered` tells of probes meanwhile.
@@ -68,7 +72,9 @@ impl Dry {
 
 /// Whether nothing came of a flow; of what this end sends, though it was sent again.
 fn moves_nothing(flow: &Flow) -> bool {
-    let tried = |info: &TcpInfo| info.unacked_segments.is_some_and(|n| n > 0) && info.total_retrans.is_some_and(|n| n >= RETRANSMITTED);
+    let tried = |info: &TcpInfo| {
+        info.unacked_segments.is_some_and(|n| n > 0) && info.total_retrans.is_some_and(|n| n >= RETRANSMITTED)
+    };
     let is_tried = match flow.way {
         Direction::To => flow.work.sender_infos().iter().any(tried),
         Direction::From => true,

@@ -7,6 +7,8 @@ use bdp_model::units::Nanos;
 /// What load adds to the way of the data at least, and to the way of the acknowledgements, which fill no queue of their own: they wait for
 /// the data's turn.
 const ADDED: (Nanos, Nanos) = (Nanos::millis(1), Nanos::micros(400));
+/// The same / the time that a full segment takes at the goodput: an acknowledgement waits for part of one at the least.
+const OF_SEGMENT: f64 = 0.3;
 /// What it adds to the way back / to the way there, at the most: more, and that way has a queue of its own.
 const BACK: f64 = 1.5;
 /// Probes lost under load: a way back that is full loses more.
@@ -17,9 +19,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let (own, back) = facts.own_way_added().zip(facts.way_back_added())?;
     let lost =
         facts.probes_lost_back().or(facts.probes_lost_shares().map(|(_, loaded)| loaded)).unwrap_or(0.0);
+    let segment_ns = facts.mss_bytes.unwrap_or(0) as f64 * 8e9 / facts.goodput_bps.max(1.0);
     if facts.both_directions
         || own < ADDED.0
         || back < ADDED.1
+        || (back.0 as f64) < OF_SEGMENT * segment_ns
         || back.0 as f64 > BACK * own.0 as f64
         || lost >= LOST
     {

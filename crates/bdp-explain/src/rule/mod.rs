@@ -4,6 +4,7 @@ pub mod asked_rate;
 pub mod at_ceiling;
 pub mod black_hole;
 pub mod cpu;
+pub mod cross_traffic;
 pub mod datagrams;
 pub mod ecn_marks;
 pub mod half_duplex;

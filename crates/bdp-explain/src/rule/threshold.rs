@@ -14,6 +14,8 @@ const EVENTS_MIN: usize = 3;
 const AT_ONE_RATE: f64 = 0.16;
 /// The end of slow start that lost so many segments, and such a share of those in flight, met a threshold.
 const OVERSHOT: (u64, f64) = (4, 0.2);
+/// The same of one later on, where there are few of them: what comes at any rate costs a few segments.
+const COST_AT_ONCE: (f64, f64) = (20.0, 0.1);
 /// What a sender that probes by a model retransmits at least where what it adds is dropped.
 const PROBING_LOST: f64 = 0.005;
 /// Steady goodput: lower / upper quartile.
@@ -136,8 +138,9 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     // Small windows lengthen their own round trips; where slow start alone met the queue, what it lost tells a policer apart.
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
-    let by_policer = picture.overshoot.is_some_and(|(_, lost)| lost > OVERSHOT_QUEUE && share < QUEUE_SURE)
-        || !facts.is_paced() && lost_at_once(picture) > OVERSHOT_ALL;
+    let at_once = lost_at_once(picture);
+    let by_policer =
+        at_once > OVERSHOT_QUEUE && share < QUEUE_SURE || !facts.is_paced() && at_once > OVERSHOT_ALL;
     let by_others = match settled {
         true => probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY,
         false => by_policer,
@@ -182,7 +185,8 @@ fn queue_bound(facts: &Facts, least: Nanos) -> Option<f64> {
 fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let at_one_rate = picture.settled >= EVENTS_MIN && picture.variation <= AT_ONE_RATE;
     let few = picture.settled < EVENTS_MIN;
-    let costly = costs_many(picture);
+    let at_once = few && picture.lost_each >= COST_AT_ONCE.0 && picture.lost_share >= COST_AT_ONCE.1;
+    let costly = costs_many(picture) || at_once;
     if !(at_one_rate || costly || overshot(picture) && few) {
         return None;
     }

@@ -124,6 +124,47 @@ fn one_wire_for_both_ways_delays_both() {
         facts.both_directions = true;
     });
     assert_ne!(both, Limit::HalfDuplex, "data runs both ways");
+    let slow = limit(|facts| {
+        added(facts, 60_000, 1_500);
+        facts.goodput_bps = 1e6;
+    });
+    assert_ne!(slow, Limit::HalfDuplex, "a segment takes 11.6 ms there");
+}
+
+#[test]
+fn queue_that_never_ends_beside_a_goodput_that_changes_is_others_traffic() {
+    // A full queue of 12 ms all the time, and a share of the link that goes up and down every second.
+    let shared = |facts: &mut Facts| {
+        added(facts, 12_000, 0);
+        facts.probes = Some(probes(|_| ProbeOutcome::Answered(36 * MS)));
+        facts.rtt.idle.as_mut().unwrap().p95 = Some(facts.rtt.idle.unwrap().min);
+        rates(facts, |i| 17 + 5 * (i / 10 % 2));
+    };
+    let finding = found(shared);
+    assert_eq!(
+        (finding.limit, finding.confidence),
+        (Limit::CrossTraffic, Confidence::Medium),
+        "{finding:#?}"
+    );
+    assert_eq!(finding.observed(Fact::ProbesQueued).unwrap().value, 1.0);
+    let differently = |change: &dyn Fn(&mut Facts)| {
+        limit(|facts| {
+            shared(facts);
+            change(facts);
+        })
+    };
+    // Alone on its link it would be steady; a link that idles at times gives what its sender asks for.
+    assert_eq!(differently(&|facts| rates(facts, |_| 20)), Limit::PathRate);
+    let drains = |ms| ProbeOutcome::Answered(if ms % 1000 < 100 { 24 * MS } else { 36 * MS });
+    assert_ne!(differently(&|facts| facts.probes = Some(probes(drains))), Limit::CrossTraffic);
+    // A path that was not steady before the load, either: jitter.
+    assert_ne!(
+        differently(&|facts| facts.rtt.idle.as_mut().unwrap().p95 = Some(40 * MS)),
+        Limit::CrossTraffic
+    );
+    let level =
+        |facts: &mut Facts| facts.sent.iter_mut().for_each(|s| s.delivery_rate_bps = Some(20_000_000));
+    assert_ne!(differently(&level), Limit::CrossTraffic, "it never had more");
 }
 
 #[test]

@@ -235,7 +235,10 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
                 after_ns: result.duration_ns,
             });
         }
-        if matches!(result.ended, EndReason::Reset | EndReason::Stopped | EndReason::Closed | EndReason::Silence) {
+        if matches!(
+            result.ended,
+            EndReason::Reset | EndReason::Stopped | EndReason::Closed | EndReason::Silence
+        ) {
             caveats.push(Caveat::EndedEarly { direction, reason: result.ended.clone() });
         }
         if let Some(udp) = &result.udp {

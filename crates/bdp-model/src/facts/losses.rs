@@ -138,6 +138,15 @@ impl Facts {
         Some((share(self.rtt.idle?)?, share(self.rtt.loaded?)?))
     }
 
+    /// Probes under load whose round trip was longer than before the load by so much, and how many were answered; `None` where there is no series of them.
+    pub fn probes_that_waited(&self, added: Nanos) -> Option<(usize, usize)> {
+        let least = self.rtt_idle()? + added;
+        let series = self.probes.as_ref()?;
+        let round_trips: Vec<u64> = series.counted().filter_map(ProbePoint::rtt_ns).collect();
+        let waited = round_trips.iter().filter(|&&rtt| rtt >= least.as_ns()).count();
+        Some((waited, round_trips.len()))
+    }
+
     /// The longest time in which nothing came; `None` where samples are missing.
     pub fn longest_gap(&self) -> Option<Gap> {
         let first = self.received.first()?;

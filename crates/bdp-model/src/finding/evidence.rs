@@ -113,6 +113,8 @@ named! {
         SmallWriteHeld = "small_write_held",
         /// Share of the time in which a queue stood on the path.
         QueuedMostly = "queued_mostly",
+        /// Share of the probes under load that met a queue.
+        ProbesQueued = "probes_queued",
         /// Share of the time in which losses were repaired, by fast retransmit or after a timeout.
         Repairing = "repairing",
         /// 0: the connection has no selective acknowledgements.

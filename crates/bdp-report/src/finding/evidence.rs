@@ -134,6 +134,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::OfAskedRate => {
             format!("{} is {} of the {} that {name} asks for", rate(other(0)), share(), rate(other(1)))
         }
+        Fact::Steady if evidence.at_most.is_some() => {
+            format!("goodput changes: its lower quartile is {} of the upper one", share())
+        }
         Fact::Steady => format!("goodput is steady: its lower quartile is {} of the upper one", share()),
 
         Fact::LoadAdds => format!("load adds {} to the round trip at p95", time(nanos(value))),
@@ -224,6 +227,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             size(other(1))
         ),
         Fact::QueuedMostly => format!("a queue stood on the path for {} of the time", share()),
+        Fact::ProbesQueued => format!("{} of the probes under load met a queue", share()),
         Fact::Repairing => format!("repairing losses took {} of the time", share()),
         Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
         Fact::QueueWayBack => {

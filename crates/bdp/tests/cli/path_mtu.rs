@@ -184,7 +184,10 @@ fn a_silent_router_that_swallows_segments_is_a_finding() {
                  \"$BDP\" measure \"$@\" -t 1 --idle 0.2 --token abc --json >$name.out 2>$name.err || code=$?
                  echo $code >$name.code
              }}
-             measure_tcp four 10.77.2.1 & measure_tcp six fd77:2::1 & measure_tcp both 10.77.2.1 --bidir -P 2 & wait %3 %4 %5"
+             measure_tcp four 10.77.2.1 & four=$!
+             measure_tcp six fd77:2::1 & six=$!
+             measure_tcp both 10.77.2.1 --bidir -P 2
+             wait $four $six"
         ),
     );
     if laid.is_none() {

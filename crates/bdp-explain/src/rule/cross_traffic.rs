@@ -1,0 +1,55 @@
+//! A full path that carries others too. A bottleneck that a flow fills alone gives it the same rate all the time; where its queue stands and the goodput
+//! changes nevertheless, others take what is missing, or the rate of the link changes, as radio does.
+
+use bdp_model::facts::Facts;
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
+
+use crate::observed;
+use crate::rule::reordering;
+
+/// Goodput that is not steady: lower / upper quartile, at the most.
+const UNSTEADY: f64 = 0.93;
+/// The same below which the flow's own losses are as likely: a queue that drained would show less of the time.
+const STEADY_LEAST: f64 = 0.6;
+/// Share of the probes under load that met a queue, and how many there are at the least.
+const MET_QUEUE: (f64, usize) = (0.95, 20);
+/// Goodput / the highest rate of delivery, at the most: who never had more than this lacks nothing.
+const OF_PEAK: f64 = 0.97;
+/// How far probes were apart before the load / the queue, at the most: more is jitter.
+const IDLE_SPREAD: f64 = 0.05;
+
+/// Claims that others use the path, where a queue stands nearly all the time and the goodput changes.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let queue = facts.standing_queue()?;
+    let steady = facts.steadiness().filter(|steady| (STEADY_LEAST..=UNSTEADY).contains(steady))?;
+    let (of_peak, peak) =
+        facts.of_peak().zip(facts.delivery_peak_bps()).filter(|&(share, _)| share <= OF_PEAK)?;
+    let (met, of) = facts.probes_that_waited(QUEUE_NOISE)?;
+    let idle = facts.rtt.idle.filter(|rtt| rtt.received > 0)?;
+    let spread = idle.p95.unwrap_or(idle.max).saturating_sub(idle.min) as f64;
+    if of < MET_QUEUE.1
+        || (met as f64) < MET_QUEUE.0 * of as f64
+        || spread > IDLE_SPREAD * queue.added.0 as f64
+        || facts.both_directions
+        || facts.busy_thread().is_some()
+        || reordering::seen(facts).is_some()
+        || observed::held_back(facts)
+    {
+        return None;
+    }
+    let finding = Finding::new(Limit::CrossTraffic, Place::path(), Confidence::Medium)
+        .evidence([
+            observed::queue(facts, queue, QUEUE_SHARE),
+            Evidence::share(Fact::ProbesQueued, met as f64 / of as f64)
+                .at_least(MET_QUEUE.0)
+                .samples(met as u64, of as u64),
+            Evidence::share(Fact::Steady, steady).at_most(UNSTEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(Fact::OfPeakRate, of_peak)
+                .at_most(OF_PEAK)
+                .with(Quantity::rate(facts.stream_bps()))
+                .with(Quantity::rate(peak)),
+        ])
+        .remedy(Remedy::new(Action::FindTraffic));
+    Some(finding)
+}

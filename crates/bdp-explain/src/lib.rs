@@ -10,6 +10,7 @@ pub mod hops;
 mod observed;
 mod rule;
 mod setting;
+pub mod stream;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

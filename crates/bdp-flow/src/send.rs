@@ -10,7 +10,7 @@ use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
 use bdp_model::method::SendMethod;
 use bdp_model::payload::Zerocopy;
-use bdp_model::record::SenderSample;
+use bdp_model::record::{SenderSample, StreamReport};
 use bdp_model::units::Nanos;
 use bdp_sys::payload::{Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
@@ -447,6 +447,8 @@ struct Leading<'a> {
     first: TcpInfo,
     /// Congestion events of the first stream.
     episodes: LossEpisodes,
+    /// Of several streams, the last reading of each.
+    streams: Vec<StreamReport>,
 }
 
 impl<'a> Leading<'a> {
@@ -461,6 +463,7 @@ impl<'a> Leading<'a> {
             acked: 0,
             first,
             episodes: LossEpisodes::default(),
+            streams: Vec::new(),
         }
     }
 
@@ -510,6 +513,7 @@ impl<'a> Leading<'a> {
             needless_retransmits: self.needless,
             samples: std::mem::take(&mut self.samples),
             loss_episodes: std::mem::take(&mut self.episodes).finish(),
+            streams: std::mem::take(&mut self.streams),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             window_scaling: self.first.window_scaling,
             connection: connection::of_sender(&self.first),
@@ -588,6 +592,9 @@ impl<'a> Leading<'a> {
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);
+        if infos.len() > 1 {
+            self.streams = infos.iter().map(|info| sender_reading::stream_report(at_ns, info)).collect();
+        }
         self.flow.meter.set_infos(infos);
         if !is_over || self.samples.is_empty() {
             self.samples.push(sample);

@@ -1,6 +1,6 @@
 //! A reading of `TCP_INFO` at the sender: what is of one connection alone, and no sum of several.
 
-use bdp_model::record::{CongestionState, SenderSample};
+use bdp_model::record::{CongestionState, SenderSample, StreamReport};
 use bdp_sys::tcp_info::TcpInfo;
 
 /// The kernel's least round trip before there is one: all ones, in microseconds.
@@ -24,4 +24,19 @@ pub fn note_connection(sample: &mut SenderSample, info: &TcpInfo) {
     sample.app_limited = info.app_limited;
     sample.pacing_bps = info.pacing_rate_bps;
     sample.not_sent_bytes = info.notsent_bytes;
+}
+
+/// What is known of one of several streams after so long.
+pub fn stream_report(at_ns: u64, info: &TcpInfo) -> StreamReport {
+    StreamReport {
+        took_ns: at_ns,
+        acked_bytes: info.bytes_acked,
+        retransmits: info.total_retrans.map(u64::from),
+        srtt_ns: info.rtt_ns,
+        cwnd: info.cwnd_segments,
+        busy_ns: info.busy_ns,
+        rwnd_limited_ns: info.rwnd_limited_ns,
+        sndbuf_limited_ns: info.sndbuf_limited_ns,
+        limit: None,
+    }
 }

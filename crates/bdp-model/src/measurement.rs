@@ -12,7 +12,9 @@ use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
 use crate::probes::ProbeSeries;
-use crate::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use crate::record::{
+    LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, StreamReport, WindowReport,
+};
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
 use crate::udp::UdpReport;
@@ -367,6 +369,9 @@ pub struct DirectionResult {
     /// Congestion events of the first stream at the sender: losses and marks, each with what was known just before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
+    /// Of several streams, what the sender's kernel counted of each, in order of connection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamReport>,
     /// What limits this direction, and how that is known.
     #[serde(deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,

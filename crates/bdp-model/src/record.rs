@@ -1,6 +1,7 @@
 //! All that a case produced, with what is needed to repeat it. Its JSON form is specified in `docs/record.md`.
 
 mod samples;
+mod stream;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use crate::udp::UdpReport;
 
 pub use crate::probes::ProbeOutcome;
 pub use samples::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
+pub use stream::{StreamReport, StreamTime};
 
 /// Version of the record's shape; a reader refuses a larger major number.
 pub const RECORD_SCHEMA: &str = "bdp.record/1";
@@ -373,6 +375,9 @@ pub struct FlowRecord {
     /// Congestion events of the first stream at the sender: losses and marks, each with what was known just before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
+    /// Of several streams, what the sender's kernel counted of each, in order of connection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamReport>,
     /// Of a flow of datagrams, what became of them; null of TCP.
     pub udp: Option<UdpReport>,
     /// Segments that the receiver had already (DSACK, RFC 2883), all streams; null where the kernel does not tell.

@@ -9,7 +9,7 @@ use bdp_model::measurement::{
     PeerProtocol, SshRequest,
 };
 use bdp_model::method::EndReason;
-use bdp_model::record::{ProbeOutcome, RttSummary};
+use bdp_model::record::{ProbeOutcome, RttSummary, StreamReport};
 use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::window::WindowBytes;
@@ -184,6 +184,22 @@ fn streams_have_a_row_each_and_many_are_bounded() {
         stream_rows(&measurements_text(std::slice::from_ref(m), None, None, style))
     };
     assert_eq!(rows(&m, &Style::plain()), ["1 100 300", "2 120 310", "3 118 324"]);
+    // What its sender's kernel counted of each.
+    let stream = |retransmits, busy_ms: u64, rwnd_ms: u64| StreamReport {
+        took_ns: 1_000_000_000,
+        retransmits: Some(retransmits),
+        busy_ns: Some(busy_ms * 1_000_000),
+        rwnd_limited_ns: Some(rwnd_ms * 1_000_000),
+        sndbuf_limited_ns: Some(0),
+        ..StreamReport::default()
+    };
+    m.directions[0].streams = vec![stream(0, 1000, 960), stream(3, 1000, 0), stream(12, 300, 0)];
+    let counted = [
+        "1 100 0 receive window 96 % 300",
+        "2 120 3 congestion window 100 % 310",
+        "3 118 12 no data to send 70 % 324",
+    ];
+    assert_eq!(rows(&m, &Style::plain()), counted);
     m.directions[0].stream_goodput_bps = (1..=17).map(|n| f64::from(n) * 1e6).collect();
     m.directions.truncate(1);
     assert_eq!(rows(&m, &Style::plain()), ["min 1.00", "median 9.00", "max 17.0"]);

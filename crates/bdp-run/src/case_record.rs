@@ -52,6 +52,7 @@ pub(crate) fn flow_record(
         received: received.samples,
         sent: sent.samples,
         loss_episodes: sent.loss_episodes,
+        streams: sent.streams,
         udp,
         needless_retransmits: sent.needless_retransmits,
         send_buffer_bytes: sent.send_buffer_bytes,

@@ -3,7 +3,7 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;
 use bdp_model::measurement::{DirectionResult, Measurement};
-use bdp_model::record::Record;
+use bdp_model::record::{Record, StreamReport};
 
 /// Sets what limits each flow. An emulator that did not keep its promise may be the limit itself, so that nothing is said of a record
 /// that is not valid.
@@ -24,6 +24,7 @@ fn judge(record: &mut Record, known: impl Fn(Facts) -> Facts) {
         (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i).map(&known))).collect();
     for (flow, findings) in record.flows.iter_mut().zip(findings) {
         flow.findings = findings;
+        judge_streams(&mut flow.streams);
     }
 }
 
@@ -33,9 +34,17 @@ pub fn measurement(measurement: &mut Measurement) {
     let findings: Vec<_> = measurement.directions.iter().map(of).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
         direction.findings = findings;
+        judge_streams(&mut direction.streams);
     }
 }
 
 fn findings(facts: Option<Facts>) -> Vec<Finding> {
     facts.as_ref().map_or_else(Vec::new, bdp_explain::explain)
+}
+
+/// Sets what holds back each of several streams, where that is of its own.
+fn judge_streams(streams: &mut [StreamReport]) {
+    for stream in streams {
+        stream.limit = bdp_explain::stream::judge(stream);
+    }
 }

@@ -14,7 +14,7 @@ use bdp_model::measurement::HostFacts;
 use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries};
-use bdp_model::record::{LossEpisode, ReceiverSample, SenderSample};
+use bdp_model::record::{LossEpisode, ReceiverSample, SenderSample, StreamReport};
 use bdp_model::scenario::ProbeKind;
 use bdp_model::traffic::Traffic;
 use bdp_model::udp::{Distribution, UdpRequest};
@@ -530,6 +530,9 @@ pub struct Sent {
     /// Congestion events of the first stream; none from older ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
+    /// Of several streams, what the kernel counted of each; none from older ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamReport>,
     /// Segments sent again, all streams.
     pub retransmits: Option<u64>,
     /// Segments that the receiver had already, as it reported to the sender (DSACK, RFC 2883), all streams.

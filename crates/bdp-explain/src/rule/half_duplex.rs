@@ -8,7 +8,7 @@ use bdp_model::units::Nanos;
 /// the data's turn.
 const ADDED: (Nanos, Nanos) = (Nanos::millis(1), Nanos::micros(400));
 /// The same / the time that a full segment takes at the goodput: an acknowledgement waits for part of one at the least.
-const OF_SEGMENT: f64 = 0.3;
+const OF_SEGMENT: f64 = 0.2;
 /// What it adds to the way back / to the way there, at the most: more, and that way has a queue of its own.
 const BACK: f64 = 1.5;
 /// Probes lost under load: a way back that is full loses more.

@@ -68,6 +68,7 @@ pub fn result(
         received: received.samples,
         sent: sent.samples,
         loss_episodes: sent.loss_episodes,
+        streams: sent.streams,
         findings: Vec::new(),
         pacing: None,
         udp: None,

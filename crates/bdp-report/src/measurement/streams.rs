@@ -1,6 +1,7 @@
 //! Goodput of each stream of a measurement, where there are several.
 
 use bdp_model::measurement::{Direction, DirectionResult};
+use bdp_model::record::{StreamReport, StreamTime};
 use bdp_model::stats::median;
 
 use super::arrow;
@@ -9,20 +10,47 @@ use crate::grid::{Align, Cell, Column, render};
 use crate::number::RateUnit;
 use crate::style::Style;
 
-/// A row for each stream with a column for each direction; of many streams the smallest, the median and the largest. Empty where
-/// no direction has more than one.
+/// A row for each stream with columns for each direction: its goodput, and what its sender's kernel counted. Of many streams the smallest, the median and the
+/// largest goodput. Empty where no direction has more than one.
 pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
     let rates: Vec<&[f64]> = directions.iter().map(|(_, d)| d.stream_goodput_bps.as_slice()).collect();
     let Some((names, rates)) = stream_rows(&rates, style.every_stream) else { return String::new() };
     let rows = names.len();
     let mut columns =
         vec![Column::new(["", "stream"], Align::Left, names.into_iter().map(Cell::plain).collect())];
-    for ((way, _), rates) in directions.iter().zip(rates) {
+    for ((way, direction), rates) in directions.iter().zip(rates) {
+        let each = (rates.len() == direction.streams.len()).then_some(&direction.streams);
         let mut cells: Vec<Cell> = rates.into_iter().map(|bps| Cell::plain(unit.format(bps))).collect();
         cells.resize(rows, Cell::plain("-"));
         columns.push(Column::new([arrow(*way, style), unit.name], Align::Point, cells));
+        let Some(each) = each else { continue };
+        let mut column = |head, align, cell: &dyn Fn(&StreamReport) -> String| {
+            let mut cells: Vec<Cell> = each.iter().map(|stream| Cell::plain(cell(stream))).collect();
+            cells.resize(rows, Cell::plain("-"));
+            columns.push(Column::new(["", head], align, cells));
+        };
+        column("retrans", Align::Point, &|stream| count(stream.retransmits));
+        column("held back by", Align::Left, &|stream| {
+            stream.time().map_or_else(|| "-".to_owned(), held_back)
+        });
     }
     render(&columns, &[], style)
+}
+
+fn count(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
+/// What held a stream back for the longest part of the time, and how long that was.
+fn held_back(time: StreamTime) -> String {
+    let parts = [
+        ("congestion window", time.congestion_window),
+        ("no data to send", time.idle),
+        ("receive window", time.receive_window),
+        ("send buffer", time.send_buffer),
+    ];
+    let longest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    longest.map_or_else(String::new, |(what, share)| format!("{what} {:.0} %", 100.0 * share))
 }
 
 /// Names of rows, and for each transfer the rates in them: every stream, or of many the smallest, the median and the largest.

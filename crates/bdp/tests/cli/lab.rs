@@ -234,6 +234,14 @@ fn every_stream_counts() {
     assert!(streams.iter().all(|&bps| bps > 0.0), "{streams:?}");
     let sum: f64 = streams.iter().sum();
     assert!((sum / number(&flow["goodput_bps"]) - 1.0).abs() < 1e-6, "{sum} {flow}");
+    // What the sender's kernel counted of each adds up to what it counted of all.
+    let each = flow["streams"].as_array().unwrap();
+    let sum_of = |count: &str| each.iter().map(|stream| stream[count].as_u64().unwrap()).sum::<u64>();
+    let last = flow["sent"].as_array().unwrap().last().unwrap();
+    assert_eq!(each.len(), 10);
+    assert!(each.iter().all(|stream| stream["busy_ns"].as_u64() > Some(0)), "{each:?}");
+    assert_eq!(sum_of("acked_bytes"), last["acked_bytes"].as_u64().unwrap());
+    assert_eq!(sum_of("retransmits"), last["retransmits"].as_u64().unwrap());
 }
 
 #[test]

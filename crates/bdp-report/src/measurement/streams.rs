@@ -19,7 +19,9 @@ pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUn
     let mut columns =
         vec![Column::new(["", "stream"], Align::Left, names.into_iter().map(Cell::plain).collect())];
     for ((way, direction), rates) in directions.iter().zip(rates) {
-        let each = (rates.len() == direction.streams.len()).then_some(&direction.streams);
+        // Of many streams the rows are no streams.
+        let are_streams = [direction.stream_goodput_bps.len(), direction.streams.len()] == [rates.len(); 2];
+        let each = are_streams.then_some(&direction.streams);
         let mut cells: Vec<Cell> = rates.into_iter().map(|bps| Cell::plain(unit.format(bps))).collect();
         cells.resize(rows, Cell::plain("-"));
         columns.push(Column::new([arrow(*way, style), unit.name], Align::Point, cells));

@@ -179,6 +179,11 @@ fn a_silent_router_that_swallows_segments_is_a_finding() {
         &bench,
         &format!(
             "{MUTE}
+             # The router can't ask its neighbours whether they are still there, either.
+             address() {{ sed 's/.*ether \\([^ ]*\\).*/\\1/'; }}
+             near=$(ip -o link show near0 | address); far=$(at $there ip -o link show far0 | address)
+             at $router ip -6 neigh replace fd77:1::1 lladdr $near dev near1 nud permanent
+             at $router ip -6 neigh replace fd77:2::1 lladdr $far dev far1 nud permanent
              measure_tcp() {{
                  name=$1; shift; code=0
                  \"$BDP\" measure \"$@\" -t 1 --idle 0.2 --token abc --json >$name.out 2>$name.err || code=$?

@@ -66,7 +66,9 @@ fn datagrams_leave_when_they_are_due_and_take_the_same_time_each() {
             let count = |name: &str| number(udp, &format!("/{name}"));
             assert_eq!((count("sent"), count("received")), (1000, 1000), "{udp:#}");
             assert_eq!((count("left_out"), count("duplicated"), count("burst_max")), (0, 0, 1), "{udp:#}");
-            assert_near("gaps", count("send_gap_ns/p50"), 1_000_000);
+            // Either end of a gap may be late, and a median of near values is the largest of them.
+            let gap = count("send_gap_ns/p50");
+            assert!(gap.abs_diff(1_000_000) <= 2 * GRAIN_NS, "{gap} ns");
             assert!(count("jitter_ns") < 100, "{udp:#}");
             // 50 us, and 1042 bytes at 8 ns; each the same.
             let delay = |name: &str| number(udp, &format!("/one_way_delay_ns/{name}"));

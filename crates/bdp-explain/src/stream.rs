@@ -7,15 +7,22 @@ use bdp_model::record::StreamReport;
 /// Share of the time from which on one thing holds a stream back.
 const MOSTLY: f64 = 0.5;
 
-/// The limit of a stream's own; `None` of one that the congestion window held back, and so the path.
-pub fn judge(stream: &StreamReport) -> Option<Limit> {
+/// The limit of a stream's own beside that of the flow; `None` where nothing of its own held it back for half of the time.
+pub fn judge(stream: &StreamReport, flow: Option<Limit>) -> Option<Limit> {
     let time = stream.time()?;
+    let window = match flow {
+        // A queue that stands fills the window, too.
+        Some(Limit::PathRate | Limit::Ceiling | Limit::CrossTraffic | Limit::AskedRate) => None,
+        // A program that does not read closes it.
+        Some(Limit::SlowReader) => Some(Limit::SlowReader),
+        _ => Some(Limit::ReceiveWindow),
+    };
     let own = [
-        (Limit::SlowWriter, time.idle),
-        (Limit::ReceiveWindow, time.receive_window),
-        (Limit::SendBuffer, time.send_buffer),
+        (Some(Limit::SlowWriter), time.idle),
+        (window, time.receive_window),
+        (Some(Limit::SendBuffer), time.send_buffer),
     ];
-    own.into_iter().find(|&(_, share)| share >= MOSTLY).map(|(limit, _)| limit)
+    own.into_iter().find(|&(_, share)| share >= MOSTLY).and_then(|(limit, _)| limit)
 }
 
 #[cfg(test)]
@@ -24,25 +31,26 @@ mod tests {
 
     #[test]
     fn a_stream_has_a_limit_of_its_own_for_half_of_the_time() {
-        let of = |busy, rwnd, sndbuf| {
+        let beside = |flow: Option<Limit>, busy, rwnd, sndbuf| {
             let ms = |ms: u64| Some(ms * 1_000_000);
-            judge(&StreamReport {
+            let stream = StreamReport {
                 took_ns: 1_000_000_000,
                 busy_ns: ms(busy),
                 rwnd_limited_ns: ms(rwnd),
                 sndbuf_limited_ns: ms(sndbuf),
                 ..StreamReport::default()
-            })
+            };
+            judge(&stream, flow)
         };
+        let of = |busy, rwnd, sndbuf| beside(None, busy, rwnd, sndbuf);
         assert_eq!(of(1000, 0, 0), None);
         assert_eq!(of(1000, 960, 0), Some(Limit::ReceiveWindow));
         assert_eq!(of(1000, 100, 600), Some(Limit::SendBuffer));
         assert_eq!(of(300, 100, 0), Some(Limit::SlowWriter));
         assert_eq!(of(1000, 400, 400), None, "neither for half of the time");
-        assert_eq!(
-            judge(&StreamReport { took_ns: 1, ..StreamReport::default() }),
-            None,
-            "nothing is counted"
-        );
+        assert_eq!(beside(Some(Limit::SlowReader), 1000, 960, 0), Some(Limit::SlowReader));
+        assert_eq!(beside(Some(Limit::PathRate), 1000, 960, 0), None, "a queue fills the window");
+        let nothing = StreamReport { took_ns: 1, ..StreamReport::default() };
+        assert_eq!(judge(&nothing, None), None, "nothing is counted");
     }
 }

@@ -24,7 +24,7 @@ fn judge(record: &mut Record, known: impl Fn(Facts) -> Facts) {
         (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i).map(&known))).collect();
     for (flow, findings) in record.flows.iter_mut().zip(findings) {
         flow.findings = findings;
-        judge_streams(&mut flow.streams);
+        judge_streams(&mut flow.streams, &flow.findings);
     }
 }
 
@@ -34,7 +34,7 @@ pub fn measurement(measurement: &mut Measurement) {
     let findings: Vec<_> = measurement.directions.iter().map(of).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
         direction.findings = findings;
-        judge_streams(&mut direction.streams);
+        judge_streams(&mut direction.streams, &direction.findings);
     }
 }
 
@@ -43,8 +43,8 @@ fn findings(facts: Option<Facts>) -> Vec<Finding> {
 }
 
 /// Sets what holds back each of several streams, where that is of its own.
-fn judge_streams(streams: &mut [StreamReport]) {
+fn judge_streams(streams: &mut [StreamReport], findings: &[Finding]) {
     for stream in streams {
-        stream.limit = bdp_explain::stream::judge(stream);
+        stream.limit = bdp_explain::stream::judge(stream, findings.first().map(|finding| finding.limit));
     }
 }

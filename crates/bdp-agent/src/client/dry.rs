@@ -12,10 +12,9 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::flow::Flow;
 
-/// How long nothing comes, at least: a sender on a path of 0.2 s has retransmitted three times by then.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The same in round trips.
-const ROUND_TRIPS: u32 = 16;
+/// How long nothing comes, at least. Linux that looks for the path's MTU itself (`tcp_mtu_probing`) has tried smaller segments by then: after 15 times its
+/// timeout, of 0.3 to 0.5 s on paths of up to 0.2 s. Less than a stall, which is an error.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// What the opening of a connection moves at the most: less than any segment that a path must carry.
 const OPENING_BYTES: u64 = 536;
 /// Retransmissions that show that a sender did try.
@@ -26,36 +25,33 @@ const RETRANSMITTED: u32 = 2;
 pub(super) struct Dry {
     /// When they began, by the monotonic clock.
     begun_ns: u64,
-    /// How long they may move nothing; `None` once that was looked at, and of flows that are not watched.
-    patience_ns: Option<u64>,
+    /// Whether they are still watched: they have moved nothing so far.
+    is_watched: bool,
     /// When they were found to move nothing.
     found_ns: Option<u64>,
 }
 
 impl Dry {
-    /// Of flows that begin now, over a path of such round trips.
-    pub(super) fn begun(is_watched: bool, round_trip: Duration) -> Self {
-        let patience = PATIENCE.max(ROUND_TRIPS * round_trip);
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            begun_ns: if is_watched { clock::monotonic_ns() } else { 0 },
-            patience_ns: is_watched.then_some(patience_ns),
-            found_ns: None,
-        }
+    /// Of flows that begin now.
+    pub(super) fn begun(is_watched: bool) -> Self {
+        let begun_ns = if is_watched { clock::monotonic_ns() } else { 0 };
+        Self { begun_ns, is_watched, found_ns: None }
     }
 
     /// Whether the flows are to end now since nothing comes of them, though `answered` tells of probes meanwhile.
     pub(super) fn look(&mut self, flows: &[Flow], answered: impl Fn(&Range<u64>) -> bool) -> bool {
-        // In a guest a reading of the clock takes time of its own.
-        let Some(patience_ns) = self.patience_ns else { return false };
-        let now = clock::monotonic_ns();
+        // What has begun is guarded by others. In a guest a reading of the clock takes time of its own.
+        self.is_watched = self.is_watched && flows.iter().all(|flow| flow.work.bytes() < OPENING_BYTES);
+        if !self.is_watched {
+            return false;
+        }
+        let (now, patience_ns) = (clock::monotonic_ns(), PATIENCE.as_nanos() as u64);
         if now.saturating_sub(self.begun_ns) < patience_ns {
             return false;
         }
-        // Once: what has begun by then is guarded by others.
-        self.patience_ns = None;
-        let is_dry = flows.iter().all(moves_nothing) && answered(&(now - patience_ns / 2..now));
+        let is_dry = flows.iter().all(was_tried) && answered(&(now - patience_ns / 2..now));
         self.found_ns = is_dry.then_some(now);
+        self.is_watched = !is_dry;
         is_dry
     }
 
@@ -72,14 +68,14 @@ impl Dry {
     }
 }
 
-/// Whether nothing came of a flow; of what this end sends, though it was sent again.
-fn moves_nothing(flow: &Flow) -> bool {
+/// Whether a flow's sender has sent again what was not acknowledged; of the far end that is not known yet.
+fn was_tried(flow: &Flow) -> bool {
     let tried = |info: &TcpInfo| {
-        info.unacked_segments.is_some_and(|n| n > 0) && info.total_retrans.is_some_and(|n| n >= RETRANSMITTED)
+        info.unacked_segments.is_some_and(|segments| segments > 0)
+            && info.total_retrans.is_some_and(|segments| segments >= RETRANSMITTED)
     };
-    let is_tried = match flow.way {
+    match flow.way {
         Direction::To => flow.work.sender_infos().iter().any(tried),
         Direction::From => true,
-    };
-    flow.work.bytes() < OPENING_BYTES && is_tried
+    }
 }

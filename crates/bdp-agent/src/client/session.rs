@@ -132,8 +132,8 @@ impl Peer for Session {
         self.round.far = flows.iter().map(|_| None).collect();
         self.round.flows = flows;
         self.round.since = Some(Instant::now());
-        // A flow that is to write later, or of datagrams, may well have moved nothing.
-        self.round.dry = Dry::begun(request.spec.udp.is_none(), self.round_trip);
+        // Of datagrams what comes through is counted at the end.
+        self.round.dry = Dry::begun(request.spec.udp.is_none());
         Ok(())
     }
 

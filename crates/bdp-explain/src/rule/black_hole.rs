@@ -32,6 +32,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             Evidence::time(Fact::ProbesAnswered, Nanos(idle.max)).samples(idle.received, idle.sent),
             Evidence::bytes(Fact::SegmentSizeKept, mss as f64),
         ])
-        .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
+        .remedy(match probes_mtu(facts) {
+            true => Remedy::new(Action::ProbeMtu),
+            false => Remedy::new(Action::ProbeMtu).host(&facts.sender.name),
+        });
     Some(finding)
+}
+
+/// Whether the sender's kernel looks for the path's MTU itself, already.
+fn probes_mtu(facts: &Facts) -> bool {
+    let probing = facts.sender.host.sysctls.get("net.ipv4.tcp_mtu_probing");
+    probing.is_some_and(|value| value.trim() != "0")
 }

@@ -4,6 +4,7 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::units::Nanos;
 
 use crate::observed;
 use crate::rule::reordering;
@@ -32,6 +33,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         || (met as f64) < MET_QUEUE.0 * of as f64
         || spread > IDLE_SPREAD * queue.added.0 as f64
         || facts.both_directions
+        || way_back_waits(facts, queue.added)
         || facts.busy_thread().is_some()
         || reordering::seen(facts).is_some()
         || observed::held_back(facts)
@@ -52,4 +54,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         ])
         .remedy(Remedy::new(Action::FindTraffic));
     Some(finding)
+}
+
+/// Whether acknowledgements waited as long as data did, at times: what makes the goodput change may be on their way then.
+fn way_back_waits(facts: &Facts, queue: Nanos) -> bool {
+    let back = facts.one_way.and_then(|ways| ways.back_idle.zip(ways.back_loaded));
+    let added = back.map(|(idle, loaded)| loaded.p95.unwrap_or(loaded.max).saturating_sub(idle.p50));
+    added.is_some_and(|added| added >= i64::try_from(queue.as_ns()).unwrap_or(i64::MAX) / 2)
 }

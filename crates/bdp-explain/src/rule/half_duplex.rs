@@ -33,7 +33,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::HalfDuplex, Place::path(), confidence)
         .evidence([
             Evidence::time(Fact::QueueOneWay, own).at_least(ADDED.0.0 as f64),
-            Evidence::time(Fact::QueueWayBack, back).at_least(ADDED.1.0 as f64).at_most(BACK * own.0 as f64),
+            Evidence::time(Fact::QueueWayBack, back)
+                .at_least(ADDED.1.0 as f64)
+                .at_most(BACK * own.0 as f64)
+                .with(Quantity::time(own)),
         ])
         .evidence(
             facts

@@ -162,6 +162,10 @@ fn queue_that_never_ends_beside_a_goodput_that_changes_is_others_traffic() {
         differently(&|facts| facts.rtt.idle.as_mut().unwrap().p95 = Some(40 * MS)),
         Limit::CrossTraffic
     );
+    let waits = |facts: &mut Facts| {
+        facts.one_way.as_mut().unwrap().back_loaded.as_mut().unwrap().p95 = Some(40_000_000);
+    };
+    assert_ne!(differently(&waits), Limit::CrossTraffic, "the way back has a queue at times");
     let level =
         |facts: &mut Facts| facts.sent.iter_mut().for_each(|s| s.delivery_rate_bps = Some(20_000_000));
     assert_ne!(differently(&level), Limit::CrossTraffic, "it never had more");

@@ -31,7 +31,7 @@ named! {
         Policer = "policer",
         /// Segments that overtake others, so that the sender takes them for lost.
         Reordering = "reordering",
-        /// The way back, which loses acknowledgements.
+        /// The way back, which loses or delays acknowledgements.
         ReversePath = "reverse_path",
         /// Packets of full size vanish, smaller ones come through.
         MtuBlackHole = "mtu_black_hole",

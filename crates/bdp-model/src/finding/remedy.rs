@@ -54,7 +54,7 @@ named! {
         RaiseRing = "raise_ring",
         /// Raise the setting of the kernel's receive backlog on the host.
         RaiseBacklog = "raise_backlog",
-        /// Probe the path MTU on the host, clamp the MSS, or let ICMP pass.
+        /// Probe the path MTU on the host, clamp the MSS, or let ICMP pass; no host: it does that already.
         ProbeMtu = "probe_mtu",
         /// Look for a link or a route that failed.
         FindOutage = "find_outage",

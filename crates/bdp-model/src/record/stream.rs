@@ -23,8 +23,8 @@ pub struct StreamReport {
     pub rwnd_limited_ns: Option<u64>,
     /// Of that, limited by the send buffer.
     pub sndbuf_limited_ns: Option<u64>,
-    /// What held the stream back for half of the time or more, where that is of its own: a program or a window. Null of one that the congestion window,
-    /// and so the path, held back, as the finding of the whole flow says.
+    /// What held the stream back for half of the time or more, where that is of its own: a program or a window. Null where nothing of its own did: then the
+    /// finding of the whole flow is the stream's, too.
     #[serde(default)]
     pub limit: Option<Limit>,
 }
@@ -38,7 +38,7 @@ pub struct StreamTime {
     pub receive_window: f64,
     /// The send buffer was.
     pub send_buffer: f64,
-    /// The rest: the congestion window, and so the path.
+    /// The rest: the congestion window, or a rate that the sender keeps to.
     pub congestion_window: f64,
 }
 

@@ -144,6 +144,9 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
             let to = value.map_or_else(String::new, |value| format!(" to {value:.0} or more"));
             return format!("raise {setting} on {host}{to}, or spread receiving over more processors (RPS)");
         }
+        Action::ProbeMtu if remedy.host.is_none() => {
+            "clamp the MSS at the router, or let ICMP 'fragmentation needed' pass"
+        }
         Action::ProbeMtu => {
             return format!(
                 "set net.ipv4.tcp_mtu_probing = 1 on {host}, clamp the MSS at the router, or let ICMP 'fragmentation \

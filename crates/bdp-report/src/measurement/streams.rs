@@ -32,9 +32,7 @@ pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUn
             columns.push(Column::new(["", head], align, cells));
         };
         column("retrans", Align::Point, &|stream| count(stream.retransmits));
-        column("held back by", Align::Left, &|stream| {
-            stream.time().map_or_else(|| "-".to_owned(), held_back)
-        });
+        column("kernel counts", Align::Left, &|stream| stream.time().map_or_else(|| "-".to_owned(), longest));
     }
     render(&columns, &[], style)
 }
@@ -43,8 +41,8 @@ fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// What held a stream back for the longest part of the time, and how long that was.
-fn held_back(time: StreamTime) -> String {
+/// What the kernel counts for the longest part of the time, and how long that was.
+fn longest(time: StreamTime) -> String {
     let parts = [
         ("congestion window", time.congestion_window),
         ("no data to send", time.idle),

@@ -41,7 +41,7 @@ impl Dry {
     /// Whether the flows are to end now since nothing comes of them, though `answered` tells of probes meanwhile.
     pub(super) fn look(&mut self, flows: &[Flow], answered: impl Fn(&Range<u64>) -> bool) -> bool {
         // What has begun is guarded by others. In a guest a reading of the clock takes time of its own.
-        self.is_watched = self.is_watched && flows.iter().all(|flow| flow.work.bytes() < OPENING_BYTES);
+        self.is_watched = self.is_watched && flows.iter().all(moved_nothing);
         if !self.is_watched {
             return false;
         }
@@ -77,5 +77,13 @@ fn was_tried(flow: &Flow) -> bool {
     match flow.way {
         Direction::To => flow.work.sender_infos().iter().any(tried),
         Direction::From => true,
+    }
+}
+
+/// Whether nothing of a flow has come; of what this end sends the kernel counts the opening, too.
+fn moved_nothing(flow: &Flow) -> bool {
+    match flow.way {
+        Direction::To => flow.work.bytes() < OPENING_BYTES,
+        Direction::From => flow.work.bytes() == 0,
     }
 }

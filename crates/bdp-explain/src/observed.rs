@@ -87,15 +87,16 @@ pub fn next_after(facts: &Facts, bytes: f64, other: Option<(Limit, f64)>) -> Opt
     first.filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
 }
 
-/// Goodput of the first stream beside its highest rate of delivery, of which it has this share at the least.
-pub fn of_peak(facts: &Facts, least: f64) -> Option<Evidence> {
+/// Goodput of the first stream beside its highest rate of delivery.
+pub fn beside_peak(facts: &Facts) -> Option<Evidence> {
     let (reached, peak) = facts.of_peak().zip(facts.delivery_peak_bps())?;
-    (reached >= least).then(|| {
-        Evidence::share(Fact::OfPeakRate, reached)
-            .at_least(least)
-            .with(Quantity::rate(facts.stream_bps()))
-            .with(Quantity::rate(peak))
-    })
+    let evidence = Evidence::share(Fact::OfPeakRate, reached);
+    Some(evidence.with(Quantity::rate(facts.stream_bps())).with(Quantity::rate(peak)))
+}
+
+/// The same, where it has this share of that rate at the least.
+pub fn of_peak(facts: &Facts, least: f64) -> Option<Evidence> {
+    beside_peak(facts).filter(|evidence| evidence.value >= least).map(|evidence| evidence.at_least(least))
 }
 
 /// The speed of the NICs, which might be the path's rate, where a measurement does not know it.

@@ -447,8 +447,6 @@ struct Leading<'a> {
     first: TcpInfo,
     /// Congestion events of the first stream.
     episodes: LossEpisodes,
-    /// Of several streams, the last reading of each.
-    streams: Vec<StreamReport>,
 }
 
 impl<'a> Leading<'a> {
@@ -463,7 +461,6 @@ impl<'a> Leading<'a> {
             acked: 0,
             first,
             episodes: LossEpisodes::default(),
-            streams: Vec::new(),
         }
     }
 
@@ -511,9 +508,9 @@ impl<'a> Leading<'a> {
             mss: self.first.snd_mss.map(u64::from),
             retransmits: self.samples.last().and_then(|s| s.retransmits),
             needless_retransmits: self.needless,
+            streams: self.streams(),
             samples: std::mem::take(&mut self.samples),
             loss_episodes: std::mem::take(&mut self.episodes).finish(),
-            streams: std::mem::take(&mut self.streams),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
             window_scaling: self.first.window_scaling,
             connection: connection::of_sender(&self.first),
@@ -523,6 +520,13 @@ impl<'a> Leading<'a> {
             patterned: flow.plan.patterned,
             ..Default::default()
         })
+    }
+
+    /// Of several streams, the last reading of each.
+    fn streams(&self) -> Vec<StreamReport> {
+        let infos = self.flow.meter.infos();
+        let Some(last) = self.samples.last().filter(|_| infos.len() > 1) else { return Vec::new() };
+        infos.iter().map(|info| sender_reading::stream_report(last.at_ns, info)).collect()
     }
 
     fn send_buffer(&self) -> Option<u64> {
@@ -592,9 +596,6 @@ impl<'a> Leading<'a> {
         self.acked = self.acked.max(sample.acked_bytes.unwrap_or(0));
         self.flow.meter.set(self.acked);
         self.flow.meter.set_streams(acked);
-        if infos.len() > 1 {
-            self.streams = infos.iter().map(|info| sender_reading::stream_report(at_ns, info)).collect();
-        }
         self.flow.meter.set_infos(infos);
         if !is_over || self.samples.is_empty() {
             self.samples.push(sample);

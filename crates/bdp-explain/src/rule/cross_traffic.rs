@@ -24,8 +24,7 @@ const IDLE_SPREAD: f64 = 0.05;
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let queue = facts.standing_queue()?;
     let steady = facts.steadiness().filter(|steady| (STEADY_LEAST..=UNSTEADY).contains(steady))?;
-    let (of_peak, peak) =
-        facts.of_peak().zip(facts.delivery_peak_bps()).filter(|&(share, _)| share <= OF_PEAK)?;
+    let of_peak = observed::beside_peak(facts).filter(|evidence| evidence.value <= OF_PEAK)?;
     let (met, of) = facts.probes_that_waited(QUEUE_NOISE)?;
     let idle = facts.rtt.idle.filter(|rtt| rtt.received > 0)?;
     let spread = idle.p95.unwrap_or(idle.max).saturating_sub(idle.min) as f64;
@@ -47,10 +46,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .at_least(MET_QUEUE.0)
                 .samples(met as u64, of as u64),
             Evidence::share(Fact::Steady, steady).at_most(UNSTEADY).with(Quantity::rate(facts.goodput_bps)),
-            Evidence::share(Fact::OfPeakRate, of_peak)
-                .at_most(OF_PEAK)
-                .with(Quantity::rate(facts.stream_bps()))
-                .with(Quantity::rate(peak)),
+            of_peak.at_most(OF_PEAK),
         ])
         .remedy(Remedy::new(Action::FindTraffic));
     Some(finding)

@@ -21,18 +21,21 @@ pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUn
     for ((way, direction), rates) in directions.iter().zip(rates) {
         // Of many streams the rows are no streams.
         let are_streams = [direction.stream_goodput_bps.len(), direction.streams.len()] == [rates.len(); 2];
-        let each = are_streams.then_some(&direction.streams);
-        let mut cells: Vec<Cell> = rates.into_iter().map(|bps| Cell::plain(unit.format(bps))).collect();
-        cells.resize(rows, Cell::plain("-"));
-        columns.push(Column::new([arrow(*way, style), unit.name], Align::Point, cells));
-        let Some(each) = each else { continue };
-        let mut column = |head, align, cell: &dyn Fn(&StreamReport) -> String| {
-            let mut cells: Vec<Cell> = each.iter().map(|stream| Cell::plain(cell(stream))).collect();
+        let mut column = |head, align, mut cells: Vec<Cell>| {
             cells.resize(rows, Cell::plain("-"));
-            columns.push(Column::new(["", head], align, cells));
+            columns.push(Column::new(head, align, cells));
         };
-        column("retrans", Align::Point, &|stream| count(stream.retransmits));
-        column("kernel counts", Align::Left, &|stream| stream.time().map_or_else(|| "-".to_owned(), longest));
+        let goodput = rates.into_iter().map(|bps| Cell::plain(unit.format(bps))).collect();
+        column([arrow(*way, style), unit.name], Align::Point, goodput);
+        if !are_streams {
+            continue;
+        }
+        let of_each = |cell: &dyn Fn(&StreamReport) -> String| {
+            direction.streams.iter().map(|stream| Cell::plain(cell(stream))).collect()
+        };
+        column(["", "retrans"], Align::Point, of_each(&|stream| count(stream.retransmits)));
+        let counted = |stream: &StreamReport| stream.time().map_or_else(|| "-".to_owned(), longest);
+        column(["", "kernel counts"], Align::Left, of_each(&counted));
     }
     render(&columns, &[], style)
 }

@@ -66,7 +66,8 @@ fn datagrams_leave_when_they_are_due_and_take_the_same_time_each() {
             let count = |name: &str| number(udp, &format!("/{name}"));
             assert_eq!((count("sent"), count("received")), (1000, 1000), "{udp:#}");
             assert_eq!((count("left_out"), count("duplicated"), count("burst_max")), (0, 0, 1), "{udp:#}");
-            // Either end of a gap may be late, and a median of near values is the largest of them.
+            // The median of values this near to each other is printed as the largest. That one holds the few system calls that the guest charges 1 us for
+            // after each 10,000 (stacks/linux/README.md): 1 to 3 of them were seen.
             let gap = count("send_gap_ns/p50");
             assert!(gap.abs_diff(1_000_000) <= 2 * GRAIN_NS, "{gap} ns");
             assert!(count("jitter_ns") < 100, "{udp:#}");

@@ -18,6 +18,9 @@ use crate::units::Nanos;
 /// A reading no later than this is one of the start.
 const AT_THE_START: Nanos = Nanos::millis(1);
 
+/// The kernel's clocks are off by a few of their ticks, and not by so much, and such a part of an interval.
+const STOPPED: (Nanos, f64) = (Nanos::millis(30), 0.25);
+
 /// Share of an interval from which on it is most of it.
 const MOSTLY: f64 = 0.5;
 
@@ -178,7 +181,9 @@ impl<'a> Rules<'a> {
             parts.add(TimeState::SenderProcessor, left);
             return 0;
         }
-        let denied = left.min(now.program_blocked.unwrap_or(0));
+        // A program that is stopped while it waits for room still waits when it goes on, and by then there has been room for long.
+        let is_rounding = left < STOPPED.0.as_ns() || (left as f64) < STOPPED.1 * now.took as f64;
+        let denied = if is_rounding { left.min(now.program_blocked.unwrap_or(0)) } else { 0 };
         parts.add(nothing, left - denied);
         denied
     }

@@ -255,6 +255,15 @@ fn kernel_without_data_waits_for_the_sending_program() {
         ..reading(at)
     }));
     assert_eq!(only(&jiffy), TimeState::CongestionAvoidance);
+    // One that is stopped while it waits for room still waits, by its own clock, long after there has been room.
+    let stopped = facts(pair(|at| SenderSample {
+        busy_ns: Some(at * MS * 6 / 10),
+        write_idle_ns: Some(0),
+        write_blocked_ns: Some(at * MS),
+        ..reading(at)
+    }));
+    let wanted = [(TimeState::SenderApplication, 40), (TimeState::CongestionAvoidance, 60)];
+    assert_eq!(last(&stopped), wanted);
 }
 
 #[test]

@@ -42,10 +42,12 @@ impl Facts {
         let mss = self.mss_bytes? as f64;
         let least = self.rtt_least()?.as_ns();
         let above = |e: &LossEpisode| e.srtt_ns.saturating_sub(least);
-        let lost = events(&self.loss_episodes);
-        if lost.is_empty() {
-            return None;
-        }
+        /// Beside fewer others a first loss does not stand out.
+        const OTHERS: usize = 3;
+        let mut lost = events(&self.loss_episodes);
+        let stands_out = lost.len() > OTHERS;
+        let first = lost.first_mut()?;
+        first.slow_start |= stands_out && overshot_at_first(first);
         let settled: Vec<&LossEpisode> = lost.iter().filter(|e| !e.slow_start && e.srtt_ns > 0).collect();
         let rates: Vec<f64> =
             settled.iter().map(|e| f64::from(e.unacked) * mss * 8e9 / e.srtt_ns as f64).collect();
@@ -184,6 +186,14 @@ impl Facts {
             |p: &ProbePoint| p.rtt_ns().is_some_and(|rtt| p.counts_from_ns() + (rtt as i64) < until);
         Some((sent.clone().filter(|p| answered(p)).count(), sent.count()))
     }
+}
+
+/// Whether the first loss of a connection cost so much that slow start led to it, though the sender had left that shortly before: HyStart (RFC 9406) does at
+/// a longer round trip, and still far above a threshold that it has not met.
+fn overshot_at_first(first: &LossEpisode) -> bool {
+    /// Segments, and their share of those in flight.
+    const COST: (u64, f64) = (10, 0.5);
+    first.retransmits >= COST.0 && first.retransmits as f64 >= COST.1 * f64::from(first.unacked)
 }
 
 /// Losses, of which those that follow within a few round trips of the end of another belong to that: what a sender sends behind a repair comes in bursts,

@@ -5,8 +5,10 @@
 //! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod ceiling;
 pub mod hops;
+mod next;
 mod observed;
 mod rule;
 mod setting;
@@ -17,9 +19,46 @@ use bdp_model::finding::Finding;
 
 pub use ceiling::ceiling;
 
-/// What limits a transfer, be it of a measurement or of the lab.
-///
-/// The first finding says what limits it; further ones, none yet, would stand beside it.
+/// A rule: it claims the limit, or does not.
+type Rule = fn(&Facts) -> Option<Finding>;
+
+/// The rules, in an order in which an earlier answer makes later ones meaningless, unless [`beside`] says that they stand beside it.
+const RULES: [Rule; 28] = [
+    rule::black_hole::judge,
+    rule::at_ceiling::judge,
+    rule::watched::at_this_end,
+    rule::receive_window::half_scaled,
+    rule::asked_rate::judge,
+    // A thread that waits for its processor all the time looks like a slow program, and is none.
+    rule::cpu::judge,
+    // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
+    rule::nagle::judge,
+    rule::slow_reader::judge,
+    rule::send_buffer::runs_dry,
+    rule::slow_start::judge,
+    rule::outage::judge,
+    rule::path_step::judge,
+    rule::reverse_path::judge,
+    rule::half_duplex::judge,
+    rule::cross_traffic::judge,
+    // A standing queue means that the path is busy all the time, whatever else is full.
+    rule::path_rate::judge,
+    rule::receive_window::judge,
+    rule::send_buffer::judge,
+    rule::slow_writer::judge,
+    rule::reordering::judge,
+    rule::path_rate::judge_shallow,
+    rule::plateau::judge,
+    rule::ecn_marks::judge,
+    rule::sack_missing::judge,
+    // What a host dropped is no loss of the path.
+    rule::host_drops::judge,
+    rule::random_loss::judge,
+    rule::threshold::judge,
+    rule::watched::by_own_figures,
+];
+
+/// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = rule::datagrams::judge(facts) {
         return vec![finding];
@@ -27,38 +66,13 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     if facts.through_tunnel {
         return vec![rule::unknown::through_tunnel()];
     }
-    let finding = rule::black_hole::judge(facts)
-        .or_else(|| rule::at_ceiling::judge(facts))
-        .or_else(|| rule::watched::at_this_end(facts))
-        .or_else(|| rule::receive_window::half_scaled(facts))
-        .or_else(|| rule::asked_rate::judge(facts))
-        // A thread that waits for its processor all the time looks like a slow program, and is none.
-        .or_else(|| rule::cpu::judge(facts))
-        // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
-        .or_else(|| rule::nagle::judge(facts))
-        .or_else(|| rule::slow_reader::judge(facts))
-        .or_else(|| rule::send_buffer::runs_dry(facts))
-        .or_else(|| rule::slow_start::judge(facts))
-        .or_else(|| rule::outage::judge(facts))
-        .or_else(|| rule::path_step::judge(facts))
-        .or_else(|| rule::reverse_path::judge(facts))
-        .or_else(|| rule::half_duplex::judge(facts))
-        .or_else(|| rule::cross_traffic::judge(facts))
-        // A standing queue means that the path is busy all the time, whatever else is full.
-        .or_else(|| rule::path_rate::judge(facts))
-        .or_else(|| rule::receive_window::judge(facts))
-        .or_else(|| rule::send_buffer::judge(facts))
-        .or_else(|| rule::slow_writer::judge(facts))
-        .or_else(|| rule::reordering::judge(facts))
-        .or_else(|| rule::path_rate::judge_shallow(facts))
-        .or_else(|| rule::plateau::judge(facts))
-        .or_else(|| rule::ecn_marks::judge(facts))
-        .or_else(|| rule::sack_missing::judge(facts))
-        // What a host dropped is no loss of the path.
-        .or_else(|| rule::host_drops::judge(facts))
-        .or_else(|| rule::random_loss::judge(facts))
-        .or_else(|| rule::threshold::judge(facts))
-        .or_else(|| rule::watched::by_own_figures(facts))
-        .unwrap_or_else(|| rule::unknown::judge(facts));
-    vec![finding]
+    let mut claims = RULES.iter().filter_map(|rule| rule(facts));
+    let Some(binding) = claims.next() else { return vec![rule::unknown::judge(facts)] };
+    let mut findings = vec![next::known(facts, binding)];
+    for claim in claims.chain(rule::timestamps_missing::judge(facts)) {
+        if beside::stands(&findings, &claim) {
+            findings.push(Finding { next: None, ..claim });
+        }
+    }
+    findings
 }

@@ -7,7 +7,7 @@ use bdp_model::record::Record;
 
 use crate::grid::tame;
 use crate::measurement::arrow;
-use crate::measurement::conclusion::finding_lines;
+use crate::measurement::conclusion::findings_lines;
 use crate::style::Style;
 use crate::time_spent;
 
@@ -34,7 +34,7 @@ pub fn records(records: &[Record], style: &Style) -> String {
             let (ends, goodput) =
                 (format!("{}->{}", tame(&flow.from), tame(&flow.to)), rate(flow.goodput_bps));
             text.push_str(&format!("{name}  {ends}  {goodput}\n"));
-            text.extend(flow.findings.iter().map(|finding| finding_lines(" ", finding, "", style)));
+            text.push_str(&findings_lines(" ", &flow.findings, "", style));
             text.push_str(&time_spent::line(" ", Facts::emulated(record, i).as_ref(), style));
         }
     }
@@ -50,7 +50,7 @@ pub fn measurements(all: &[Measurement], style: &Style) -> String {
         for direction in &measurement.directions {
             let way = arrow(direction.direction, style);
             text.push_str(&format!("{way} {}\n", rate(direction.goodput_bps)));
-            text.extend(direction.findings.iter().map(|finding| finding_lines(way, finding, "", style)));
+            text.push_str(&findings_lines(way, &direction.findings, "", style));
             let facts = Facts::measured(measurement, direction.direction);
             text.push_str(&time_spent::line(way, facts.as_ref(), style));
         }

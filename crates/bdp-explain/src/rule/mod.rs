@@ -24,5 +24,6 @@ pub mod slow_reader;
 pub mod slow_start;
 pub mod slow_writer;
 pub mod threshold;
+pub mod timestamps_missing;
 pub mod unknown;
 pub mod watched;

@@ -6,7 +6,7 @@
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::path::mathis;
+use bdp_model::path::{cubic, mathis};
 
 use crate::observed;
 use crate::rule::threshold::{self, QUEUE_ANYWAY, QUEUE_LONG};
@@ -79,9 +79,14 @@ fn confidence(picture: &LossPicture) -> Confidence {
     }
 }
 
-/// What Reno would carry.
+/// What the response function of the congestion control gives for such losses.
 fn model(facts: &Facts, lost: f64) -> Option<Evidence> {
-    let (mss, rtt) =
-        facts.mss_bytes.zip(facts.rtt_loaded()).filter(|_| facts.congestion_control == "reno")?;
-    Some(Evidence::rate(Fact::MathisRate, mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT_DELAYED)))
+    let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
+    let streams = f64::from(facts.asked.streams.max(1));
+    let of = |fact, bps: f64| Evidence::rate(fact, streams * bps);
+    match facts.congestion_control.as_str() {
+        "reno" => Some(of(Fact::MathisRate, mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT))),
+        "cubic" => Some(of(Fact::CubicRate, cubic::independent_rate_bps(mss, rtt, lost))),
+        _ => None,
+    }
 }

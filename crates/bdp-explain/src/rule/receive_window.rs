@@ -6,8 +6,8 @@ use bdp_model::finding::{
 };
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
-use crate::observed;
-use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, WMEM, maximum, name_of, value_of};
+use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, maximum, name_of, value_of};
+use crate::{next, observed};
 
 /// Full less often, the goodput has to be just what it carries, and doubt remains.
 const FULL_AT_TIMES: f64 = 0.4;
@@ -58,16 +58,14 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             evidence.named(name_of(facts, Setting::Window))
         }))
         .evidence(observed::kernel_counts_window(facts))
-        .next(observed::next_after(facts, window.receive_bytes, send_buffer(facts)))
+        .next(observed::next_after(
+            facts,
+            window.receive_bytes,
+            next::send_buffer(facts).map(|most| (Limit::SendBuffer, most)),
+        ))
         .remedy(remedy(facts, bound))
         .missing(elsewhere.then(|| Missing::new(Lack::WindowBound)));
     Some(finding)
-}
-
-/// What the sender's buffer holds in flight at the most, half of the memory that it may take.
-fn send_buffer(facts: &Facts) -> Option<(Limit, f64)> {
-    let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
-    Some((Limit::SendBuffer, most as f64 / 2.0))
 }
 
 /// Claims that the two ends read windows differently, where one uses window scaling and the other does not: then the option

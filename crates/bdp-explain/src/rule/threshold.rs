@@ -33,6 +33,8 @@ const QUEUE_SURE: f64 = 0.35;
 const PROBES_LOST: (u64, f64) = (2, 0.005);
 /// What a loss costs where tokens had gathered before: segments, and their share of those in flight.
 const COSTS_MANY: (f64, f64) = (4.0, 0.05);
+/// What a loss costs at the most that a queue made, whose sender adds a segment each round trip.
+const COSTS_LITTLE: (f64, f64) = (2.5, 0.03);
 /// Of the segments in flight at the end of slow start a queue drops half at the most, as the window doubles in a round trip.
 const OVERSHOT_QUEUE: f64 = 0.55;
 /// Above this it was a policer, whose tokens run out for whole round trips; between the two it may be either.
@@ -107,6 +109,9 @@ fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
     let many = picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY);
     let share = lost_at_once(picture);
     let costly = picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1;
+    if share <= OVERSHOT_ALL && picture.settled > 0 && is_seen && costs_little(picture) {
+        return Some(true);
+    }
     if share > OVERSHOT_ALL || many && share > OVERSHOT_POLICER {
         return Some(false);
     }
@@ -117,6 +122,12 @@ fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
         settled if settled < EVENTS_MIN => Some(share <= OVERSHOT_QUEUE && (is_seen || !costly)),
         _ => Some(!costly && is_seen),
     }
+}
+
+/// Whether losses after slow start cost no more than what a window that grows by a segment each round trip adds: a policer has let pass more than that by the time
+/// that its tokens are gone.
+fn costs_little(picture: &LossPicture) -> bool {
+    picture.lost_each <= COSTS_LITTLE.0 && picture.lost_share <= COSTS_LITTLE.1
 }
 
 /// Of the segments in flight the largest share that was lost at once: at the end of slow start, or where that lost none later on.

@@ -1,5 +1,6 @@
 //! The rules on hand-made measurements: each shape of samples, and what must be said of it. A rule's first case claims, the ones beside it are near misses.
 
+mod beside;
 mod changes;
 mod losses;
 mod order;

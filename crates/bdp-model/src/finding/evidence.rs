@@ -119,8 +119,12 @@ named! {
         Repairing = "repairing",
         /// 0: the connection has no selective acknowledgements.
         SackUsed = "sack_used",
+        /// 0: the connection has no timestamps.
+        TimestampsUsed = "timestamps_used",
         /// What a model of Reno gives for such losses (Mathis et al.).
         MathisRate = "mathis_rate",
+        /// What CUBIC's response function gives for such losses (RFC 9438, section 5).
+        CubicRate = "cubic_rate",
         /// Times that reordering was seen / segments delivered; with the times; `name` is the congestion control.
         Reordered = "reordered",
         /// Share of probes lost under load; with the share before it.

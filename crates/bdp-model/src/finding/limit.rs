@@ -27,6 +27,8 @@ named! {
         RandomLoss = "random_loss",
         /// Recovery from losses without selective acknowledgements: one segment a round trip (RFC 2018).
         SackMissing = "sack_missing",
+        /// No timestamps beside retransmissions (RFC 7323): stands beside what limits the flow.
+        TimestampsMissing = "timestamps_missing",
         /// Something on the path that drops what exceeds a rate, and has no queue.
         Policer = "policer",
         /// Segments that overtake others, so that the sender takes them for lost.

@@ -76,6 +76,8 @@ named! {
         AddCapacity = "add_capacity",
         /// Turn selective acknowledgements on, or have the option pass.
         EnableSack = "enable_sack",
+        /// Turn timestamps on, or have the option pass.
+        EnableTimestamps = "enable_timestamps",
         /// Keep the connection, or begin with a larger window.
         KeepConnection = "keep_connection",
     }

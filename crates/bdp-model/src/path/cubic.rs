@@ -17,6 +17,11 @@ pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
     rate_of_segments_bps(window_segments(rtt, loss), mss_bytes, rtt)
 }
 
+/// Goodput in bit/s under independent loss of this probability; infinite where nothing is lost.
+pub fn independent_rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
+    rate_of_segments_bps(independent_window_segments(rtt, loss), mss_bytes, rtt)
+}
+
 /// Mean congestion window in segments under independent loss, for which the RFC has no formula: the same powers of RTT and p with the factors of a random
 /// distance between losses. That of the cubic function with fast convergence (RFC 9438, section 4.7) is from the simulation
 /// in `tests/loss_models.rs`; without it, it would be 1.29, for which Poojary and Sharma, "An Asymptotic Approximation of

@@ -180,7 +180,10 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             other(0),
             share()
         ),
-        Fact::LostEach => format!("each of {:.0} losses cost {value:.0} segments (median)", other(0)),
+        Fact::LostEach => {
+            let segments = if value.round() == 1.0 { "segment" } else { "segments" };
+            format!("each of {:.0} losses cost {value:.0} {segments} (median)", other(0))
+        }
         Fact::Overshoot => format!(
             "the end of slow start cost {:.0} segments, {} of those in flight: a threshold was overshot",
             other(0),
@@ -230,6 +233,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::ProbesQueued => format!("{} of the probes under load met a queue", share()),
         Fact::Repairing => format!("repairing losses took {} of the time", share()),
         Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
+        Fact::TimestampsUsed => {
+            "the connection has no timestamps, by which a sender sees that a retransmission was not needed".to_owned()
+        }
         Fact::QueueWayBack => {
             let own = match evidence.with.is_empty() {
                 true => String::new(),
@@ -240,6 +246,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::MathisRate => {
             format!("Reno carries about {} with such losses (Mathis et al.)", rate(value))
         }
+        Fact::CubicRate => format!("CUBIC carries about {} with such losses (RFC 9438)", rate(value)),
         Fact::Reordered => format!(
             "the sender's kernel saw segments reordered {:.0} times, {} of those delivered",
             other(0),

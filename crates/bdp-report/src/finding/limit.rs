@@ -24,12 +24,13 @@ pub(crate) fn subject(finding: &Finding) -> String {
         Limit::EcnMarks => "congestion marks (ECN) on the path",
         Limit::CongestionLoss => "a full queue on the path",
         Limit::SackMissing => "loss recovery without SACK",
+        Limit::TimestampsMissing => "no TCP timestamps",
         Limit::Policer => "a policer on the path",
-        Limit::RandomLoss
-        | Limit::Reordering
-        | Limit::MtuBlackHole
-        | Limit::PathChanged
-        | Limit::PathLoss => "the path",
+        Limit::RandomLoss => "losses that the load does not cause",
+        Limit::Reordering => "reordering on the path",
+        Limit::MtuBlackHole => "an MTU black hole on the path",
+        Limit::PathChanged => "a path that changed during the test",
+        Limit::PathLoss => "the path",
         Limit::ReversePath => "the way back",
         Limit::SlowStart => "slow start",
         Limit::AskedRate => "the rate that was asked for",
@@ -101,6 +102,7 @@ pub(crate) fn claim(finding: &Finding) -> String {
         | Limit::EcnMarks
         | Limit::SackMissing
         | Limit::Nagle => format!("limited by {}", subject(finding)),
+        Limit::TimestampsMissing => "segments are retransmitted without TCP timestamps".to_owned(),
         Limit::CongestionLoss => "limited by losses of a full queue on the path".to_owned(),
         Limit::RandomLoss => "limited by losses that the load does not cause".to_owned(),
         Limit::Policer => match finding.remedy.as_ref().and_then(|remedy| remedy.value) {
@@ -275,6 +277,7 @@ fn figures(finding: &Finding) -> Option<String> {
         | Limit::EcnMarks
         | Limit::CongestionLoss
         | Limit::SackMissing
+        | Limit::TimestampsMissing
         | Limit::SlowWriter
         | Limit::Nagle
         | Limit::Cpu

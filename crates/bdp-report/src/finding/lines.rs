@@ -37,6 +37,6 @@ pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
     match (next.needed_bytes, next.limit) {
         (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", size(needed)),
         (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", size(needed)),
-        (None, _) => format!("without this limit, {then} allows {goodput}"),
+        (None, _) => format!("the next limit that is known is {then}, at {goodput}"),
     }
 }

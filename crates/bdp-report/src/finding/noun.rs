@@ -16,6 +16,7 @@ pub(super) const fn noun(limit: Limit) -> &'static str {
         Limit::CongestionLoss => "losses of a full queue",
         Limit::RandomLoss => "random loss",
         Limit::SackMissing => "recovery without SACK",
+        Limit::TimestampsMissing => "retransmission without timestamps",
         Limit::Policer => "the policer",
         Limit::Reordering => "reordering",
         Limit::ReversePath => "the way back",

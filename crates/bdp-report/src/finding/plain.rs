@@ -49,6 +49,10 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "lost data is sent again one packet at a time".to_owned(),
             format!("Selective acknowledgements (SACK) between {from} and {to} make it faster."),
         ),
+        Limit::TimestampsMissing => (
+            "a sender cannot always tell whether lost data was lost".to_owned(),
+            format!("TCP timestamps between {from} and {to} show it."),
+        ),
         Limit::Policer => (
             "something on the path discards whatever exceeds a certain rate".to_owned(),
             "Ask the provider which rate was agreed, or send no faster than that.".to_owned(),

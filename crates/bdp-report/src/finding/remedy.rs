@@ -184,6 +184,9 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
                 "set net.ipv4.tcp_sack = 1 on {host}, or have the middlebox that removes the option let it pass"
             );
         }
+        Action::EnableTimestamps => {
+            "set net.ipv4.tcp_timestamps = 1 at both ends, or have the middlebox that removes the option let it pass"
+        }
         Action::KeepConnection => {
             "keep the connection open for several transfers, or begin with a larger window (ip route ... initcwnd)"
         }

@@ -280,7 +280,7 @@ fn next_limit_is_worded_with_what_it_takes() {
             .starts_with("300 Mbit/s needs 1 MiB on the wire; then the send buffer is the limit")
     );
     let loss = Next { limit: Limit::RandomLoss, goodput_bps: 40e6, needed_bytes: None };
-    assert!(lines(&of(loss))[1].starts_with("without this limit, random loss allows 40 Mbit/s"));
+    assert!(lines(&of(loss))[1].starts_with("the next limit that is known is random loss, at 40 Mbit/s"));
 }
 
 /// Words that would show that an operand is missing.

@@ -325,8 +325,11 @@ fn found(m: &mut Markup, record: &Record) {
 }
 
 fn remedies(m: &mut Markup, record: &Record) {
-    for finding in record.flows.iter().flat_map(|flow| flow.findings.first()) {
-        verdict::further(m, finding);
+    for flow in &record.flows {
+        if let Some(finding) = flow.findings.first() {
+            verdict::further(m, finding);
+        }
+        verdict::beside(m, &flow.findings);
     }
 }
 

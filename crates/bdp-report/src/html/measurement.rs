@@ -110,6 +110,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         if let Some(finding) = direction.findings.first() {
             verdict::further(m, finding);
         }
+        verdict::beside(m, &direction.findings);
     }
     in_plain_language(m, runs, &ways);
     figures(m, runs, &ways);

@@ -63,6 +63,16 @@ pub(crate) fn further(m: &mut Markup, finding: &Finding) {
     }
 }
 
+/// What stands beside the finding that binds, with what to change.
+pub(crate) fn beside(m: &mut Markup, findings: &[Finding]) {
+    for finding in findings.iter().skip(1) {
+        let summary = finding::summary(finding);
+        m.leaf("p", &[], &format!("Also: {summary}{}", stop(&summary)));
+        m.line();
+        further(m, finding);
+    }
+}
+
 /// The verdict on a transfer of which the rules know no limit, from the bounds that are known and the model's goodput with its terms.
 pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
     let reached = transfer.goodput_bps;

@@ -22,21 +22,40 @@ pub(super) fn conclusions(
         Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
         _ => String::new(),
     };
-    let of = |finding| finding_lines(arrow(way, style), finding, &agreement, style);
     let time = time_spent::line(arrow(way, style), Facts::measured(m, way).as_ref(), style);
-    direction.findings.iter().map(of).chain([time]).collect()
+    findings_lines(arrow(way, style), &direction.findings, &agreement, style) + &time
+}
+
+/// The finding that binds, and those that stand beside it.
+pub(crate) fn findings_lines(of: &str, findings: &[Finding], agreement: &str, style: &Style) -> String {
+    let Some((binding, beside)) = findings.split_first() else { return String::new() };
+    let mut text = finding_lines(of, binding, agreement, style);
+    for finding in beside {
+        text.push_str(&entry(of, ("ALSO", Tint::Doubtful), &claimed(finding, ""), finding, style));
+    }
+    text
 }
 
 /// A finding with its evidence, after what it is of.
 pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style: &Style) -> String {
     let (word, tint) = word(finding);
-    let lead = format!("{of} {word:<7}  ");
     let first = match word {
-        "LIMIT" => format!("{} ({} confidence{agreement})", subject(finding), confidence(finding.confidence)),
+        "LIMIT" => claimed(finding, agreement),
         "OK" => format!("{}{agreement}", summary(finding)),
         _ => format!("no rule explains the goodput{agreement}"),
     };
-    let mut text = wrap(&lead, tint, &tame(&first), style);
+    entry(of, (word, tint), &first, finding, style)
+}
+
+/// What a finding is about, and how sure it is.
+fn claimed(finding: &Finding, agreement: &str) -> String {
+    format!("{} ({} confidence{agreement})", subject(finding), confidence(finding.confidence))
+}
+
+/// A finding after its word and what it is of, with what it rests on.
+fn entry(of: &str, (word, tint): (&str, Tint), first: &str, finding: &Finding, style: &Style) -> String {
+    let lead = format!("{of} {word:<7}  ");
+    let mut text = wrap(&lead, tint, &tame(first), style);
     let indent = " ".repeat(width(&lead));
     for line in lines(finding).iter().filter(|line| !first.contains(line.as_str())) {
         text.push_str(&wrap(&indent, Tint::None, &tame(line), style));
@@ -60,4 +79,26 @@ fn lines(finding: &Finding) -> Vec<String> {
         lines.push(format!("missing: {}", missing(finding).join(", ")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::finding::{Confidence, Evidence, Fact, Place};
+
+    use super::*;
+
+    #[test]
+    fn what_stands_beside_the_limit_follows_it_and_is_no_limit() {
+        let of = |limit, fact| {
+            let finding = Finding::new(limit, Place::path(), Confidence::Medium);
+            finding.evidence([Evidence::flag(fact, false)])
+        };
+        let both =
+            [of(Limit::SackMissing, Fact::SackUsed), of(Limit::TimestampsMissing, Fact::TimestampsUsed)];
+        let text = findings_lines("->", &both, ", in 2 of 3 runs", &Style::plain());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "-> LIMIT    loss recovery without SACK (medium confidence, in 2 of 3 runs)");
+        assert!(lines.contains(&"-> ALSO     no TCP timestamps (medium confidence)"), "{text}");
+        assert_eq!(findings_lines("->", &[], "", &Style::plain()), "");
+    }
 }

@@ -150,8 +150,11 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
     let at_once = lost_at_once(picture);
-    let by_policer =
-        at_once > OVERSHOT_QUEUE && share < QUEUE_SURE || !facts.is_paced() && at_once > OVERSHOT_ALL;
+    // An ordinary queue drops half of a window that doubles, however long it is.
+    let many = picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY);
+    let by_policer = at_once > OVERSHOT_QUEUE && share < QUEUE_SURE
+        || !facts.is_paced()
+            && (at_once > OVERSHOT_ALL || many && at_once > OVERSHOT_POLICER && share < QUEUE_ANYWAY);
     let by_others = match settled {
         true => probes < QUEUE_LONG / 2.0 && share < QUEUE_ANYWAY,
         false => by_policer,

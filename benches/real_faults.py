@@ -67,7 +67,7 @@ def drop_data(one_in):
 
 def drop_back(percent):
     """Whatever goes back while data flows, probes as well as acknowledgements; what sets a measurement up and ends it comes through."""
-    return while_data_flows(f"numgen random mod 100 < {percent}", "answers_come", 0, None)
+    return while_data_flows(f"numgen random mod 100 < {percent}", "answers_come", 0.5, None)
 
 
 def police(mbps, burst_kb):

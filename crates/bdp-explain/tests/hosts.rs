@@ -92,6 +92,22 @@ fn thread_that_never_waits_for_its_socket_is_limited_by_the_processor() {
 }
 
 #[test]
+fn thread_that_waits_for_its_processor_and_keeps_a_queue_standing_is_not_the_limit() {
+    let queued = |srtt_ms: u64| {
+        let mut facts = receiver_that_waits(0.75);
+        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        (loaded.p50, loaded.p95) = (srtt_ms * MS, Some((srtt_ms + 1) * MS));
+        for (i, sample) in facts.sent.iter_mut().enumerate() {
+            (sample.srtt_ns, sample.busy_ns) = (Some(srtt_ms * MS), Some(i as u64 * 100 * MS));
+            (sample.unacked, sample.congestion_state) = (Some(400), Some(CongestionState::Open));
+        }
+        finding(&facts).limit
+    };
+    assert_eq!(queued(60), Limit::PathRate);
+    assert_eq!(queued(24), Limit::Cpu);
+}
+
+#[test]
 fn thread_that_fills_its_processor_is_named_even_where_no_waiting_is_counted() {
     let mut facts = facts();
     facts.receiver.thread_cpu = Some(0.97);

@@ -16,12 +16,20 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const PROBES_MIN: usize = 3;
     // One that left just before the path came back may be answered.
     let most_answered = |sent: usize| sent / 20;
-    let Gap { took: gap, share, probes } = facts.longest_gap()?;
+    /// A run of probes without an answer, beside answered ones of the time in which the connection had not yet tried again.
+    const SILENCE: Nanos = Nanos::millis(500);
+    /// A path that loses more of the others loses as it always does.
+    const OTHERS: f64 = 0.05;
+    let Gap { took: gap, share, probes, silence } = facts.longest_gap()?;
     let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
     let rtt = idle.max(loaded);
     let least = (ROUND_TRIPS.0 * idle.0 as f64).max(ROUND_TRIPS.1 * loaded.0 as f64).max(LEAST.0 as f64);
     // A timeout that backs off holds back the connection alone; an outage everything.
-    if probes.is_none_or(|(answered, sent)| sent < PROBES_MIN || answered > most_answered(sent)) {
+    let all_silent =
+        probes.is_some_and(|(answered, sent)| sent >= PROBES_MIN && answered <= most_answered(sent));
+    let silent = (SILENCE.0 as f64).max(ROUND_TRIPS.0 * idle.0 as f64);
+    let silence = silence.filter(|silence| silence.took.0 as f64 >= silent && silence.others <= OTHERS);
+    if !all_silent && silence.is_none() {
         return None;
     }
     let is_long = gap.0 as f64 >= least && share >= SHARE;
@@ -40,10 +48,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0),
         ])
         .evidence(probes.map(|(answered, sent)| {
-            let evidence =
-                Evidence::count(Fact::ProbesMeanwhile, answered as u64).at_most(most_answered(sent) as f64);
+            let evidence = Evidence::count(Fact::ProbesMeanwhile, answered as u64);
+            let evidence = if all_silent { evidence.at_most(most_answered(sent) as f64) } else { evidence };
             evidence.samples((sent - answered) as u64, sent as u64)
         }))
+        .evidence(
+            silence
+                .filter(|_| !all_silent)
+                .map(|silence| Evidence::time(Fact::ProbesSilent, silence.took).at_least(silent)),
+        )
         .remedy(Remedy::new(Action::FindOutage));
     Some(finding)
 }

@@ -1,6 +1,6 @@
 //! A path that has another rate or another length from some moment on.
 
-use bdp_model::facts::{Facts, Step};
+use bdp_model::facts::{Facts, Step, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
 use bdp_model::units::Nanos;
 
@@ -18,6 +18,10 @@ const APART_FAR: f64 = 6.0;
 /// The same of a rate that rises, as that of a window that grows does.
 const APART_RISING: f64 = 15.0;
 
+/// A jump of the round trip in one go / the floor before, the floor before / the floor after, and the rate after / the rate before: behind a standing queue, whose
+/// own changes are slower, and come back.
+const JUMP: (f64, f64, f64) = (0.2, 0.85, 0.92);
+
 /// Share of the time in which a program paused, from which on steps may be its own.
 const PAUSED: f64 = 0.2;
 
@@ -29,6 +33,14 @@ fn is_cut(facts: &Facts, step: &Step) -> bool {
     let near = CUT_WITHIN * facts.rtt_loaded().or_else(|| facts.rtt_idle()).unwrap_or_default().as_ns()
         + facts.asked.interval.as_ns();
     step.after < step.before && facts.loss_episodes.iter().any(|e| e.at_ns.abs_diff(step.at.as_ns()) <= near)
+}
+
+/// A jump of the round trip behind a queue, which costs goodput.
+fn jumped(facts: &Facts) -> Option<Step> {
+    let step = facts.rtt_jump()?;
+    let (before, after) = facts.rates_around(step.at)?;
+    (step.clearness >= JUMP.0 && step.before <= JUMP.1 * step.after && after <= JUMP.2 * before)
+        .then_some(step)
 }
 
 /// Claims a step of the rate, or of the round trip.
@@ -54,9 +66,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
         is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
+    let longer = longer.or_else(|| jumped(facts));
     // A transfer that was over, or held back by a program, has steps of its own.
-    let paused =
-        [facts.sender_idle(), facts.receiver_held_back()].into_iter().flatten().any(|share| share >= PAUSED);
+    let programs = facts.time_counted().map(|spent| {
+        spent.share_of(|state| matches!(state, TimeState::SenderApplication | TimeState::ReceiverApplication))
+    });
+    let paused = [facts.sender_idle(), facts.receiver_held_back(), programs]
+        .into_iter()
+        .flatten()
+        .any(|share| share >= PAUSED);
     if paused
         || facts.paced_bps.is_some()
         || facts.asked.bytes.is_some()

@@ -79,6 +79,40 @@ fn path_that_becomes_longer_takes_from_the_rate_and_a_queue_does_not() {
 }
 
 #[test]
+fn program_that_stops_has_round_trips_of_its_own() {
+    // The far end answers late while it is stopped, and its sender has nothing to send.
+    let stopped = |busy_percent: u64| {
+        limit(|facts| {
+            let late = |ms| ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS });
+            facts.probes = Some(probes(late));
+            rates(facts, |i| if i > 60 { 8 } else { 20 });
+            for sample in &mut facts.sent {
+                sample.busy_ns = Some(sample.at_ns * busy_percent / 100);
+            }
+        })
+    };
+    assert_eq!(stopped(100), Limit::PathChanged);
+    assert_eq!(stopped(60), Limit::SlowWriter);
+}
+
+#[test]
+fn jump_of_the_round_trip_behind_a_queue_is_of_the_path_where_it_costs_goodput() {
+    // A sawtooth of 12 ms above 30 ms, and from 6 s on a longer path.
+    let sawtooth = |ms: u64| (30 + ms / 100 % 12) * MS;
+    let behind = |jump_ms: u64, after: u64| {
+        limit(|facts| {
+            facts.probes = Some(probes(|ms| {
+                ProbeOutcome::Answered(sawtooth(ms) + if ms >= 6000 { jump_ms * MS } else { 0 })
+            }));
+            rates(facts, |i| if i > 60 { after } else { 20 });
+        })
+    };
+    assert_eq!(behind(25, 17), Limit::PathChanged);
+    assert_ne!(behind(25, 20), Limit::PathChanged, "it costs nothing");
+    assert_ne!(behind(3, 17), Limit::PathChanged, "the sawtooth alone");
+}
+
+#[test]
 fn silence_that_probes_meet_too_is_an_outage() {
     let silent = |facts: &mut Facts, answered: bool| {
         rates(facts, |i| if (41..=55).contains(&i) { 0 } else { 20 });
@@ -103,6 +137,20 @@ fn silence_that_probes_meet_too_is_an_outage() {
         }));
     });
     assert_eq!(one.observed(Fact::ProbesMeanwhile).map(|e| e.value), Some(1.0), "{one:#?}");
+    // The connection tries again long after the path is back, and probes are answered from then on.
+    let back_early = |lost_elsewhere: u64| {
+        found(|facts| {
+            silent(facts, false);
+            facts.probes = Some(probes(|ms| match (4000..5000).contains(&ms) || ms % 1000 < lost_elsewhere {
+                true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
+                false => ProbeOutcome::Answered(24 * MS),
+            }));
+        })
+    };
+    let early = back_early(0);
+    assert_eq!(early.limit, Limit::PathChanged, "{early:#?}");
+    assert!((0.8e9..1e9).contains(&early.observed(Fact::ProbesSilent).unwrap().value), "{early:#?}");
+    assert!(back_early(300).observed(Fact::Gap).is_none(), "it loses probes all the time");
     let timeout = found(|facts| silent(facts, true));
     assert!(timeout.observed(Fact::Gap).is_none(), "a timeout of the connection alone: {timeout:#?}");
     let nothing = found(|facts| {

@@ -167,6 +167,21 @@ impl Facts {
             took: Nanos(took),
             share: took as f64 / (last.at_ns - first.at_ns) as f64,
             probes: self.probes_within(longest.0, longest.1),
+            silence: self.silence_within(longest.0, longest.1),
+        })
+    }
+
+    /// The longest run of probes between two moments that were never answered.
+    fn silence_within(&self, from_ns: u64, until_ns: u64) -> Option<Silence> {
+        let points = &self.probes.as_ref()?.points;
+        let at = |point: &ProbePoint| u64::try_from(point.counts_from_ns()).unwrap_or(0);
+        let is_silent = |p: &ProbePoint| p.rtt_ns().is_none() && (from_ns..until_ns).contains(&at(p));
+        let runs = points.chunk_by(|a, b| is_silent(a) && is_silent(b)).filter(|run| is_silent(&run[0]));
+        let longest = runs.max_by_key(|run| run.len())?;
+        let unanswered = points.iter().filter(|p| p.rtt_ns().is_none()).count();
+        Some(Silence {
+            took: Nanos(at(longest.last()?) - at(longest.first()?)),
+            others: (unanswered - longest.len()) as f64 / points.len() as f64,
         })
     }
 
@@ -214,6 +229,15 @@ fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
     all
 }
 
+/// A time in which no probe was answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Silence {
+    /// From its first probe to its last.
+    pub took: Nanos,
+    /// The probes that were not answered at other times, of all.
+    pub others: f64,
+}
+
 /// A time in which nothing came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {
@@ -223,4 +247,6 @@ pub struct Gap {
     pub share: f64,
     /// Of the probes that could have been answered meanwhile, how many were, and of how many; `None` where there is no series of them.
     pub probes: Option<(usize, usize)>,
+    /// The longest run of probes meanwhile that were not answered.
+    pub silence: Option<Silence>,
 }

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::derived::stretches;
-use crate::stats::median;
+use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
 /// A level before a moment and after it.
@@ -86,13 +86,39 @@ impl Facts {
 
     /// A step in the round trips of probes while data flowed, after omit.
     pub fn rtt_step(&self) -> Option<Step> {
-        let answered: Vec<(u64, f64)> = self
-            .probes
-            .as_ref()?
-            .counted()
-            .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
-            .collect();
-        Step::of(&answered)
+        Step::of(&self.round_trips()?)
+    }
+
+    /// A jump of these round trips from which they never come back: that of a path that became longer behind a queue, which comes and goes. Its levels are the
+    /// floors before and after, and its clearness the jump from the longest of three before to the shortest of three after / the floor before.
+    pub fn rtt_jump(&self) -> Option<Step> {
+        let trips = self.round_trips()?;
+        let split = trips.iter().position(|trip| trip.0 >= Step::of(&trips).map_or(0, |step| step.at.0))?;
+        let value = |part: &[(u64, f64)], pick: fn(f64, f64) -> f64| part.iter().map(|v| v.1).reduce(pick);
+        let jump = |at: usize| {
+            let before = value(trips.get(at.checked_sub(BESIDE)?..at)?, f64::max)?;
+            Some(value(trips.get(at..at + BESIDE)?, f64::min)? - before)
+        };
+        /// Trips to either side of the jump.
+        const BESIDE: usize = 3;
+        /// The split with the least squares is off by so many.
+        const NEAR: usize = 4;
+        let (most, at) = (split.saturating_sub(NEAR)..=split + NEAR)
+            .filter_map(|at| Some((jump(at)?, at)))
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let floor = |part: &[(u64, f64)]| percentile(&mut part.iter().map(|v| v.1).collect::<Vec<_>>(), 10.0);
+        let (before, after) = (floor(&trips[..at])?, floor(&trips[at..])?);
+        Some(Step { at: Nanos(trips[at].0), before, after, clearness: most / before.max(1.0) })
+    }
+
+    /// Round trips of probes while data flowed, after omit, each with its moment.
+    fn round_trips(&self) -> Option<Vec<(u64, f64)>> {
+        let counted = self.probes.as_ref()?.counted();
+        Some(
+            counted
+                .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
+                .collect(),
+        )
     }
 }
 

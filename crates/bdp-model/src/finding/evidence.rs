@@ -115,6 +115,8 @@ named! {
         QueuedMostly = "queued_mostly",
         /// Share of the probes under load that met a queue.
         ProbesQueued = "probes_queued",
+        /// The longest time in which no probe was answered.
+        ProbesSilent = "probes_silent",
         /// Share of the time in which losses were repaired, by fast retransmit or after a timeout.
         Repairing = "repairing",
         /// 0: the connection has no selective acknowledgements.

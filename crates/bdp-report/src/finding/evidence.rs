@@ -231,6 +231,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         ),
         Fact::QueuedMostly => format!("a queue stood on the path for {} of the time", share()),
         Fact::ProbesQueued => format!("{} of the probes under load met a queue", share()),
+        Fact::ProbesSilent => format!("no probe was answered for {}", time(nanos(value))),
         Fact::Repairing => format!("repairing losses took {} of the time", share()),
         Fact::SackUsed => "the connection has no selective acknowledgements (SACK)".to_owned(),
         Fact::TimestampsUsed => {

@@ -407,7 +407,7 @@ mod tests {
         for (i, ((_, way, text), block)) in events.iter().zip(&found[2..]).enumerate() {
             let expected = Block::Packet {
                 interface: 0,
-                at: Nanos(10 + i as u64),
+                at: Some(Nanos(10 + i as u64)),
                 direction: Some(*way),
                 length: 1500,
                 data: &[i as u8; 60],

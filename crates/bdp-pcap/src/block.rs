@@ -4,6 +4,10 @@
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 /// Interface Description Block, section 4.2.
 pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
+/// Packet Block, appendix A: an enhanced one, as it was before.
+pub(crate) const OBSOLETE_PACKET: u32 = 2;
+/// Simple Packet Block, section 4.4.
+pub(crate) const SIMPLE_PACKET: u32 = 3;
 /// Interface Statistics Block, section 4.5.
 pub(crate) const INTERFACE_STATISTICS: u32 = 5;
 /// Enhanced Packet Block, section 4.3.
@@ -32,6 +36,7 @@ pub(crate) mod option {
     pub(crate) const IF_NAME: u16 = 2;
     pub(crate) const IF_DESCRIPTION: u16 = 3;
     pub(crate) const IF_TSRESOL: u16 = 9;
+    pub(crate) const IF_TSOFFSET: u16 = 14;
     pub(crate) const EPB_FLAGS: u16 = 2;
     pub(crate) const ISB_STARTTIME: u16 = 2;
     pub(crate) const ISB_ENDTIME: u16 = 3;

@@ -1,14 +1,17 @@
-//! Captures in pcapng, by the IETF's draft-ietf-opsawg-pcapng: written over any [`std::io::Write`], read from memory.
+//! Captures in pcapng, by the IETF's draft-ietf-opsawg-pcapng, and in pcap (draft-ietf-opsawg-pcap).
 //!
 //! [`Writer`] writes one section of bare IP packets, with nanoseconds and a comment on each packet. [`blocks`] reads
-//! sections of either byte order and passes over what it does not know; no bytes make it panic.
+//! sections of either byte order from memory and passes over what it does not know. [`Packets`] reads the packets of a stream of any length, in pcap or
+//! pcapng. No bytes make them panic.
 #![forbid(unsafe_code)]
 
 mod block;
+mod packets;
 mod reader;
 mod writer;
 
 pub use block::{Direction, LINKTYPE_RAW};
+pub use packets::{Captured, Packets, ReadError};
 pub use reader::{Block, Blocks, blocks};
 pub use writer::{Interface, Packet, Section, Statistics, Writer};
 

@@ -37,8 +37,8 @@ pub enum Block<'a> {
     Packet {
         /// Number of its interface.
         interface: u32,
-        /// When, since 1970.
-        at: Nanos,
+        /// When, since 1970; `None` of a block that has no time.
+        at: Option<Nanos>,
         /// Which way, where that was written.
         direction: Option<Direction>,
         /// Its length before it was cut, bytes.
@@ -59,7 +59,7 @@ pub enum Block<'a> {
 
 /// The blocks of a capture. After an error there are no more.
 pub fn blocks(bytes: &[u8]) -> Blocks<'_> {
-    Blocks { bytes, at: 0, order: Order::Little, resolutions: Vec::new(), in_section: false, broken: false }
+    Blocks { bytes, at: 0, state: State::default(), broken: false }
 }
 
 /// See [`blocks`].
@@ -67,22 +67,43 @@ pub fn blocks(bytes: &[u8]) -> Blocks<'_> {
 pub struct Blocks<'a> {
     bytes: &'a [u8],
     at: usize,
-    order: Order,
-    /// Of each interface of the section: what its stamps count.
-    resolutions: Vec<Resolution>,
-    in_section: bool,
+    state: State,
     broken: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+/// What blocks before one say of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    order: Order,
+    /// Those of the section, by number.
+    interfaces: Vec<Described>,
+    in_section: bool,
+}
+
+/// An interface, as its description has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Described {
+    /// What its packets begin with.
+    pub(crate) link_type: u16,
+    /// Bytes kept of a packet, at most; 0 is no limit.
+    snap_length: u32,
+    /// What its stamps count.
+    resolution: Resolution,
+    /// Seconds to add to them.
+    offset: i64,
+}
+
+/// Byte order of a section or a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    #[default]
     Little,
     Big,
 }
 
 /// Unit of stamps: a power of ten or of two, below a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Resolution {
+pub(crate) enum Resolution {
     Decimal(u32),
     Binary(u32),
 }
@@ -104,10 +125,20 @@ impl<'a> Blocks<'a> {
     fn read(&mut self) -> Result<Block<'a>> {
         let at = self.at;
         let rest = &self.bytes[at..];
-        let truncated = |length: u64| PcapError::Truncated { at, length, left: rest.len() };
+        let length = self.state.length(rest, at)?;
+        let whole =
+            rest.get(..length).ok_or(PcapError::Truncated { at, length: length as u64, left: rest.len() })?;
+        self.at += length;
+        self.state.block(whole, at)
+    }
+}
+
+impl State {
+    /// Length of the block that begins these bytes, of which the first twelve have to be there.
+    pub(crate) fn length(&mut self, rest: &[u8], at: usize) -> Result<usize> {
         if rest.len() < BLOCK_OVERHEAD {
             return Err(if self.in_section {
-                truncated(BLOCK_OVERHEAD as u64)
+                PcapError::Truncated { at, length: BLOCK_OVERHEAD as u64, left: rest.len() }
             } else {
                 PcapError::NoSection { at }
             });
@@ -120,55 +151,67 @@ impl<'a> Blocks<'a> {
                 _ => return Err(PcapError::NoSection { at }),
             };
             self.in_section = true;
-            self.resolutions.clear();
+            self.interfaces.clear();
         } else if !self.in_section {
             return Err(PcapError::NoSection { at });
         }
-        let order = self.order;
-        let kind = order.u32(kind_bytes);
-        let length = order.u32(word(rest, 4)) as usize;
-        if length > rest.len() {
-            return Err(truncated(length as u64));
-        }
-        if length < BLOCK_OVERHEAD
-            || !length.is_multiple_of(4)
-            || order.u32(word(rest, length - 4)) as usize != length
-        {
+        let length = self.order.u32(word(rest, 4)) as usize;
+        if length < BLOCK_OVERHEAD || !length.is_multiple_of(4) {
             return Err(PcapError::Malformed { at, what: "length" });
         }
-        self.at += length;
-        let body = &rest[8..length - 4];
+        Ok(length)
+    }
+
+    /// What a block says, of which all bytes are there.
+    pub(crate) fn block<'a>(&mut self, whole: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let order = self.order;
+        let kind = order.u32(word(whole, 0));
+        if order.u32(word(whole, whole.len() - 4)) as usize != whole.len() {
+            return Err(PcapError::Malformed { at, what: "length" });
+        }
+        let body = &whole[8..whole.len() - 4];
         match kind {
             block::SECTION_HEADER => section(body, order, at),
             block::INTERFACE_DESCRIPTION => self.interface(body, at),
             block::ENHANCED_PACKET => self.packet(body, at),
+            block::SIMPLE_PACKET => self.simple_packet(body, at),
+            block::OBSOLETE_PACKET => self.obsolete_packet(body, at),
             block::INTERFACE_STATISTICS => self.statistics(body, at),
             kind => Ok(Block::Other { kind }),
         }
     }
 
-    fn interface(&mut self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+    /// An interface by its number.
+    pub(crate) fn described(&self, interface: u32, at: usize) -> Result<Described> {
+        self.interfaces.get(interface as usize).copied().ok_or(PcapError::NoInterface { at, interface })
+    }
+
+    fn interface<'a>(&mut self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
         let (fixed, rest) = split(body, 8, at)?;
         let options = options(rest, self.order, at)?;
-        let resolution = options.iter().find(|(code, _)| *code == option::IF_TSRESOL);
-        self.resolutions.push(match resolution.and_then(|(_, value)| value.first()) {
+        let find = |wanted| options.iter().find(|(code, _)| *code == wanted).map(|(_, value)| *value);
+        let resolution = match find(option::IF_TSRESOL).and_then(<[u8]>::first) {
             None => Resolution::Decimal(6),
             Some(&r) if r & 0x80 == 0 => Resolution::Decimal(u32::from(r)),
             Some(&r) => Resolution::Binary(u32::from(r & 0x7f)),
-        });
+        };
+        let offset = find(option::IF_TSOFFSET).filter(|value| value.len() == 8);
+        let (link_type, snap_length) = (self.order.u16([fixed[0], fixed[1]]), self.order.u32(word(fixed, 4)));
+        let offset = offset.map_or(0, |value| self.order.u64(value).cast_signed());
+        self.interfaces.push(Described { link_type, snap_length, resolution, offset });
         Ok(Block::Interface {
-            link_type: self.order.u16([fixed[0], fixed[1]]),
-            snap_length: self.order.u32(word(fixed, 4)),
+            link_type,
+            snap_length,
             name: text(&options, option::IF_NAME),
             description: text(&options, option::IF_DESCRIPTION),
         })
     }
 
-    fn packet(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+    fn packet<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
         let order = self.order;
         let (fixed, rest) = split(body, 20, at)?;
         let interface = order.u32(word(fixed, 0));
-        let resolution = self.resolution(interface, at)?;
+        let described = self.described(interface, at)?;
         let kept = order.u32(word(fixed, 12)) as usize;
         let data = rest.get(..kept).ok_or(PcapError::Malformed { at, what: "captured length" })?;
         let rest = rest.get(kept + padding(kept)..).unwrap_or_default();
@@ -176,7 +219,7 @@ impl<'a> Blocks<'a> {
         let flags = options.iter().find(|(code, value)| *code == option::EPB_FLAGS && value.len() == 4);
         Ok(Block::Packet {
             interface,
-            at: resolution.nanos(order.stamp(fixed, 4)),
+            at: Some(described.time(order.stamp(fixed, 4))),
             direction: flags.and_then(|(_, value)| Direction::of(order.u32(word(value, 0)))),
             length: order.u32(word(fixed, 16)),
             data,
@@ -184,16 +227,53 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    fn statistics(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+    /// A packet of the first interface, without a time.
+    fn simple_packet<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let (fixed, rest) = split(body, 4, at)?;
+        let length = self.order.u32(word(fixed, 0));
+        let snap_length = match self.described(0, at)?.snap_length {
+            0 => u32::MAX,
+            limit => limit,
+        };
+        // What is behind it is padding.
+        let kept = rest.len().min(length.min(snap_length) as usize);
+        Ok(Block::Packet {
+            interface: 0,
+            at: None,
+            direction: None,
+            length,
+            data: &rest[..kept],
+            comments: Vec::new(),
+        })
+    }
+
+    /// As programs wrote packets before 2010.
+    fn obsolete_packet<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
+        let order = self.order;
+        let (fixed, rest) = split(body, 20, at)?;
+        let interface = u32::from(order.u16([fixed[0], fixed[1]]));
+        let described = self.described(interface, at)?;
+        let kept = order.u32(word(fixed, 12)) as usize;
+        Ok(Block::Packet {
+            interface,
+            at: Some(described.time(order.stamp(fixed, 4))),
+            direction: None,
+            length: order.u32(word(fixed, 16)),
+            data: rest.get(..kept).ok_or(PcapError::Malformed { at, what: "captured length" })?,
+            comments: Vec::new(),
+        })
+    }
+
+    fn statistics<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
         let order = self.order;
         let (fixed, rest) = split(body, 12, at)?;
         let interface = order.u32(word(fixed, 0));
-        let resolution = self.resolution(interface, at)?;
+        let described = self.described(interface, at)?;
         let options = options(rest, order, at)?;
         let find = |code: u16| {
             options.iter().find(|(c, value)| *c == code && value.len() == 8).map(|(_, value)| *value)
         };
-        let time = |code| find(code).map_or(Nanos::ZERO, |v| resolution.nanos(order.stamp(v, 0)));
+        let time = |code| find(code).map_or(Nanos::ZERO, |v| described.time(order.stamp(v, 0)));
         let count = |code| find(code).map_or(0, |v| order.u64(v));
         Ok(Block::Statistics(Statistics {
             interface,
@@ -203,9 +283,12 @@ impl<'a> Blocks<'a> {
             dropped: count(option::ISB_IFDROP),
         }))
     }
+}
 
-    fn resolution(&self, interface: u32, at: usize) -> Result<Resolution> {
-        self.resolutions.get(interface as usize).copied().ok_or(PcapError::NoInterface { at, interface })
+impl Described {
+    fn time(&self, stamp: u64) -> Nanos {
+        let ns = i128::from(self.resolution.nanos(stamp).0) + i128::from(self.offset) * 1_000_000_000;
+        Nanos(u64::try_from(ns.max(0)).unwrap_or(u64::MAX))
     }
 }
 
@@ -251,19 +334,19 @@ fn split(body: &[u8], fixed: usize, at: usize) -> Result<(&[u8], &[u8])> {
 }
 
 /// Four bytes from `at` on, which must be there.
-fn word(bytes: &[u8], at: usize) -> [u8; 4] {
+pub(crate) fn word(bytes: &[u8], at: usize) -> [u8; 4] {
     [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
 }
 
 impl Order {
-    fn u16(self, bytes: [u8; 2]) -> u16 {
+    pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
             Self::Little => u16::from_le_bytes(bytes),
             Self::Big => u16::from_be_bytes(bytes),
         }
     }
 
-    fn u32(self, bytes: [u8; 4]) -> u32 {
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
             Self::Little => u32::from_le_bytes(bytes),
             Self::Big => u32::from_be_bytes(bytes),
@@ -287,7 +370,7 @@ impl Order {
 
 impl Resolution {
     /// Rounded down, and bounded by what nanoseconds of 64 bits hold.
-    fn nanos(self, stamp: u64) -> Nanos {
+    pub(crate) fn nanos(self, stamp: u64) -> Nanos {
         let stamp = u128::from(stamp);
         let ns = match self {
             Self::Decimal(power @ 0..=9) => stamp * 10u128.pow(9 - power),

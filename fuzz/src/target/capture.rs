@@ -1,11 +1,39 @@
 //! Captures.
 
-use bdp_pcap::blocks;
+use bdp_pcap::{Packets, blocks};
 
 use crate::Target;
 
 /// Targets of crate `bdp-pcap`.
-pub const CAPTURE: &[Target] = &[Target { name: "pcapng", run: captures, seeds: capture_seeds }];
+pub const CAPTURE: &[Target] = &[
+    Target { name: "pcapng", run: captures, seeds: capture_seeds },
+    Target { name: "packets", run: packets, seeds: packet_seeds },
+];
+
+/// A packet has twelve bytes at least, is no longer than what it came of, and an error is the last.
+fn packets(bytes: &[u8]) {
+    let Ok(mut packets) = Packets::new(bytes) else { return };
+    let mut count = 0;
+    while let Some(packet) = packets.next_packet() {
+        let Ok(packet) = packet else {
+            assert!(packets.next_packet().is_none(), "it goes on after an error");
+            return;
+        };
+        assert!(packet.data.len() < bytes.len());
+        count += 1;
+        assert!(count <= bytes.len() / 12);
+    }
+}
+
+/// Those of pcapng, and pcap with a packet of three bytes in either byte order.
+fn packet_seeds() -> Vec<Vec<u8>> {
+    let file = |word: fn(u32) -> [u8; 4], half: fn(u16) -> [u8; 2]| {
+        let head = [&word(0xa1b2_c3d4)[..], &half(2), &half(4), &[0; 8], &word(262_144), &word(1)].concat();
+        [head, [1, 2, 3, 60].map(word).concat(), vec![1, 2, 3]].concat()
+    };
+    let classic = [file(u32::to_le_bytes, u16::to_le_bytes), file(u32::to_be_bytes, u16::to_be_bytes)];
+    capture_seeds().into_iter().chain(classic).collect()
+}
 
 /// A block has twelve bytes at least, and an error is the last.
 fn captures(bytes: &[u8]) {

@@ -89,5 +89,5 @@ fn the_other_byte_order_reads_too() {
     let found: Vec<_> = blocks(&bytes).collect::<Result<_, _>>().unwrap();
     assert!(matches!(found[1], Block::Interface { link_type: 101, snap_length: 0, .. }));
     let Block::Packet { at, length, data, direction, .. } = &found[2] else { panic!("{found:?}") };
-    assert_eq!((*at, *length, *data, *direction), (Nanos(4_294_967_298_000), 40, &[0x60][..], None));
+    assert_eq!((*at, *length, *data, *direction), (Some(Nanos(4_294_967_298_000)), 40, &[0x60][..], None));
 }

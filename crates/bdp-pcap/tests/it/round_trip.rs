@@ -72,7 +72,7 @@ proptest! {
             let comment = &packet.comment;
             prop_assert_eq!(block, &Block::Packet {
                 interface: i as u32 % interfaces,
-                at: Nanos(packet.at),
+                at: Some(Nanos(packet.at)),
                 direction: Some(packet.direction),
                 length: packet.data.len() as u32 + packet.cut,
                 data: &packet.data,

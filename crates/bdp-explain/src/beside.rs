@@ -5,15 +5,10 @@ use bdp_model::finding::{Finding, Limit};
 
 /// Whether a later claim holds beside those before it.
 pub fn stands(findings: &[Finding], claim: &Finding) -> bool {
-    let binding = findings.first().map(|finding| finding.limit);
-    findings.iter().all(|finding| finding.limit != claim.limit)
-        && match claim.limit {
-            // Of the connection, and of counters.
-            Limit::SackMissing | Limit::TimestampsMissing | Limit::EcnMarks | Limit::HostDrops => true,
-            // Apart from the change the path was full.
-            Limit::PathRate => binding == Some(Limit::PathChanged),
-            // What is repaired so slowly was lost by chance.
-            Limit::RandomLoss => binding == Some(Limit::SackMissing),
-            _ => false,
-        }
+    // Of the connection, of marks and of counters.
+    let holds_anyway = matches!(
+        claim.limit,
+        Limit::SackMissing | Limit::TimestampsMissing | Limit::EcnMarks | Limit::HostDrops
+    );
+    holds_anyway && findings.iter().all(|finding| finding.limit != claim.limit)
 }

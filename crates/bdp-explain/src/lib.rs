@@ -50,11 +50,12 @@ const RULES: [Rule; 28] = [
     rule::path_rate::judge_shallow,
     rule::plateau::judge,
     rule::ecn_marks::judge,
-    rule::sack_missing::judge,
     // What a host dropped is no loss of the path.
     rule::host_drops::judge,
     rule::random_loss::judge,
     rule::threshold::judge,
+    // It makes the repair of losses slow, whatever they are of.
+    rule::sack_missing::judge,
     rule::watched::by_own_figures,
 ];
 

@@ -32,18 +32,19 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
 
 fn least(facts: &Facts) -> Option<Next> {
     let bound = |limit, goodput_bps| Next { limit, goodput_bps, needed_bytes: None };
-    let ceiling = facts.ceiling.as_ref().map(|ceiling| bound(Limit::Ceiling, ceiling.goodput_bps));
+    // Where nobody knows what the path carries, a window that is larger than that says nothing.
+    let ceiling = bound(Limit::Ceiling, facts.ceiling.as_ref()?.goodput_bps);
     let rtt = facts.rtt_idle().filter(|rtt| rtt.0 > 0);
     let windows = [(Limit::ReceiveWindow, receive_window(facts)), (Limit::SendBuffer, send_buffer(facts))];
     let windows = windows.into_iter().filter_map(|(limit, most)| {
         let streams = f64::from(facts.asked.streams.max(1));
         Some(bound(limit, most? * 8.0 * streams / rtt?.as_secs_f64()))
     });
-    windows.chain(ceiling).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps))
+    windows.chain([ceiling]).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps))
 }
 
 /// The largest window that the receiver can give: what was asked for, or what the largest buffer holds, by the part of a buffer that was window.
-fn receive_window(facts: &Facts) -> Option<f64> {
+pub fn receive_window(facts: &Facts) -> Option<f64> {
     /// Of a buffer so much is window at the least, unless the host is set otherwise.
     const HALF: f64 = 0.5;
     if let Some(asked) = facts.asked.window {

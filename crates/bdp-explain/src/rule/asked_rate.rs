@@ -1,6 +1,6 @@
 //! Connections that were held to a rate, and reached it.
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
 
@@ -13,12 +13,20 @@ const KEPT: f64 = 0.95;
 const KEPT_MOSTLY: f64 = 0.97;
 /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
 const KEPT_BESIDE_A_QUEUE: f64 = 0.99;
+/// The server's option that bounds what it sends.
+const SERVER_BOUND: &str = "--max-rate";
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
 
+/// A bound that the sender of a measurement set itself, which only a server does.
+fn bound_by_server(facts: &Facts) -> Option<f64> {
+    (facts.source == Source::Measured).then(|| facts.held_bps()).flatten()
+}
+
 /// Claims the limit where the goodput is the rate that was asked for.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let asked = facts.asked_bps().filter(|&asked| asked > 0.0)?;
+    // A server's own bound holds a sender as a request does.
+    let asked = facts.asked_bps().or_else(|| bound_by_server(facts)).filter(|&asked| asked > 0.0)?;
     let usual = facts.spread.map_or(facts.goodput_bps, |spread| spread.p50.max(facts.goodput_bps));
     if usual < KEPT_MOSTLY * asked || !(KEPT..=ABOVE).contains(&(facts.goodput_bps / asked)) {
         return None;
@@ -29,7 +37,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if queue.is_some() && steady < KEPT_BESIDE_A_QUEUE * asked {
         return None;
     }
-    let setting = name_of(facts, Setting::Rate);
+    let setting = if facts.asked_bps().is_some() { name_of(facts, Setting::Rate) } else { SERVER_BOUND };
     let finding = Finding::new(Limit::AskedRate, Place::request(), Confidence::High)
         .evidence([observed::of_asked_rate(facts, asked, setting).at_least(KEPT).at_most(ABOVE)])
         .evidence(observed::retransmitted(facts))

@@ -30,6 +30,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .with(Quantity::count(lost as u64))
                 .named(&facts.congestion_control),
         ])
-        .remedy(Remedy::new(Action::AddCapacity));
+        .remedy(Remedy::new(Action::RaiseMarking));
     Some(finding)
 }

@@ -6,8 +6,8 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 
 use crate::observed;
 
-/// Fewer retransmissions in a hundred segments leave nothing to tell.
-const RETRANSMITTED: f64 = 0.001;
+/// Retransmitted segments / delivered ones: of fewer there is little to tell.
+const RETRANSMITTED: f64 = 0.01;
 
 /// Says so of a connection that has none, and that retransmits.
 pub fn judge(facts: &Facts) -> Option<Finding> {

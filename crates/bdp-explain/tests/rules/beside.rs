@@ -4,10 +4,11 @@ use bdp_explain::explain;
 use bdp_model::connection::Connection;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Fact, Finding, Limit};
+use bdp_model::measurement::Ceiling;
 use bdp_model::window::WindowBytes;
 
 use crate::losses::{repairing, twelve};
-use crate::shape::{MIB, MS, found, plain};
+use crate::shape::{MIB, MS, found, plain, retransmit};
 
 fn all(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
     let mut facts = plain();
@@ -20,10 +21,10 @@ fn limits(findings: &[Finding]) -> Vec<Limit> {
 }
 
 #[test]
-fn losses_that_are_repaired_slowly_were_lost_all_the_same() {
-    let findings = all(|facts| repairing(facts, false, 20));
-    assert_eq!(limits(&findings), [Limit::SackMissing, Limit::RandomLoss]);
-    assert_eq!(findings[1].next, None, "what binds next stands with what binds");
+fn repairs_without_sack_stand_beside_what_was_lost() {
+    let repaired = |percent| limits(&all(|facts| repairing(facts, false, percent)));
+    assert_eq!(repaired(20), [Limit::RandomLoss, Limit::SackMissing]);
+    assert_eq!(repaired(5), [Limit::RandomLoss], "repairs take little");
 }
 
 #[test]
@@ -32,6 +33,7 @@ fn connection_without_timestamps_is_named_where_it_retransmits() {
         all(|facts| {
             facts.connection = Some(Connection { timestamps, ..Default::default() });
             twelve(facts, segments);
+            retransmit(facts, 400);
         })
     };
     let by_chance = [12, 40, 20, 33];
@@ -43,6 +45,11 @@ fn connection_without_timestamps_is_named_where_it_retransmits() {
     assert_eq!(limits(&lossy(Some(false), [30, 31, 30, 32])), [Limit::Policer, Limit::TimestampsMissing]);
     assert_eq!(limits(&lossy(Some(true), by_chance)), [Limit::RandomLoss]);
     assert_eq!(limits(&lossy(None, by_chance)), [Limit::RandomLoss], "nobody says");
+    let few = all(|facts| {
+        facts.connection = Some(Connection { timestamps: Some(false), ..Default::default() });
+        twelve(facts, by_chance);
+    });
+    assert_eq!(limits(&few), [Limit::RandomLoss], "a third of a hundredth");
     let none_lost = all(|facts| {
         facts.connection = Some(Connection { timestamps: Some(false), ..Default::default() });
     });
@@ -62,6 +69,7 @@ fn slow_program_is_followed_by_the_smallest_window_that_the_hosts_are_set_to() {
     let after = |change: fn(&mut Facts)| {
         let finding = found(|facts| {
             slow_writer(facts);
+            facts.ceiling = Some(Ceiling { goodput_bps: 9.4e9, by: "10 Gbit/s".to_owned() });
             for (end, sysctl) in
                 [(&mut facts.receiver, "net.ipv4.tcp_rmem"), (&mut facts.sender, "net.ipv4.tcp_wmem")]
             {
@@ -87,7 +95,9 @@ fn slow_program_is_followed_by_the_smallest_window_that_the_hosts_are_set_to() {
     assert_eq!(send.unwrap(), (Limit::SendBuffer, 173.0));
     // What is no more than the goodput is no gain.
     assert_eq!(after(|facts| facts.asked.window = WindowBytes::new(64 * 1024)), None);
-    assert_eq!(after(|facts| facts.rtt.idle = None), None, "a window in an unknown time");
+    let ceiling = after(|facts| facts.ceiling.as_mut().unwrap().goodput_bps = 94e6).unwrap();
+    assert_eq!(ceiling, (Limit::Ceiling, 94.0));
+    assert_eq!(after(|facts| facts.ceiling = None), None, "nobody knows what the path carries");
 }
 
 #[test]

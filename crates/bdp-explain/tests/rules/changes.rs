@@ -141,10 +141,11 @@ fn silence_that_probes_meet_too_is_an_outage() {
     let back_early = |lost_elsewhere: u64| {
         found(|facts| {
             silent(facts, false);
-            facts.probes = Some(probes(|ms| match (4000..5000).contains(&ms) || ms % 1000 < lost_elsewhere {
-                true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
-                false => ProbeOutcome::Answered(24 * MS),
-            }));
+            facts.probes =
+                Some(probes(|ms| match (4000..5000).contains(&ms) || ms % 1000 < lost_elsewhere {
+                    true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
+                    false => ProbeOutcome::Answered(24 * MS),
+                }));
         })
     };
     let early = back_early(0);

@@ -74,6 +74,8 @@ named! {
         FindTraffic = "find_traffic",
         /// More capacity, or a congestion control that goes less by losses or marks.
         AddCapacity = "add_capacity",
+        /// A queue that marks later.
+        RaiseMarking = "raise_marking",
         /// Turn selective acknowledgements on, or have the option pass.
         EnableSack = "enable_sack",
         /// Turn timestamps on, or have the option pass.

@@ -137,6 +137,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::Steady if evidence.at_most.is_some() => {
             format!("goodput changes: its lower quartile is {} of the upper one", share())
         }
+        Fact::Steady if evidence.at_least.is_none() => {
+            format!("the lower quartile of goodput is {} of the upper one", share())
+        }
         Fact::Steady => format!("goodput is steady: its lower quartile is {} of the upper one", share()),
 
         Fact::LoadAdds => format!("load adds {} to the round trip at p95", time(nanos(value))),
@@ -221,8 +224,8 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share(),
             rate(other(1))
         ),
-        Fact::ReadingPaused => format!("the program on {host} did not read for {} of the time", share()),
-        Fact::NothingToSend => format!("{host} had nothing to send for {} of the time", share()),
+        Fact::ReadingPaused => format!("the program on {host} held back its reading for {} of the time", share()),
+        Fact::NothingToSend => format!("the kernel of {host} waited for the program's next bytes for {} of the time", share()),
         Fact::SmallWriteHeld => format!(
             "{} waited in the send buffer in {} of the samples though both windows had room: less than a segment of {}",
             size(other(0)),

@@ -177,7 +177,12 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
              share from it"
         }
         Action::AddCapacity => {
-            "only a faster bottleneck carries more; bbr at the sender, or a queue that manages itself (fq_codel), loses less"
+            "a congestion control that reduces its window less (cubic, bbr), or a queue of rate x round trip, keeps the bottleneck \
+             busier; beyond its rate only a faster one carries more"
+        }
+        Action::RaiseMarking => {
+            "let the queue mark later, where it is yours: a threshold below rate x round trip leaves the bottleneck idle at times; \
+             beyond its rate only a faster one carries more"
         }
         Action::EnableSack => {
             return format!(

@@ -196,7 +196,9 @@ fn judge(half: usize) {
         let findings = record["flows"][0]["findings"].as_array().unwrap();
         // What is never first stands beside what is.
         let place = match limit {
-            Limit::TimestampsMissing => findings.len() - 1,
+            Limit::TimestampsMissing | Limit::SackMissing => {
+                findings.iter().position(|finding| finding["limit"] == limit.name()).unwrap_or(0)
+            }
             _ => 0,
         };
         let finding = &findings[place];

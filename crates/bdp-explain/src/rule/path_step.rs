@@ -36,8 +36,8 @@ fn is_cut(facts: &Facts, step: &Step) -> bool {
 }
 
 /// A jump of the round trip behind a queue, which costs goodput.
-fn jumped(facts: &Facts) -> Option<Step> {
-    let step = facts.rtt_jump()?;
+fn jumped(facts: &Facts, step: &Step) -> Option<Step> {
+    let step = facts.rtt_jump(step)?;
     let (before, after) = facts.rates_around(step.at)?;
     (step.clearness >= JUMP.0 && step.before <= JUMP.1 * step.after && after <= JUMP.2 * before)
         .then_some(step)
@@ -54,7 +54,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         };
         step.clearness >= least && step.ratio() <= RATE && !(step.ratio() > RATE_FAR && is_cut(facts, step))
     });
-    let longer = facts.rtt_step().filter(|step| {
+    let rtt_step = facts.rtt_step();
+    let longer = rtt_step.filter(|step| {
         let apart = (step.after - step.before).abs();
         // A queue that grows makes the round trip longer, and takes nothing from the rate; a longer path with the same window does.
         let rate = facts.rates_around(step.at).filter(|(before, after)| {
@@ -66,7 +67,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
         is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
-    let longer = longer.or_else(|| jumped(facts));
+    let longer = longer.or_else(|| jumped(facts, &rtt_step?));
     // A transfer that was over, or held back by a program, has steps of its own.
     let programs = facts.time_counted().map(|spent| {
         spent.share_of(|state| matches!(state, TimeState::SenderApplication | TimeState::ReceiverApplication))

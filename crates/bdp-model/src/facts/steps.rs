@@ -2,6 +2,7 @@
 
 use super::Facts;
 use super::derived::stretches;
+use crate::probes::ProbePoint;
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
@@ -89,20 +90,20 @@ impl Facts {
         Step::of(&self.round_trips()?)
     }
 
-    /// A jump of these round trips from which they never come back: that of a path that became longer behind a queue, which comes and goes. Its levels are the
-    /// floors before and after, and its clearness the jump from the longest of three before to the shortest of three after / the floor before.
-    pub fn rtt_jump(&self) -> Option<Step> {
+    /// A jump of these round trips near their step, from which they never come back: that of a path that became longer behind a queue, which comes and goes. Its
+    /// levels are the floors before and after, and its clearness the jump from the longest of three before to the shortest of three after / the floor before.
+    pub fn rtt_jump(&self, step: &Step) -> Option<Step> {
+        /// Trips to either side of the jump.
+        const BESIDE: usize = 3;
+        /// The split with the least squares is off by so many.
+        const NEAR: usize = 4;
         let trips = self.round_trips()?;
-        let split = trips.iter().position(|trip| trip.0 >= Step::of(&trips).map_or(0, |step| step.at.0))?;
+        let split = trips.iter().position(|trip| trip.0 >= step.at.0)?;
         let value = |part: &[(u64, f64)], pick: fn(f64, f64) -> f64| part.iter().map(|v| v.1).reduce(pick);
         let jump = |at: usize| {
             let before = value(trips.get(at.checked_sub(BESIDE)?..at)?, f64::max)?;
             Some(value(trips.get(at..at + BESIDE)?, f64::min)? - before)
         };
-        /// Trips to either side of the jump.
-        const BESIDE: usize = 3;
-        /// The split with the least squares is off by so many.
-        const NEAR: usize = 4;
         let (most, at) = (split.saturating_sub(NEAR)..=split + NEAR)
             .filter_map(|at| Some((jump(at)?, at)))
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -113,12 +114,8 @@ impl Facts {
 
     /// Round trips of probes while data flowed, after omit, each with its moment.
     fn round_trips(&self) -> Option<Vec<(u64, f64)>> {
-        let counted = self.probes.as_ref()?.counted();
-        Some(
-            counted
-                .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
-                .collect(),
-        )
+        let trip = |p: &ProbePoint| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64));
+        Some(self.probes.as_ref()?.counted().filter_map(trip).collect())
     }
 }
 

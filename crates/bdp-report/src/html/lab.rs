@@ -326,10 +326,7 @@ fn found(m: &mut Markup, record: &Record) {
 
 fn remedies(m: &mut Markup, record: &Record) {
     for flow in &record.flows {
-        if let Some(finding) = flow.findings.first() {
-            verdict::further(m, finding);
-        }
-        verdict::beside(m, &flow.findings);
+        verdict::further(m, &flow.findings);
     }
 }
 

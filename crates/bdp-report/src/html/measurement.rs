@@ -107,10 +107,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         verdict_on(measurement, direction).write(m);
         let transfer = Transfer::of_direction(measurement, direction);
         m.append(verdict::bar(&transfer, None));
-        if let Some(finding) = direction.findings.first() {
-            verdict::further(m, finding);
-        }
-        verdict::beside(m, &direction.findings);
+        verdict::further(m, &direction.findings);
     }
     in_plain_language(m, runs, &ways);
     figures(m, runs, &ways);

@@ -51,8 +51,19 @@ pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
     Verdict { headline: format!("{here}: {}.", claim.trim_end_matches('.')), why }
 }
 
-/// What to change, and what is missing.
-pub(crate) fn further(m: &mut Markup, finding: &Finding) {
+/// What to change, and what is missing, of the finding that binds; then what stands beside it, with the same.
+pub(crate) fn further(m: &mut Markup, findings: &[Finding]) {
+    let Some((binding, beside)) = findings.split_first() else { return };
+    changes(m, binding);
+    for finding in beside {
+        let summary = finding::summary(finding);
+        m.leaf("p", &[], &format!("Also: {summary}{}", stop(&summary)));
+        m.line();
+        changes(m, finding);
+    }
+}
+
+fn changes(m: &mut Markup, finding: &Finding) {
     if let Some(remedy) = finding::remedy(finding) {
         m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(&remedy)));
         m.line();
@@ -60,16 +71,6 @@ pub(crate) fn further(m: &mut Markup, finding: &Finding) {
     if !finding.missing.is_empty() {
         m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding::missing(finding).join("; ")));
         m.line();
-    }
-}
-
-/// What stands beside the finding that binds, with what to change.
-pub(crate) fn beside(m: &mut Markup, findings: &[Finding]) {
-    for finding in findings.iter().skip(1) {
-        let summary = finding::summary(finding);
-        m.leaf("p", &[], &format!("Also: {summary}{}", stop(&summary)));
-        m.line();
-        further(m, finding);
     }
 }
 

@@ -5,7 +5,6 @@
 //! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
-mod beside;
 mod ceiling;
 pub mod hops;
 mod next;
@@ -22,7 +21,8 @@ pub use ceiling::ceiling;
 /// A rule: it claims the limit, or does not.
 type Rule = fn(&Facts) -> Option<Finding>;
 
-/// The rules, in an order in which an earlier answer makes later ones meaningless, unless [`beside`] says that they stand beside it.
+/// The rules, in an order in which an earlier answer makes later ones meaningless: a reader that pauses closes the window, and its bursts fill queues, so that
+/// what later rules make of those would be wrong.
 const RULES: [Rule; 28] = [
     rule::black_hole::judge,
     rule::at_ceiling::judge,
@@ -59,6 +59,14 @@ const RULES: [Rule; 28] = [
     rule::watched::by_own_figures,
 ];
 
+/// Rules that see what is true of the connection or the path whatever else binds: marks, counters, options.
+const BESIDE: [Rule; 4] = [
+    rule::ecn_marks::judge,
+    rule::host_drops::judge,
+    rule::sack_missing::judge,
+    rule::timestamps_missing::judge,
+];
+
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = rule::datagrams::judge(facts) {
@@ -67,13 +75,10 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     if facts.through_tunnel {
         return vec![rule::unknown::through_tunnel()];
     }
-    let mut claims = RULES.iter().filter_map(|rule| rule(facts));
-    let Some(binding) = claims.next() else { return vec![rule::unknown::judge(facts)] };
-    let mut findings = vec![next::known(facts, binding)];
-    for claim in claims.chain(rule::timestamps_missing::judge(facts)) {
-        if beside::stands(&findings, &claim) {
-            findings.push(Finding { next: None, ..claim });
-        }
-    }
-    findings
+    let Some(binding) = RULES.iter().find_map(|rule| rule(facts)) else {
+        return vec![rule::unknown::judge(facts)];
+    };
+    let limit = binding.limit;
+    let beside = BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
+    std::iter::once(next::known(facts, binding)).chain(beside).collect()
 }

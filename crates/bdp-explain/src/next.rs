@@ -30,37 +30,59 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
     finding.next(next)
 }
 
+/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the ceiling.
+pub fn after_window(facts: &Facts, bytes: f64, other: Option<Window>) -> Option<Next> {
+    let ceiling = of_ceiling(facts).filter(|next| next.needed_bytes.is_some());
+    let window = other.and_then(|window| of_window(facts, window));
+    first(window.into_iter().chain(ceiling))
+        .filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
+}
+
 fn least(facts: &Facts) -> Option<Next> {
-    let bound = |limit, goodput_bps| Next { limit, goodput_bps, needed_bytes: None };
     // Where nobody knows what the path carries, a window that is larger than that says nothing.
-    let ceiling = bound(Limit::Ceiling, facts.ceiling.as_ref()?.goodput_bps);
-    let rtt = facts.rtt_idle().filter(|rtt| rtt.0 > 0);
-    let windows = [(Limit::ReceiveWindow, receive_window(facts)), (Limit::SendBuffer, send_buffer(facts))];
-    let windows = windows.into_iter().filter_map(|(limit, most)| {
-        let streams = f64::from(facts.asked.streams.max(1));
-        Some(bound(limit, most? * 8.0 * streams / rtt?.as_secs_f64()))
-    });
-    windows.chain([ceiling]).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps))
+    let ceiling = of_ceiling(facts)?;
+    let windows = [receive_window(facts), send_buffer(facts)];
+    let windows = windows.into_iter().flatten().filter_map(|window| of_window(facts, window));
+    first(windows.chain([ceiling])).map(|next| Next { needed_bytes: None, ..next })
+}
+
+/// A window or a buffer, and what it holds in flight at the most.
+type Window = (Limit, f64);
+
+fn of_window(facts: &Facts, (limit, most): Window) -> Option<Next> {
+    let rtt = facts.rtt_idle().filter(|rtt| rtt.0 > 0)?;
+    let goodput_bps = most * 8.0 * f64::from(facts.streams()) / rtt.as_secs_f64();
+    Some(Next { limit, goodput_bps, needed_bytes: Some(most) })
+}
+
+fn of_ceiling(facts: &Facts) -> Option<Next> {
+    let goodput_bps = facts.ceiling.as_ref()?.goodput_bps;
+    Some(Next { limit: Limit::Ceiling, goodput_bps, needed_bytes: facts.needed_bytes() })
+}
+
+fn first(all: impl Iterator<Item = Next>) -> Option<Next> {
+    all.min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps))
 }
 
 /// The largest window that the receiver can give: what was asked for, or what the largest buffer holds, by the part of a buffer that was window.
-pub fn receive_window(facts: &Facts) -> Option<f64> {
+pub fn receive_window(facts: &Facts) -> Option<Window> {
     /// Of a buffer so much is window at the least, unless the host is set otherwise.
     const HALF: f64 = 0.5;
-    if let Some(asked) = facts.asked.window {
-        return Some(asked.as_bytes() as f64);
-    }
-    let window = facts.window_use()?.receive_largest_bytes;
-    if facts.asked.socket_buffer.is_some() {
-        return Some(window);
-    }
-    let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)? as f64;
-    let most = maximum(&facts.receiver, RMEM)? as f64;
-    Some((most * (window / buffer).clamp(HALF, 1.0)).max(window))
+    let most = || {
+        let window = facts.window_use()?.receive_largest_bytes;
+        if facts.asked.socket_buffer.is_some() {
+            return Some(window);
+        }
+        let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)? as f64;
+        let most = maximum(&facts.receiver, RMEM)? as f64;
+        Some((most * (window / buffer).clamp(HALF, 1.0)).max(window))
+    };
+    let asked = facts.asked.window.map(|asked| asked.as_bytes() as f64);
+    Some((Limit::ReceiveWindow, asked.or_else(most)?))
 }
 
 /// What the sender's buffer holds in flight at the most, half of the memory that it may take.
-pub fn send_buffer(facts: &Facts) -> Option<f64> {
+pub fn send_buffer(facts: &Facts) -> Option<Window> {
     let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
-    Some(most as f64 / 2.0)
+    Some((Limit::SendBuffer, most as f64 / 2.0))
 }

@@ -2,7 +2,7 @@
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, LossPicture, Queue, Source, TimeState};
-use bdp_model::finding::{Evidence, Fact, Lack, Limit, Missing, Next, Quantity, Unit};
+use bdp_model::finding::{Evidence, Fact, Lack, Missing, Quantity, Unit};
 use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
@@ -67,24 +67,6 @@ pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
 pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
     let share = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD)?;
     Some(Evidence::share(Fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
-}
-
-/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the ceiling.
-pub fn next_after(facts: &Facts, bytes: f64, other: Option<(Limit, f64)>) -> Option<Next> {
-    let rtt = facts.rtt_idle()?.as_secs_f64();
-    let streams = f64::from(facts.asked.streams.max(1));
-    let window = other.map(|(limit, most)| Next {
-        limit,
-        goodput_bps: most * 8.0 * streams / rtt,
-        needed_bytes: Some(most),
-    });
-    let ceiling = facts.ceiling.as_ref().zip(facts.needed_bytes()).map(|(ceiling, needed)| Next {
-        limit: Limit::Ceiling,
-        goodput_bps: ceiling.goodput_bps,
-        needed_bytes: Some(needed),
-    });
-    let first = window.into_iter().chain(ceiling).min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps));
-    first.filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
 }
 
 /// Goodput of the first stream beside its highest rate of delivery.

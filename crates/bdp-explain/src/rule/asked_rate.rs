@@ -13,20 +13,19 @@ const KEPT: f64 = 0.95;
 const KEPT_MOSTLY: f64 = 0.97;
 /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
 const KEPT_BESIDE_A_QUEUE: f64 = 0.99;
-/// The server's option that bounds what it sends.
-const SERVER_BOUND: &str = "--max-rate";
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
-
-/// A bound that the sender of a measurement set itself, which only a server does.
-fn bound_by_server(facts: &Facts) -> Option<f64> {
-    (facts.source == Source::Measured).then(|| facts.held_bps()).flatten()
-}
+/// The server's option that bounds what it sends.
+const SERVER_BOUND: &str = "--max-rate";
 
 /// Claims the limit where the goodput is the rate that was asked for.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    // A server's own bound holds a sender as a request does.
-    let asked = facts.asked_bps().or_else(|| bound_by_server(facts)).filter(|&asked| asked > 0.0)?;
+    let asked = match facts.source {
+        // A server's own bound holds a sender as a request does.
+        Source::Measured => facts.held_bps(),
+        Source::Emulated | Source::Watched => facts.asked_bps(),
+    };
+    let asked = asked.filter(|&asked| asked > 0.0)?;
     let usual = facts.spread.map_or(facts.goodput_bps, |spread| spread.p50.max(facts.goodput_bps));
     if usual < KEPT_MOSTLY * asked || !(KEPT..=ABOVE).contains(&(facts.goodput_bps / asked)) {
         return None;

@@ -14,12 +14,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const SHARE: f64 = 0.05;
     /// Probes that went unanswered meanwhile.
     const PROBES_MIN: usize = 3;
-    // One that left just before the path came back may be answered.
-    let most_answered = |sent: usize| sent / 20;
     /// A run of probes without an answer, beside answered ones of the time in which the connection had not yet tried again.
     const SILENCE: Nanos = Nanos::millis(500);
     /// A path that loses more of the others loses as it always does.
     const OTHERS: f64 = 0.05;
+    // One that left just before the path came back may be answered.
+    let most_answered = |sent: usize| sent / 20;
     let Gap { took: gap, share, probes, silence } = facts.longest_gap()?;
     let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
     let rtt = idle.max(loaded);

@@ -82,7 +82,7 @@ fn confidence(picture: &LossPicture) -> Confidence {
 /// What the response function of the congestion control gives for such losses.
 fn model(facts: &Facts, lost: f64) -> Option<Evidence> {
     let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
-    let streams = f64::from(facts.asked.streams.max(1));
+    let streams = f64::from(facts.streams());
     let of = |fact, bps: f64| Evidence::rate(fact, streams * bps);
     match facts.congestion_control.as_str() {
         "reno" => Some(of(Fact::MathisRate, mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT))),

@@ -58,11 +58,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             evidence.named(name_of(facts, Setting::Window))
         }))
         .evidence(observed::kernel_counts_window(facts))
-        .next(observed::next_after(
-            facts,
-            window.receive_bytes,
-            next::send_buffer(facts).map(|most| (Limit::SendBuffer, most)),
-        ))
+        .next(next::after_window(facts, window.receive_bytes, next::send_buffer(facts)))
         .remedy(remedy(facts, bound))
         .missing(elsewhere.then(|| Missing::new(Lack::WindowBound)));
     Some(finding)

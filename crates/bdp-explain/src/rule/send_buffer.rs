@@ -6,8 +6,8 @@ use bdp_model::finding::{
 };
 use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 
+use crate::next;
 use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
-use crate::{next, observed};
 
 /// Share of the busy time that the kernel counts as limited by the buffer.
 const LIMITED: f64 = 0.3;
@@ -71,7 +71,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             .at_most(WINDOW_FULL)
             .share_of(window.samples)
             .with(Quantity::bytes(window.receive_bytes))])
-        .next(observed::next_after(facts, window.in_flight_bytes, receive_window(facts, window)))
+        .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
         .remedy(remedy(facts, window, buffer))
         .missing(uncounted.then(|| Missing::new(Lack::SendBufferCount)));
     Some(finding)
@@ -79,7 +79,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 
 /// The largest window that the receiver gives.
 fn receive_window(facts: &Facts, window: WindowUse) -> Option<(Limit, f64)> {
-    Some((Limit::ReceiveWindow, next::receive_window(facts).unwrap_or(window.receive_largest_bytes)))
+    next::receive_window(facts).or(Some((Limit::ReceiveWindow, window.receive_largest_bytes)))
 }
 
 /// The largest send buffer that autotuning may make, where none was asked for.
@@ -135,7 +135,7 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
                 .with(Quantity::time(facts.rtt_idle()?))
                 .with(Quantity::bytes(needed)),
         ])
-        .next(observed::next_after(facts, window.in_flight_bytes, receive_window(facts, window)))
+        .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
         .remedy(remedy(facts, window, Some(buffer)));
     Some(finding)
 }

@@ -106,7 +106,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 
 /// Whether losses of a sender that goes by them are of a queue, beside what was seen of one; `None` where they may be of either.
 fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
-    let many = picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY);
+    let many = overshot_many(picture);
     let share = lost_at_once(picture);
     let costly = picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1;
     if share <= OVERSHOT_ALL && picture.settled > 0 && is_seen && costs_little(picture) {
@@ -151,7 +151,7 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let share = queue.as_secs_f64() / least.as_secs_f64();
     let at_once = lost_at_once(picture);
     // An ordinary queue drops half of a window that doubles, however long it is.
-    let many = picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY);
+    let many = overshot_many(picture);
     let by_policer = at_once > OVERSHOT_QUEUE && share < QUEUE_SURE
         || !facts.is_paced()
             && (at_once > OVERSHOT_ALL || many && at_once > OVERSHOT_POLICER && share < QUEUE_ANYWAY);
@@ -182,6 +182,11 @@ fn only_way_back_waits(facts: &Facts) -> bool {
 /// Whether slow start ended by overshooting a threshold.
 pub fn overshot(picture: &LossPicture) -> bool {
     picture.overshoot.is_some_and(|(segments, share)| segments >= OVERSHOT.0 && share >= OVERSHOT.1)
+}
+
+/// Whether that cost enough segments to go by their share.
+fn overshot_many(picture: &LossPicture) -> bool {
+    picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY)
 }
 
 /// Whether each loss after slow start costs many segments.

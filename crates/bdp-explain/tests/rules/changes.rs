@@ -64,9 +64,13 @@ fn rate_that_falls_is_a_path_that_changed_and_one_that_drifts_is_not() {
     );
 }
 
+/// Round trips that are longer from 6 s on.
+fn longer(ms: u64) -> ProbeOutcome {
+    ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS })
+}
+
 #[test]
 fn path_that_becomes_longer_takes_from_the_rate_and_a_queue_does_not() {
-    let longer = |ms| ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS });
     let finding = found(|facts| {
         facts.probes = Some(probes(longer));
         rates(facts, |i| if i > 60 { 8 } else { 20 });
@@ -83,8 +87,7 @@ fn program_that_stops_has_round_trips_of_its_own() {
     // The far end answers late while it is stopped, and its sender has nothing to send.
     let stopped = |busy_percent: u64| {
         limit(|facts| {
-            let late = |ms| ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS });
-            facts.probes = Some(probes(late));
+            facts.probes = Some(probes(longer));
             rates(facts, |i| if i > 60 { 8 } else { 20 });
             for sample in &mut facts.sent {
                 sample.busy_ns = Some(sample.at_ns * busy_percent / 100);

@@ -32,6 +32,21 @@ fn asked_rate_that_is_reached_is_the_limit() {
 }
 
 #[test]
+fn bound_of_the_server_holds_as_a_request_does() {
+    let bounded = |bps: Option<u64>| {
+        let mut m = Shape { goodput_mbps: 198.0, share: 0.0, ..WINDOW_BOUND }.measurement();
+        m.directions[0].sent.iter_mut().for_each(|sample| sample.pacing_bps = bps);
+        explain(Direction::To, &m).remove(0)
+    };
+    let finding = bounded(Some(200_000_000));
+    assert_eq!(finding.limit, Limit::AskedRate, "{finding:#?}");
+    assert_eq!(finding.observed(Fact::OfAskedRate).unwrap().name.as_deref(), Some("--max-rate"));
+    assert_eq!(finding.remedy.unwrap().setting.as_deref(), Some("--max-rate"));
+    assert_ne!(bounded(Some(400_000_000)).limit, Limit::AskedRate, "it is not reached");
+    assert_ne!(bounded(None).limit, Limit::AskedRate);
+}
+
+#[test]
 fn rate_that_a_full_path_all_but_reaches_is_the_paths() {
     let queued = |goodput_mbps| {
         let shape = Shape { goodput_mbps, share: 0.0, rtt_loaded: 88 * MS, ..WINDOW_BOUND };

@@ -199,7 +199,9 @@ pub fn retransmit(facts: &mut Facts, segments: u64) {
 pub fn found(change: impl FnOnce(&mut Facts)) -> Finding {
     let mut facts = plain();
     change(&mut facts);
-    let finding = bdp_explain::explain(&facts).remove(0);
+    let mut findings = bdp_explain::explain(&facts);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let finding = findings.remove(0);
     for evidence in &finding.evidence {
         let (value, least, most) = (evidence.value, evidence.at_least, evidence.at_most);
         let meets = least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);

@@ -252,7 +252,8 @@ impl Facts {
         end.thread_cpu.unwrap_or(end.cpu / f64::from(threads))
     }
 
-    fn streams(&self) -> u32 {
+    /// Connections that carry the data.
+    pub fn streams(&self) -> u32 {
         self.asked.streams.max(1)
     }
 

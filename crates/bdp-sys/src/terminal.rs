@@ -136,9 +136,10 @@ pub fn ask_secretly(question: &str) -> Result<Typed> {
     let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let mut terminal = opened.map_err(|e| SysError::new("open", "/dev/tty", e))?;
     let failed = |e| SysError::new("use", "/dev/tty", e);
-    terminal.write_all(question.as_bytes()).map_err(failed)?;
+    // Before it asks, as whoever reads the question may answer at once.
     let quiet = Quiet::begin(&terminal)?;
-    let typed = read_line(&mut &terminal).map_err(failed);
+    let asked = (&terminal).write_all(question.as_bytes());
+    let typed = asked.and_then(|()| read_line(&mut &terminal)).map_err(failed);
     drop(quiet);
     terminal.write_all(b"\n").map_err(failed)?;
     typed

@@ -53,7 +53,7 @@ const UNITS: [&str; 13] =
 const NOT_ALWAYS: [&str; 5] = ["below:", "throughput", "latency", "memory", "start"];
 
 /// The whole guide may take so long, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(240);
 
 #[derive(Debug, PartialEq)]
 enum Step {

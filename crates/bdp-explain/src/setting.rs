@@ -37,10 +37,10 @@ pub fn name_of(facts: &Facts, setting: Setting) -> &'static str {
         (Source::Emulated, Setting::Rate) => "flow.rate",
         (Source::Emulated, Setting::Streams) => "flow.streams",
         (Source::Emulated, Setting::Datagram) => "flow.datagram",
-        (Source::Watched, Setting::Window) => "SO_RCVBUF",
-        (Source::Watched, Setting::Rate) => "SO_MAX_PACING_RATE",
-        (Source::Watched, Setting::Streams) => "parallel connections",
-        (Source::Watched, Setting::Datagram) => "its datagrams",
+        (Source::Watched | Source::Captured, Setting::Window) => "SO_RCVBUF",
+        (Source::Watched | Source::Captured, Setting::Rate) => "SO_MAX_PACING_RATE",
+        (Source::Watched | Source::Captured, Setting::Streams) => "parallel connections",
+        (Source::Watched | Source::Captured, Setting::Datagram) => "its datagrams",
     }
 }
 

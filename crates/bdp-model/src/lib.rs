@@ -6,6 +6,7 @@
 pub mod application;
 pub mod arrivals;
 pub mod breach;
+pub mod capture;
 pub mod case;
 pub mod caveat;
 pub mod checksum;

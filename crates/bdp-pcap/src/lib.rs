@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod packed;
 mod packets;
 mod reader;
 mod writer;
 
 pub use block::{Direction, LINKTYPE_RAW};
+pub use packed::unpacked;
 pub use packets::{Captured, Packets, ReadError};
 pub use reader::{Block, Blocks, blocks};
 pub use writer::{Interface, Packet, Section, Statistics, Writer};

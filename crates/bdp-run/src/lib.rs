@@ -33,6 +33,7 @@ mod observe;
 mod pair;
 mod passage;
 pub mod path;
+pub mod pcap;
 pub mod ping;
 mod probing;
 mod programs;
@@ -86,6 +87,9 @@ pub enum RunError {
     /// Sockets that can't be watched.
     #[error("{0}")]
     Watch(String),
+    /// A capture that can't be read.
+    #[error("{0}")]
+    Capture(String),
     /// The system refused.
     #[error(transparent)]
     System(#[from] bdp_sys::SysError),

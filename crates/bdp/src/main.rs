@@ -25,6 +25,7 @@ mod metrics;
 mod output;
 mod overview;
 mod path;
+mod pcap;
 mod ping;
 mod program;
 mod prose;
@@ -95,6 +96,8 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
+    /// Explain the connections of a capture: pcap and pcapng
+    Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),
     /// Serve measurements: one port, TCP and UDP
@@ -163,6 +166,7 @@ fn run() -> Exit {
         Some(Command::Measure(args)) => args.run(),
         Some(Command::Ping(args)) => args.run(),
         Some(Command::Path(args)) => args.run(),
+        Some(Command::Pcap(args)) => args.run(),
         Some(Command::Watch(args)) => args.run(),
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),

@@ -23,7 +23,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let asked = match facts.source {
         // A server's own bound holds a sender as a request does.
         Source::Measured => facts.held_bps(),
-        Source::Emulated | Source::Watched => facts.asked_bps(),
+        Source::Emulated | Source::Watched | Source::Captured => facts.asked_bps(),
     };
     let asked = asked.filter(|&asked| asked > 0.0)?;
     let usual = facts.spread.map_or(facts.goodput_bps, |spread| spread.p50.max(facts.goodput_bps));

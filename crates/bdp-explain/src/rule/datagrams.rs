@@ -286,7 +286,7 @@ fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> Remedy {
             .value(udp.receive_buffer_bytes.map(|b| Quantity::bytes(b as f64)))
             .host(&facts.receiver.name)
             .also(milder),
-        Source::Emulated | Source::Watched => milder,
+        Source::Emulated | Source::Watched | Source::Captured => milder,
     }
 }
 

@@ -39,7 +39,7 @@ pub fn at_this_end(facts: &Facts) -> Option<Finding> {
 pub fn by_own_figures(facts: &Facts) -> Option<Finding> {
     match facts.source {
         Source::Watched if facts.sent.is_empty() => own_window(facts).or_else(|| Some(elsewhere(facts))),
-        Source::Watched => growing(facts).or_else(|| standing_queue(facts)),
+        Source::Watched | Source::Captured => growing(facts).or_else(|| standing_queue(facts)),
         _ => None,
     }
 }

@@ -33,8 +33,9 @@ impl Facts {
         let mut readings: Vec<SenderSample> =
             self.sent.iter().copied().filter(|s| s.busy_ns.is_some()).collect();
         let first = readings.first()?;
-        // All clocks stand at zero when the connection is made. A watched connection was made before.
-        if self.source != Source::Watched && first.at_ns > AT_THE_START.as_ns() {
+        // All clocks stand at zero when the connection is made. A watched connection was made before, and so may be one of a capture.
+        let is_whole = !matches!(self.source, Source::Watched | Source::Captured);
+        if is_whole && first.at_ns > AT_THE_START.as_ns() {
             readings.insert(0, at_the_start());
         }
         let rules = Rules::of(self);

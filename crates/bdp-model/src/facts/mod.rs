@@ -35,6 +35,8 @@ pub enum Source {
     Emulated,
     /// Another program, watched from one end: what it asked for is not known, nor are any figures of the other end.
     Watched,
+    /// A connection of a capture: what its ends' kernels and programs did is inferred from its packets.
+    Captured,
 }
 
 /// One end of a transfer.

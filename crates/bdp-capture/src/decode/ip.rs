@@ -1,0 +1,191 @@
+//! IPv4, IPv6 with its extension headers, and the tunnels that are IP's own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Bytes, Carries, DEEPEST, Packet, Unread, link, tcp};
+
+const ICMP: u8 = 1;
+const IPIP: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const IPV6: u8 = 41;
+const GRE: u8 = 47;
+const ICMPV6: u8 = 58;
+const VXLAN: u16 = 4789;
+
+/// What an IP header says of its packet.
+struct Head {
+    source: IpAddr,
+    destination: IpAddr,
+    length: u32,
+    identification: Option<u32>,
+    ecn: u8,
+    hop_limit: u8,
+    /// Of a fragment, whether it is the first.
+    is_first: bool,
+    is_fragment: bool,
+}
+
+pub(super) fn packet(bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+    if usize::from(tunnels) > DEEPEST {
+        return Err(Unread::Malformed);
+    }
+    match bytes.rest.first().map(|byte| byte >> 4) {
+        Some(4) => v4(bytes, tunnels),
+        Some(6) => v6(bytes, tunnels),
+        Some(_) => Err(Unread::Malformed),
+        None => Err(Unread::Cut),
+    }
+}
+
+fn v4(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+    let captured = bytes.length;
+    let head: [u8; 20] = bytes.array()?;
+    let header = usize::from(head[0] & 15) * 4;
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let options = header.checked_sub(20).ok_or(Unread::Malformed)?;
+    bytes.take(options)?;
+    // Segmentation offload leaves what does not fit the field.
+    let length = match word(2) {
+        0 => captured,
+        length => u32::from(length),
+    };
+    let payload = length.checked_sub(header as u32).ok_or(Unread::Malformed)?;
+    let fragment = word(6);
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]));
+    let known = Head {
+        source: address(12),
+        destination: address(16),
+        length,
+        identification: Some(u32::from(word(4))),
+        ecn: head[1] & 3,
+        hop_limit: head[8],
+        is_first: fragment & 0x1fff == 0,
+        is_fragment: fragment & 0x3fff != 0,
+    };
+    inner(known, head[9], within(bytes, payload), tunnels)
+}
+
+fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+    let captured = bytes.length;
+    let head: [u8; 40] = bytes.array()?;
+    let class = (u16::from_be_bytes([head[0], head[1]]) >> 4) as u8;
+    let payload = match u16::from_be_bytes([head[4], head[5]]) {
+        0 => captured.saturating_sub(40),
+        payload => u32::from(payload),
+    };
+    let address = |at: usize| {
+        let octets: [u8; 16] = std::array::from_fn(|i| head[at + i]);
+        IpAddr::V6(Ipv6Addr::from(octets))
+    };
+    let mut known = Head {
+        source: address(8),
+        destination: address(24),
+        length: payload + 40,
+        identification: None,
+        ecn: class & 3,
+        hop_limit: head[7],
+        is_first: true,
+        is_fragment: false,
+    };
+    let mut bytes = within(bytes, payload);
+    let mut next = head[6];
+    for _ in 0..DEEPEST {
+        match next {
+            // Hop by hop, routing, destination: a length in units of 8 bytes, less one.
+            0 | 43 | 60 => {
+                let [following, length] = bytes.array()?;
+                bytes.take(usize::from(length) * 8 + 6)?;
+                next = following;
+            }
+            // Authentication, in units of 4 bytes, less two.
+            51 => {
+                let [following, length] = bytes.array()?;
+                bytes.take(usize::from(length) * 4 + 6)?;
+                next = following;
+            }
+            44 => {
+                let [following, _] = bytes.array()?;
+                let place = bytes.u16()?;
+                known.identification = Some(bytes.u32()?);
+                known.is_first = place & 0xfff8 == 0;
+                known.is_fragment = place & 0xfff9 != 0;
+                next = following;
+                if !known.is_first {
+                    break;
+                }
+            }
+            _ => break,
+        }
+    }
+    inner(known, next, bytes, tunnels)
+}
+
+/// The payload of a packet, without what a link added behind it.
+fn within(bytes: Bytes<'_>, payload: u32) -> Bytes<'_> {
+    let kept = bytes.rest.len().min(payload as usize);
+    Bytes { rest: &bytes.rest[..kept], length: payload }
+}
+
+fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+    let carries = match protocol {
+        _ if !head.is_first => Carries::Fragment(protocol),
+        TCP => Carries::Tcp(tcp::segment(bytes)?),
+        UDP => {
+            let (source, destination) = (bytes.u16()?, bytes.u16()?);
+            let length = u32::from(bytes.u16()?);
+            bytes.take(2)?;
+            if destination == VXLAN && !head.is_fragment {
+                if let Some(packet) = vxlan(bytes, tunnels) {
+                    return Ok(packet);
+                }
+            }
+            // A length of 0 is one that does not fit the field.
+            let payload = if length == 0 || head.is_fragment { bytes.length } else { length.saturating_sub(8) };
+            Carries::Udp { source, destination, payload }
+        }
+        ICMP | ICMPV6 => {
+            let [kind, code] = bytes.array()?;
+            Carries::Icmp { kind, code }
+        }
+        IPIP | IPV6 if !head.is_fragment => return packet(bytes, tunnels + 1),
+        GRE if !head.is_fragment => return gre(bytes, tunnels + 1),
+        other => Carries::Other(other),
+    };
+    Ok(Packet {
+        source: head.source,
+        destination: head.destination,
+        length: head.length,
+        identification: head.identification,
+        ecn: head.ecn,
+        hop_limit: head.hop_limit,
+        tunnels,
+        carries,
+    })
+}
+
+/// GRE (RFC 2784, RFC 2890): checksum, key and number where their bits say so.
+fn gre(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+    let flags = bytes.u16()?;
+    let kind = bytes.u16()?;
+    // Version 1 is PPTP's, with a length and numbers of its own (RFC 2637).
+    if flags & 7 != 0 {
+        return Err(Unread::NotIp(kind));
+    }
+    for bit in [0x8000, 0x2000, 0x1000] {
+        if flags & bit != 0 {
+            bytes.take(4)?;
+        }
+    }
+    link::by_type(kind, bytes, tunnels)
+}
+
+/// VXLAN (RFC 7348): a header whose bits say that it is one, and an Ethernet frame.
+fn vxlan(mut bytes: Bytes<'_>, tunnels: u8) -> Option<Packet> {
+    let flags = bytes.u32().ok()?;
+    bytes.take(4).ok()?;
+    if flags & 0x0800_0000 == 0 || usize::from(tunnels) > DEEPEST {
+        return None;
+    }
+    link::ethernet(bytes, tunnels + 1).ok()
+}

@@ -1,0 +1,267 @@
+//! Packets to the flows that they belong to.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use bdp_model::capture::{
+    CaptureSummary, CapturedFlow, CapturedWay, FlowProtocol, UnreadPackets, WhyUnread,
+};
+use bdp_model::facts::Facts;
+
+use crate::decode::{self, Carries, Packet, Unread};
+use crate::filter::Filter;
+use crate::notes::Notes;
+use crate::tcp::Connection;
+
+/// A packet of a capture, as its file has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// Since 1970, nanoseconds; `None` where the capture does not say.
+    pub at_ns: Option<u64>,
+    /// Link layer, by its number in captures.
+    pub link_type: u16,
+    /// Length before it was cut, bytes.
+    pub length: u32,
+    /// What was kept.
+    pub data: &'a [u8],
+}
+
+/// What a flow is known by: its two ends in order, and what it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    low: (IpAddr, u16),
+    high: (IpAddr, u16),
+    protocol: u8,
+}
+
+/// A flow that goes on.
+#[derive(Debug)]
+struct Flow {
+    protocol: FlowProtocol,
+    ends: [SocketAddr; 2],
+    from_ns: u64,
+    to_ns: u64,
+    packets: [u64; 2],
+    bytes: [u64; 2],
+    payload: [u64; 2],
+    times: [(u64, u64); 2],
+    tcp: Option<Box<Connection>>,
+}
+
+/// What was found out about a flow.
+#[derive(Debug)]
+pub struct Found {
+    /// What was seen of it.
+    pub flow: CapturedFlow,
+    /// For the rules, the facts of each way that carried enough.
+    pub facts: [Option<Facts>; 2],
+}
+
+/// Everything that the packets of a capture say.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    numbers: HashMap<Key, u32>,
+    flows: Vec<Flow>,
+    /// The flow of the packet before, which mostly is that of the next.
+    last: Option<(Key, u32)>,
+    most_flows: Option<usize>,
+    began_ns: Option<u64>,
+    now_ns: u64,
+    unread: HashMap<(WhyUnread, Option<u16>), u64>,
+    filter: Option<Filter>,
+    summary: CaptureSummary,
+}
+
+impl Analysis {
+    /// One that follows no more flows than this.
+    pub fn of_at_most(flows: usize) -> Self {
+        Self { most_flows: Some(flows), ..Self::default() }
+    }
+
+    /// The same of the packets that meet a filter.
+    pub fn filtered(self, filter: Filter) -> Self {
+        Self { filter: Some(filter).filter(|filter| !filter.is_all()), ..self }
+    }
+
+    /// A frame of the capture. Returns the flow's number and what was found about the packet, where it has any.
+    pub fn frame(&mut self, frame: &Frame<'_>) -> Option<(u32, Notes)> {
+        self.summary.packets += 1;
+        self.summary.bytes += u64::from(frame.length);
+        if (frame.data.len() as u64) < u64::from(frame.length) {
+            self.summary.cut += 1;
+        }
+        if let Some(at) = frame.at_ns {
+            let began = *self.began_ns.get_or_insert(at);
+            if at < began || at - began < self.now_ns {
+                self.summary.out_of_time += 1;
+            }
+            // Packets keep the order in which they were captured: of several processors that may not be quite that of their times.
+            self.now_ns = self.now_ns.max(at.saturating_sub(began));
+        }
+        match decode::packet(frame.link_type, frame.data, frame.length) {
+            Ok(packet) if self.filter.as_ref().is_none_or(|filter| filter.meets(&packet, self.now_ns)) => {
+                self.packet(&packet)
+            }
+            Ok(_) => {
+                self.summary.filtered += 1;
+                None
+            }
+            Err(unread) => {
+                let (why, number) = match unread {
+                    Unread::LinkType(number) => (WhyUnread::LinkType, Some(number)),
+                    Unread::NotIp(number) => (WhyUnread::NotIp, Some(number)),
+                    Unread::Cut => (WhyUnread::Cut, None),
+                    Unread::Malformed => (WhyUnread::Malformed, None),
+                };
+                *self.unread.entry((why, number)).or_default() += 1;
+                None
+            }
+        }
+    }
+
+    fn packet(&mut self, packet: &Packet) -> Option<(u32, Notes)> {
+        let (protocol, source, destination) = match packet.carries {
+            Carries::Tcp(segment) => (6, segment.source, segment.destination),
+            Carries::Udp { source, destination, .. } => (17, source, destination),
+            Carries::Icmp { .. } => (1, 0, 0),
+            Carries::Fragment(_) => {
+                *self.unread.entry((WhyUnread::Fragment, None)).or_default() += 1;
+                return None;
+            }
+            Carries::Other(protocol) => (protocol, 0, 0),
+        };
+        let (from, to) = ((packet.source, source), (packet.destination, destination));
+        let key = Key { low: from.min(to), high: from.max(to), protocol };
+        let number = self.number_of(key, from, to, packet)?;
+        let now = self.now_ns;
+        let flow = &mut self.flows[number as usize];
+        let is_back = (flow.ends[0].ip(), flow.ends[0].port()) != from;
+        let side = usize::from(is_back);
+        flow.to_ns = now;
+        if flow.packets[side] == 0 {
+            flow.times[side].0 = now;
+        }
+        flow.times[side].1 = now;
+        flow.packets[side] += 1;
+        flow.bytes[side] += u64::from(packet.length);
+        let notes = match (&mut flow.tcp, &packet.carries) {
+            (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
+            (_, Carries::Udp { payload, .. }) => {
+                flow.payload[side] += u64::from(*payload);
+                Notes::default()
+            }
+            _ => Notes::default(),
+        };
+        Some((number, notes))
+    }
+
+    /// The number of a packet's flow, which may begin with it.
+    fn number_of(&mut self, key: Key, from: (IpAddr, u16), to: (IpAddr, u16), packet: &Packet) -> Option<u32> {
+        let known = match self.last {
+            Some((last, number)) if last == key => Some(number),
+            _ => self.numbers.get(&key).copied(),
+        };
+        if let Some(number) = known {
+            let flow = &self.flows[number as usize];
+            let is_back = (flow.ends[0].ip(), flow.ends[0].port()) != from;
+            let is_another = match (&flow.tcp, &packet.carries) {
+                (Some(tcp), Carries::Tcp(segment)) => tcp.is_another(is_back, segment),
+                _ => false,
+            };
+            if !is_another {
+                self.last = Some((key, number));
+                return Some(number);
+            }
+        }
+        if self.most_flows.is_some_and(|most| self.flows.len() >= most) {
+            self.summary.flows_left_out += 1;
+            return None;
+        }
+        let number = self.flows.len() as u32;
+        let is_answer = matches!(packet.carries, Carries::Tcp(segment) if segment.flags.syn() && segment.flags.ack());
+        let (a, b) = if is_answer { (to, from) } else { (from, to) };
+        let protocol = match packet.carries {
+            Carries::Tcp(_) => FlowProtocol::Tcp,
+            Carries::Udp { .. } => FlowProtocol::Udp,
+            Carries::Icmp { .. } => FlowProtocol::Icmp,
+            Carries::Fragment(_) | Carries::Other(_) => FlowProtocol::Other,
+        };
+        self.flows.push(Flow {
+            protocol,
+            ends: [a, b].map(|(address, port)| SocketAddr::new(address, port)),
+            from_ns: self.now_ns,
+            to_ns: self.now_ns,
+            packets: [0; 2],
+            bytes: [0; 2],
+            payload: [0; 2],
+            times: [(0, 0); 2],
+            tcp: (protocol == FlowProtocol::Tcp).then(Box::default),
+        });
+        self.numbers.insert(key, number);
+        self.last = Some((key, number));
+        Some(number)
+    }
+
+    /// Packets that a program says it dropped while it captured.
+    pub fn dropped(&mut self, packets: u64) {
+        self.summary.dropped = packets;
+    }
+
+    /// What all of it comes to: the capture as a whole, and the flows, the one with the most bytes first.
+    pub fn finish(mut self) -> (CaptureSummary, Vec<Found>) {
+        let mut unread: Vec<UnreadPackets> = self
+            .unread
+            .into_iter()
+            .map(|((why, number), packets)| UnreadPackets { why, number, packets })
+            .collect();
+        unread.sort_by_key(|u| (std::cmp::Reverse(u.packets), u.why, u.number));
+        let summary = CaptureSummary {
+            duration_ns: self.now_ns,
+            began_at_ns: self.began_ns,
+            unread,
+            ..std::mem::take(&mut self.summary)
+        };
+        let mut found: Vec<Found> = self.flows.into_iter().map(Flow::finish).collect();
+        found.sort_by_key(|found| (std::cmp::Reverse(found.flow.bytes()), found.flow.from_ns));
+        (summary, found)
+    }
+}
+
+impl Flow {
+    fn finish(mut self) -> Found {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.finish();
+        }
+        let way = |side: usize| {
+            let (from, to) = self.times[side];
+            let (payload_bytes, goodput_bps) = match &self.tcp {
+                Some(tcp) => tcp.goodput(side),
+                None => {
+                    let took = to.saturating_sub(from);
+                    let payload = self.payload[side];
+                    (payload, (took > 0 && payload > 0).then(|| payload as f64 * 8e9 / took as f64))
+                }
+            };
+            CapturedWay {
+                packets: self.packets[side],
+                bytes: self.bytes[side],
+                payload_bytes,
+                goodput_bps,
+                tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)),
+            }
+        };
+        let facts = |side| self.tcp.as_ref().and_then(|tcp| tcp.facts(side, self.ends));
+        Found {
+            facts: [facts(0), facts(1)],
+            flow: CapturedFlow {
+                protocol: self.protocol,
+                a: self.ends[0],
+                b: self.ends[1],
+                from_ns: self.from_ns,
+                to_ns: self.to_ns,
+                ways: [way(0), way(1)],
+                tcp: self.tcp.as_ref().map(|tcp| tcp.report()),
+            },
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What the packets of a capture say of the connections that they belong to, from the trace alone: nothing here knows which stack sent them.
+//!
+//! [`decode`] finds the IP packet in a frame, [`Analysis`] gives it to its flow, and each flow keeps what its report needs, in memory that does
+//! not grow with it. What the sender of a connection did becomes facts, as a measurement has them, so that the same rules explain both.
+#![forbid(unsafe_code)]
+
+pub mod decode;
+mod filter;
+mod flows;
+mod notes;
+mod tcp;
+
+pub use filter::{Filter, FilterError};
+pub use flows::{Analysis, Found, Frame};
+pub use notes::Notes;

@@ -1,0 +1,242 @@
+//! A TCP connection as a capture shows it.
+
+mod board;
+mod facts;
+mod rtt;
+mod series;
+mod way;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use bdp_model::capture::{
+    CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage,
+};
+use bdp_model::facts::Facts;
+use bdp_model::stats::median;
+
+use crate::decode::{Packet, Segment};
+use crate::notes::Notes;
+use way::Way;
+
+/// Timestamps that may still come back.
+const STAMPS: usize = 64;
+/// An end that takes less of the whole round trip is where the capture was taken.
+const NEAR: f64 = 0.1;
+/// From here to an end and back no less is measured further.
+const HERE_NS: u64 = 50_000;
+/// Losses that tell a congestion control.
+const LOSSES_MIN: usize = 3;
+
+/// A connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Connection {
+    ways: [Way; 2],
+    offers: [Option<Offer>; 2],
+    /// When each end's SYN passed last, and how often.
+    syn_at: [Option<u64>; 2],
+    syns: [u32; 2],
+    syn_number: [u32; 2],
+    handshake_ns: Option<u64>,
+    /// Timestamps of each end, with when they passed first.
+    stamps: [VecDeque<(u32, u64)>; 2],
+    fins: [bool; 2],
+    is_reset: bool,
+    seen: [bool; 2],
+    is_super: bool,
+}
+
+impl Connection {
+    /// Whether this SYN begins another connection between the same ports.
+    pub fn is_another(&self, from_b: bool, segment: &Segment) -> bool {
+        let side = usize::from(from_b);
+        segment.flags.syn()
+            && !segment.flags.ack()
+            && self.seen[side]
+            && (self.syns[side] == 0 || self.syn_number[side] != segment.seq)
+            && (self.ways.iter().any(Way::has_data) || self.fins.iter().any(|&fin| fin) || self.is_reset || self.syns[side] > 0)
+    }
+
+    /// A segment passes.
+    pub fn segment(&mut self, now: u64, from_b: bool, packet: &Packet, segment: &Segment) -> Notes {
+        let (own, other) = (usize::from(from_b), usize::from(!from_b));
+        self.seen[own] = true;
+        self.times(now, own, segment);
+        if segment.flags.syn() {
+            self.ways[own].syn(segment);
+            self.ways[other].mss_offer = segment.options.mss.map(u32::from).or(Some(536));
+        }
+        self.fins[own] |= segment.flags.fin();
+        self.is_reset |= segment.flags.rst();
+        self.is_super |= self.ways[own].mss_offer.is_some_and(|mss| segment.payload > mss.max(536));
+        let notes = self.ways[own].sent(now, packet, segment, self.has_sack());
+        let shift = self.shift_of(own);
+        notes.and(self.ways[other].acknowledged(now, segment, shift))
+    }
+
+    /// By how many bits the windows of an end are shifted; `None` where a SYN is missing.
+    fn shift_of(&self, side: usize) -> Option<u8> {
+        let [a, b] = self.offers;
+        let (a, b) = (a?, b?);
+        let both = a.window_scale.zip(b.window_scale);
+        Some(both.map_or(0, |(a, b)| if side == 0 { a } else { b }))
+    }
+
+    /// Both ends take selective acknowledgements; taken for granted where a SYN is missing.
+    fn has_sack(&self) -> bool {
+        self.offers.iter().flatten().all(|offer| offer.sack)
+    }
+
+    /// What times tell: the handshake, and timestamps that come back.
+    fn times(&mut self, now: u64, own: usize, segment: &Segment) {
+        let other = 1 - own;
+        let flags = segment.flags;
+        if flags.syn() {
+            let is_first = self.syns[own] == 0;
+            (self.syns[own], self.syn_number[own]) = (self.syns[own] + 1, segment.seq);
+            self.syn_at[own] = Some(now);
+            self.offers[own] = Some(Offer {
+                mss: segment.options.mss,
+                window_scale: segment.options.window_scale,
+                sack: segment.options.sack_permitted,
+                timestamps: segment.options.timestamps.is_some(),
+                // RFC 3168, section 6.1.1: the SYN has both flags, its answer one.
+                ecn: flags.ece() && (flags.ack() || flags.cwr()),
+                window: segment.window,
+            });
+            // Which of several SYNs was answered nobody knows.
+            if flags.ack() && is_first && self.syns[other] == 1 {
+                self.comes_back(own, self.syn_at[other].map(|at| now.saturating_sub(at)));
+            }
+        } else if flags.ack() && self.handshake_ns.is_none() && self.syns == [1, 1] {
+            // The first acknowledgement of the end that began.
+            let began = if self.syn_at[0] <= self.syn_at[1] { 0 } else { 1 };
+            if own == began {
+                self.comes_back(own, self.syn_at[other].map(|at| now.saturating_sub(at)));
+                self.handshake_ns = self.syn_at[own].map(|at| now.saturating_sub(at));
+            }
+        }
+        let Some((stamp, echo)) = segment.options.timestamps else { return };
+        let ring = &mut self.stamps[own];
+        if ring.back().is_none_or(|&(last, _)| stamp.wrapping_sub(last).wrapping_sub(1) < 1 << 31) {
+            if ring.len() >= STAMPS {
+                ring.pop_front();
+            }
+            ring.push_back((stamp, now));
+        }
+        if self.ways[own].own_side.is_some_and(|ns| ns < HERE_NS) || !flags.ack() {
+            return;
+        }
+        let ring = &mut self.stamps[other];
+        while ring.front().is_some_and(|&(first, _)| first != echo && echo.wrapping_sub(first) < 1 << 31) {
+            ring.pop_front();
+        }
+        let at = ring.front().filter(|&&(first, _)| first == echo).map(|&(_, at)| at);
+        self.comes_back(own, at.map(|at| now.saturating_sub(at)));
+    }
+
+    /// What went to an end was answered after so long.
+    fn comes_back(&mut self, side: usize, ns: Option<u64>) {
+        let known = &mut self.ways[side].own_side;
+        *known = (*known).into_iter().chain(ns).min();
+    }
+
+    /// The end of the capture.
+    pub fn finish(&mut self) {
+        self.ways.iter_mut().for_each(Way::finish);
+    }
+
+    /// What was seen of the connection.
+    pub fn report(&self) -> CapturedTcp {
+        let to_ends_ns = [self.ways[0].own_side, self.ways[1].own_side];
+        CapturedTcp {
+            offers: self.offers,
+            handshake_rtt_ns: self.handshake_ns,
+            to_ends_ns,
+            vantage: vantage(to_ends_ns),
+            ended: match (self.is_reset, self.fins) {
+                (true, _) => Ended::Reset,
+                (_, [true, true]) => Ended::Closed,
+                (_, [false, false]) => Ended::Open,
+                _ => Ended::HalfClosed,
+            },
+            one_way: self.seen != [true, true],
+            super_packets: self.is_super,
+        }
+    }
+
+    /// What the data of a way met; `None` without data.
+    pub fn data(&self, side: usize) -> Option<CapturedData> {
+        let way = &self.ways[side];
+        if !way.has_data() {
+            return None;
+        }
+        let rtt = way.rtt.report();
+        Some(CapturedData {
+            segments: way.segments,
+            mss_bytes: way.mss(),
+            acked_bytes: way.acked(),
+            retransmissions: way.retransmissions,
+            lost_before_here: way.lost_before,
+            reordered: way.reordered,
+            reordered_most: way.reordered_most,
+            duplicates: way.duplicates,
+            duplicated_by_network: way.duplicated_by_network,
+            missing_bytes: way.missing,
+            rtt_to_receiver: rtt,
+            rtt_min_ns: rtt.map(|rtt| rtt.min.as_ns() + way.own_side.unwrap_or(0)),
+            in_flight_most_bytes: way.in_flight_most,
+            initial_flight_bytes: way.initial_flight,
+            window_most_bytes: way.window_most,
+            window_least_bytes: way.window_least,
+            window_full: way.window_full,
+            window_waits: way.waits.report(),
+            zero_windows: way.zero_windows,
+            zero_window_ns: way.zero_window_ns,
+            probes: way.probes,
+            keep_alives: way.keep_alives,
+            duplicate_acks: way.duplicate_acks,
+            largest_payload: way.largest,
+            marked: way.marked,
+            echoes: way.echoes,
+            episodes: way.episodes.len() as u64,
+            congestion_control: congestion_control(way),
+        })
+    }
+
+    /// Bytes of payload, each once, and bytes acknowledged / time.
+    pub fn goodput(&self, side: usize) -> (u64, Option<f64>) {
+        let way = &self.ways[side];
+        let took = way.first_data_at.map(|from| way.data_until().saturating_sub(from)).filter(|&ns| ns > 0);
+        (way.payload, took.map(|ns| way.acked() as f64 * 8e9 / ns as f64))
+    }
+
+    /// The facts of a way, for the rules; `None` where there is too little.
+    pub fn facts(&self, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
+        facts::of(self, side, ends)
+    }
+}
+
+fn vantage([a, b]: [Option<u64>; 2]) -> Option<Vantage> {
+    let (a, b) = (a? as f64, b? as f64);
+    let whole = a + b;
+    Some(match () {
+        () if a <= NEAR * whole => Vantage::NearA,
+        () if b <= NEAR * whole => Vantage::NearB,
+        () => Vantage::Between,
+    })
+}
+
+fn congestion_control(way: &Way) -> Option<CongestionGuess> {
+    if way.shares_kept.len() < LOSSES_MIN {
+        return None;
+    }
+    let kept = median(&mut way.shares_kept.clone())?;
+    let like = match kept {
+        0.42..0.60 => CongestionLike::Reno,
+        0.60..0.82 => CongestionLike::Cubic,
+        0.9.. => CongestionLike::Bbr,
+        _ => return None,
+    };
+    Some(CongestionGuess { like, kept, losses: way.shares_kept.len() as u64 })
+}

@@ -1,0 +1,66 @@
+//! Readings over time in memory that does not grow: where there are too many, every second one goes.
+
+/// More are never kept.
+const MOST: usize = 1024;
+
+/// Readings at least a step apart, which doubles whenever there are too many.
+#[derive(Debug, Clone)]
+pub(super) struct Series<T> {
+    kept: Vec<(u64, T)>,
+    step_ns: u64,
+}
+
+impl<T> Default for Series<T> {
+    fn default() -> Self {
+        Self { kept: Vec::new(), step_ns: 1_000_000 }
+    }
+}
+
+impl<T> Series<T> {
+    /// Whether a reading at this moment would be kept.
+    pub fn wants(&self, at_ns: u64) -> bool {
+        self.kept.last().is_none_or(|(last, _)| at_ns >= last + self.step_ns)
+    }
+
+    /// Keeps it.
+    pub fn push(&mut self, at_ns: u64, reading: T) {
+        self.kept.push((at_ns, reading));
+        if self.kept.len() >= MOST {
+            self.step_ns *= 2;
+            let step_ns = self.step_ns;
+            let mut last = None::<u64>;
+            self.kept.retain(|&(at, _)| {
+                let stays = last.is_none_or(|last| at >= last + step_ns);
+                if stays {
+                    last = Some(at);
+                }
+                stays
+            });
+        }
+    }
+
+    /// From the first to the last.
+    pub fn iter(&self) -> impl Iterator<Item = &(u64, T)> {
+        self.kept.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_series_keeps_its_span_and_no_more_than_so_many() {
+        let mut series = Series::default();
+        for at in (0..3_600_000_000_000_u64).step_by(700_000) {
+            if series.wants(at) {
+                series.push(at, ());
+            }
+        }
+        let kept: Vec<u64> = series.iter().map(|&(at, ())| at).collect();
+        assert!((MOST / 4..=MOST).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(kept[0], 0);
+        assert!(*kept.last().unwrap() > 3_500_000_000_000);
+        assert!(kept.windows(2).all(|pair| pair[1] > pair[0]));
+    }
+}

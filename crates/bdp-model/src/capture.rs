@@ -1,0 +1,349 @@
+//! What a capture says of the flows in it: times and counts as they were seen at the place where it was taken.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Facts;
+use crate::finding::Finding;
+use crate::units::Nanos;
+
+/// A file of packets, read and explained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadCapture {
+    /// How the user called it.
+    pub name: String,
+    /// The capture as a whole.
+    pub summary: CaptureSummary,
+    /// Its flows, the one with the most bytes first.
+    pub flows: Vec<ExplainedFlow>,
+    /// Why it could not be read to its end; what was read before counts.
+    pub broke: Option<String>,
+}
+
+/// A flow with what limits it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedFlow {
+    /// What was seen of it.
+    pub flow: CapturedFlow,
+    /// For each way the facts by which it was explained; `None` where there was too little.
+    pub facts: [Option<Facts>; 2],
+    /// For each way what limits it, the binding limit first.
+    pub findings: [Vec<Finding>; 2],
+}
+
+impl ExplainedFlow {
+    /// The way that carried most payload: 0 or 1.
+    pub fn main_way(&self) -> usize {
+        usize::from(self.flow.ways[1].payload_bytes > self.flow.ways[0].payload_bytes)
+    }
+}
+
+/// A capture, or several of one place.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaptureSummary {
+    /// Packets in it.
+    pub packets: u64,
+    /// Their bytes before they were cut.
+    pub bytes: u64,
+    /// From the first packet to the last.
+    pub duration_ns: u64,
+    /// The first packet, since 1970; null where the capture has no times.
+    pub began_at_ns: Option<u64>,
+    /// Packets that were cut, so that not all of them was kept.
+    pub cut: u64,
+    /// Packets that the capturing program says it dropped.
+    pub dropped: u64,
+    /// Packets that the filter left out.
+    pub filtered: u64,
+    /// Packets whose time is before that of an earlier one.
+    pub out_of_time: u64,
+    /// Packets that belong to no flow, and why.
+    pub unread: Vec<UnreadPackets>,
+    /// Flows that were not followed, as too many others were.
+    pub flows_left_out: u64,
+}
+
+/// Packets that belong to no flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadPackets {
+    /// Why.
+    pub why: WhyUnread,
+    /// The link layer's number or the Ethernet type, where that is why.
+    pub number: Option<u16>,
+    /// How many.
+    pub packets: u64,
+}
+
+/// Why a packet belongs to no flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhyUnread {
+    /// Its link layer is unknown.
+    LinkType,
+    /// It is no IP.
+    NotIp,
+    /// What was kept ends within a header.
+    Cut,
+    /// A header contradicts itself.
+    Malformed,
+    /// A fragment that is not the first has no ports.
+    Fragment,
+}
+
+/// What a flow speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowProtocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP, of either IP.
+    Icmp,
+    /// Another one.
+    Other,
+}
+
+/// Packets between two ends, both ways.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapturedFlow {
+    /// What it speaks.
+    pub protocol: FlowProtocol,
+    /// Who began, as far as was seen; its port is 0 where there are none.
+    pub a: SocketAddr,
+    /// The other end.
+    pub b: SocketAddr,
+    /// The first packet, since that of the capture.
+    pub from_ns: u64,
+    /// The last one.
+    pub to_ns: u64,
+    /// From a to b, and back.
+    pub ways: [CapturedWay; 2],
+    /// Of TCP, what more was seen.
+    pub tcp: Option<CapturedTcp>,
+}
+
+impl CapturedFlow {
+    /// Bytes of both ways, from the IP header on.
+    pub fn bytes(&self) -> u64 {
+        self.ways.iter().map(|way| way.bytes).sum()
+    }
+}
+
+/// One way of a flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapturedWay {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes from the IP header on.
+    pub bytes: u64,
+    /// Bytes of payload: of TCP each once.
+    pub payload_bytes: u64,
+    /// Of TCP, bytes acknowledged / time from the first byte to the last acknowledgement; of others payload / time from the first packet to the
+    /// last; bit/s. Null where there is no time between them.
+    pub goodput_bps: Option<f64>,
+    /// Of TCP, what its data met.
+    pub tcp: Option<CapturedData>,
+}
+
+/// A TCP connection.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapturedTcp {
+    /// What the two ends offered each other, a's first; null where its SYN was not captured.
+    pub offers: [Option<Offer>; 2],
+    /// From the SYN to the acknowledgement of the SYN that answers it.
+    pub handshake_rtt_ns: Option<u64>,
+    /// The least from here to a and back, to b and back: by the handshake and by timestamps that came back.
+    pub to_ends_ns: [Option<u64>; 2],
+    /// Where it was captured, by those two.
+    pub vantage: Option<Vantage>,
+    /// How it ended, as far as was seen.
+    pub ended: Ended,
+    /// Whether only one way was captured.
+    pub one_way: bool,
+    /// Whether segments were captured before the network card cut them into packets, or after it joined them.
+    pub super_packets: bool,
+}
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vantage {
+    /// At the end that began, or near it.
+    NearA,
+    /// At the other end, or near it.
+    NearB,
+    /// On the way.
+    Between,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It did not, in this capture.
+    #[default]
+    Open,
+    /// One end closed its way.
+    HalfClosed,
+    /// Both did.
+    Closed,
+    /// An end reset it.
+    Reset,
+}
+
+/// What an end offered in its SYN.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Largest segment that it takes.
+    pub mss: Option<u16>,
+    /// By how many bits its windows are shifted.
+    pub window_scale: Option<u8>,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Timestamps.
+    pub timestamps: bool,
+    /// Explicit congestion notification.
+    pub ecn: bool,
+    /// Its window, which is not scaled yet.
+    pub window: u16,
+}
+
+/// What the data of one way met, as the place of the capture shows it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapturedData {
+    /// Segments with payload; a super-packet is as many as it holds.
+    pub segments: u64,
+    /// Payload of a full segment.
+    pub mss_bytes: u64,
+    /// Bytes that the other end acknowledged.
+    pub acked_bytes: u64,
+    /// Segments sent once more.
+    pub retransmissions: Retransmissions,
+    /// Of the retransmissions, such as were lost before they came here: their first copy was not seen.
+    pub lost_before_here: u64,
+    /// Segments that others overtook before they came here.
+    pub reordered: u64,
+    /// By how many segments at the most.
+    pub reordered_most: u64,
+    /// Packets that are in the capture twice.
+    pub duplicates: u64,
+    /// Segments that reached the receiver twice though they were sent once, as it reports (DSACK, RFC 2883).
+    pub duplicated_by_network: u64,
+    /// Bytes that were acknowledged and never seen: the capture lacks their packets.
+    pub missing_bytes: u64,
+    /// Round trips from a segment that was sent once to its acknowledgement, from here to the receiver and back.
+    pub rtt_to_receiver: Option<CapturedRtt>,
+    /// Smallest round trip from the sender to the receiver and back.
+    pub rtt_min_ns: Option<u64>,
+    /// The most that was in flight.
+    pub in_flight_most_bytes: u64,
+    /// What was in flight before anything was acknowledged.
+    pub initial_flight_bytes: u64,
+    /// The largest window that the receiver gave; null where its scale is not known.
+    pub window_most_bytes: Option<u64>,
+    /// The smallest.
+    pub window_least_bytes: Option<u64>,
+    /// Segments after which no further one fitted the receiver's window.
+    pub window_full: u64,
+    /// How long the sender then waited for the next acknowledgement that gave room.
+    pub window_waits: Option<CapturedRtt>,
+    /// Packets of the receiver that gave a window of 0.
+    pub zero_windows: u64,
+    /// For how long it was closed.
+    pub zero_window_ns: u64,
+    /// Probes of such a window.
+    pub probes: u64,
+    /// Keep-alives of the sender.
+    pub keep_alives: u64,
+    /// Acknowledgements that repeat another.
+    pub duplicate_acks: u64,
+    /// The largest payload of a packet.
+    pub largest_payload: u32,
+    /// Packets of it that carry a congestion mark (ECN).
+    pub marked: u64,
+    /// Acknowledgements that echo one.
+    pub echoes: u64,
+    /// Congestion events: recoveries, timeouts, reductions after marks.
+    pub episodes: u64,
+    /// The congestion control that the sender's reactions to losses fit; null where there were too few.
+    pub congestion_control: Option<CongestionGuess>,
+}
+
+/// A congestion control by what it does after a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CongestionGuess {
+    /// Which it fits.
+    pub like: CongestionLike,
+    /// Median of what was in flight after a loss / before it.
+    pub kept: f64,
+    /// Losses that this is of.
+    pub losses: u64,
+}
+
+/// Kinds of congestion control that differ in what they keep of their window after a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CongestionLike {
+    /// Half: Reno (RFC 5681).
+    Reno,
+    /// 0.7: CUBIC (RFC 9438).
+    Cubic,
+    /// All: one that does not go by losses, such as BBR.
+    Bbr,
+}
+
+impl CongestionLike {
+    /// By the name that Linux has for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+/// Retransmissions by what set them off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retransmissions {
+    /// Segments in all.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// After acknowledgements had shown a loss (RFC 5681, RFC 6675, RFC 8985).
+    pub fast: u64,
+    /// After a retransmission timeout (RFC 6298).
+    pub timeout: u64,
+    /// The last segment once more before that timeout (RFC 8985, section 7).
+    pub tail_loss_probe: u64,
+    /// None of these fits what was seen.
+    pub unclear: u64,
+    /// Of all, such as the receiver had acknowledged when they passed here.
+    pub needless: u64,
+    /// Of all, such as the receiver reported to have had (DSACK, RFC 2883).
+    pub needless_reported: u64,
+}
+
+/// Times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedRtt {
+    /// How many.
+    pub samples: u64,
+    /// The smallest.
+    #[serde(rename = "min_ns", with = "crate::units::nanoseconds")]
+    pub min: Nanos,
+    /// Their mean.
+    #[serde(rename = "mean_ns", with = "crate::units::nanoseconds")]
+    pub mean: Nanos,
+    /// Their median, a sixteenth off at the most.
+    #[serde(rename = "p50_ns", with = "crate::units::nanoseconds")]
+    pub p50: Nanos,
+    /// The 95th percentile, a sixteenth off at the most.
+    #[serde(rename = "p95_ns", with = "crate::units::nanoseconds")]
+    pub p95: Nanos,
+    /// The largest.
+    #[serde(rename = "max_ns", with = "crate::units::nanoseconds")]
+    pub max: Nanos,
+}

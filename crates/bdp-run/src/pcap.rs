@@ -1,0 +1,86 @@
+//! Reading captures, and explaining the flows in them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_capture::{Analysis, Filter, Found, Frame};
+use bdp_explain::explain;
+use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use bdp_pcap::{Packets, ReadError, unpacked};
+
+use crate::RunError;
+
+/// More flows are counted and not followed: 2 GB of memory where each is a connection that carries data.
+const MOST_FLOWS: usize = 2_000_000;
+/// An interrupt is looked for after so many packets.
+const LOOK: u64 = 4096;
+
+/// Captures to read.
+#[derive(Debug, Clone)]
+pub struct PcapPlan {
+    /// Files; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// Which packets are meant.
+    pub filter: Filter,
+}
+
+impl PcapPlan {
+    /// Reads each file to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
+    pub fn run(&self, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
+        self.files.iter().map(|file| read(file, &self.filter, cancel)).collect()
+    }
+}
+
+fn read(file: &PathBuf, filter: &Filter, cancel: &AtomicBool) -> Result<ReadCapture, RunError> {
+    let is_input = file.as_os_str() == "-";
+    let name = if is_input { "standard input".to_owned() } else { file.display().to_string() };
+    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{name}: {why}"));
+    let source: Box<dyn Read + Send> = if is_input {
+        Box::new(std::io::stdin())
+    } else {
+        let opened = File::open(file).map_err(|error| failed(&error))?;
+        if opened.metadata().is_ok_and(|about| about.is_dir()) {
+            return Err(failed(&"is a folder"));
+        }
+        Box::new(opened)
+    };
+    let source = unpacked(source).map_err(|error| failed(&error))?;
+    let mut packets = Packets::new(source).map_err(|error| failed(&told(&error)))?;
+    let mut analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
+    let mut broke = None;
+    let mut read = 0_u64;
+    while let Some(packet) = packets.next_packet() {
+        match packet {
+            Ok(packet) => {
+                analysis.frame(&Frame {
+                    at_ns: packet.at.map(|at| at.as_ns()),
+                    link_type: packet.link_type,
+                    length: packet.length,
+                    data: packet.data,
+                });
+            }
+            Err(error) => broke = Some(told(&error)),
+        }
+        read += 1;
+        if read.is_multiple_of(LOOK) && cancel.load(Ordering::Relaxed) {
+            broke = Some(format!("interrupted at byte {}", packets.bytes()));
+            break;
+        }
+    }
+    analysis.dropped(packets.dropped());
+    let (summary, found) = analysis.finish();
+    Ok(ReadCapture { name, summary, flows: found.into_iter().map(explained).collect(), broke })
+}
+
+fn explained(found: Found) -> ExplainedFlow {
+    let Found { flow, facts } = found;
+    let findings = [0, 1].map(|way| facts[way].as_ref().map(explain).unwrap_or_default());
+    ExplainedFlow { flow, facts, findings }
+}
+
+/// Why reading ended, in a line.
+fn told(error: &ReadError) -> String {
+    bdp_model::plain::one_line(&error.to_string())
+}

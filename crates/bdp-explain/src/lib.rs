@@ -23,7 +23,7 @@ type Rule = fn(&Facts) -> Option<Finding>;
 
 /// The rules, in an order in which an earlier answer makes later ones meaningless: a reader that pauses closes the window, and its bursts fill queues, so that
 /// what later rules make of those would be wrong.
-const RULES: [Rule; 28] = [
+const RULES: [Rule; 29] = [
     rule::black_hole::judge,
     rule::at_ceiling::judge,
     rule::watched::at_this_end,
@@ -48,6 +48,7 @@ const RULES: [Rule; 28] = [
     rule::slow_writer::judge,
     rule::reordering::judge,
     rule::path_rate::judge_shallow,
+    rule::captured::judge,
     rule::plateau::judge,
     rule::ecn_marks::judge,
     // What a host dropped is no loss of the path.

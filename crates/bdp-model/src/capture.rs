@@ -265,6 +265,12 @@ pub struct CapturedData {
     pub marked: u64,
     /// Acknowledgements that echo one.
     pub echoes: u64,
+    /// Small segments that waited until the one before them was acknowledged, later than a round trip takes: Nagle's algorithm beside delayed
+    /// acknowledgements.
+    pub held: u64,
+    /// Of the times that the sender went on to send, the share that no acknowledgement set off: it paces, or the program writes by its own
+    /// clock. Null where the capture was not taken at the sender.
+    pub unprompted: Option<f64>,
     /// Congestion events: recoveries, timeouts, reductions after marks.
     pub episodes: u64,
     /// The congestion control that the sender's reactions to losses fit; null where there were too few.
@@ -276,8 +282,8 @@ pub struct CapturedData {
 pub struct CongestionGuess {
     /// Which it fits.
     pub like: CongestionLike,
-    /// Median of what was in flight after a loss / before it.
-    pub kept: f64,
+    /// Median of what was in flight after a loss / before it; null where it was told by its pacing.
+    pub kept: Option<f64>,
     /// Losses that this is of.
     pub losses: u64,
 }
@@ -337,10 +343,10 @@ pub struct CapturedRtt {
     /// Their mean.
     #[serde(rename = "mean_ns", with = "crate::units::nanoseconds")]
     pub mean: Nanos,
-    /// Their median, a sixteenth off at the most.
+    /// Their median, a 256th off at the most.
     #[serde(rename = "p50_ns", with = "crate::units::nanoseconds")]
     pub p50: Nanos,
-    /// The 95th percentile, a sixteenth off at the most.
+    /// The 95th percentile, a 256th off at the most.
     #[serde(rename = "p95_ns", with = "crate::units::nanoseconds")]
     pub p95: Nanos,
     /// The largest.

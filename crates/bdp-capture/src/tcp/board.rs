@@ -91,12 +91,21 @@ impl Board {
                 let own = &mut self.pieces[at];
                 own.is_sacked = true;
                 news += own.to - own.from;
-                i = at;
+                i = self.join(at);
             }
             i += 1;
         }
         self.sacked += news;
         news
+    }
+
+    /// Makes a piece that the receiver has part of the one before it, where it has that, too: long runs are looked through for each block.
+    /// Returns the index of what holds it.
+    fn join(&mut self, i: usize) -> usize {
+        let Some(before) = i.checked_sub(1).filter(|&before| self.pieces[before].is_sacked) else { return i };
+        let Some(piece) = self.pieces.remove(i) else { return i };
+        self.pieces[before].to = piece.to;
+        before
     }
 
     /// Makes these bytes of a piece one of their own.
@@ -133,10 +142,6 @@ impl Board {
     /// Whether the receiver has bytes behind this one.
     pub fn is_sacked_behind(&self, byte: u64) -> bool {
         self.sacked > 0 && self.pieces.range(self.place(byte)..).any(|piece| piece.is_sacked)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
     }
 }
 

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 
 use bdp_model::capture::CapturedRtt;
 use bdp_model::connection;
-use bdp_model::facts::{End, Facts, Source};
+use bdp_model::facts::{End, Facts, OneWay, Source};
 use bdp_model::flow::FlowSpec;
+use bdp_model::udp::OneWayDelay;
+use bdp_model::units::ByteCount;
 use bdp_model::record::{
     LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport,
 };
@@ -15,6 +17,12 @@ use super::way::{Reading, Way};
 
 /// Of fewer segments there is nothing to explain.
 const SEGMENTS_MIN: u64 = 10;
+/// Segments of the initial window (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+/// A connection that lasts for no more round trips is a short transfer.
+const SHORT: u64 = 30;
+/// No more of a transfer than this part is its beginning.
+const BEGINNING: u64 = 4;
 
 pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
     let way = &connection.ways[side];
@@ -25,29 +33,50 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     }
     let mss = way.mss().max(1);
     let goodput_bps = way.acked() as f64 * 8e9 / took_ns as f64;
-    let readings: Vec<(u64, Reading)> =
+    let mut readings: Vec<(u64, Reading)> =
         way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
-    let sent: Vec<SenderSample> = readings.iter().map(|(at, reading)| sample(*at, reading, mss)).collect();
-    let own_side = way.own_side.unwrap_or(0);
+    if sends_by_its_own_clock(way) {
+        readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
+    }
+    // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
+    let is_here = way.own_side.is_some_and(|ns| ns < super::HERE_NS);
+    let sent: Vec<SenderSample> = readings
+        .iter()
+        .map(|(at, reading)| sample(*at, reading, mss))
+        .map(|s| SenderSample { app_limited: s.app_limited.filter(|_| is_here), ..s })
+        .collect();
     let name = |end: SocketAddr| End { name: end.to_string(), ..End::default() };
+    let omit_ns = beginning(&readings, took_ns);
+    let counted = |reading: &Reading| reading.acked;
+    let before = readings.iter().take_while(|(at, _)| *at < omit_ns).last().map_or(0, |(_, r)| counted(r));
+    let goodput_bps = if omit_ns > 0 {
+        (way.acked() - before.min(way.acked())) as f64 * 8e9 / (took_ns - omit_ns).max(1) as f64
+    } else {
+        goodput_bps
+    };
+    let is_whole = connection.syns != [0, 0] && connection.fins[side];
+    let rtt = connection.handshake_ns.or(way.whole.min()).unwrap_or(0);
+    let is_short = is_whole && took_ns <= SHORT * rtt;
+    let bytes = is_short.then(|| ByteCount::bytes(way.acked()));
     Some(Facts {
         source: Source::Captured,
-        asked: FlowSpec::default(),
+        asked: FlowSpec { bytes, ..FlowSpec::default() },
         sender: name(ends[side]),
         receiver: name(ends[1 - side]),
         goodput_bps,
         bytes: way.acked(),
         duration_ns: took_ns,
-        omit_ns: 0,
+        omit_ns,
         spread: None,
         stream_goodput_bps: vec![goodput_bps],
         window: WindowReport { on_the_wire_bytes: way.window_most, ..WindowReport::default() },
         rtt: RttReport {
-            idle: connection.handshake_ns.map(once),
-            loaded: way.rtt.report().map(|rtt| summary(&rtt, own_side)),
+            // An answer that was lost, and no handshake: the least that any segment took.
+            idle: connection.handshake_ns.or(way.whole.min()).map(once),
+            loaded: way.whole.report().map(|rtt| summary(&rtt)),
             ..RttReport::default()
         },
-        one_way: None,
+        one_way: one_way(connection, side, &readings, omit_ns),
         probes: None,
         probes_lost: None,
         retransmits: Some(way.retransmissions.segments),
@@ -65,6 +94,86 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         both_directions: false,
         through_tunnel: false,
     })
+}
+
+/// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
+pub(super) fn sends_by_its_own_clock(way: &Way) -> bool {
+    const BY_ITSELF: f64 = 0.85;
+    let is_unprompted = way.paced_share().is_some_and(|share| share >= BY_ITSELF);
+    let is_at_floor = way.whole.report().is_some_and(|rtt| {
+        let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
+        above <= (rtt.min.as_ns() / 20).max(1_000_000)
+    });
+    is_unprompted && is_at_floor && way.retransmissions.segments == 0
+}
+
+/// How long it took until slow start was over; 0 where that is not known.
+fn beginning(readings: &[(u64, Reading)], took_ns: u64) -> u64 {
+    let left = readings.iter().find(|(_, reading)| reading.threshold.is_some());
+    left.map_or(0, |&(at, _)| at.min(took_ns / BEGINNING))
+}
+
+/// How each way's delay changed, by the clock of the other end that its timestamps show: against the least.
+fn one_way(connection: &Connection, side: usize, readings: &[(u64, Reading)], omit_ns: u64) -> Option<OneWay> {
+    let [own, other] = [side, 1 - side].map(|s| connection.ways[s].own_side);
+    let is_here = own? < super::HERE_NS;
+    let is_there = other? < super::HERE_NS;
+    let stamps: Vec<(u64, u32, u64, u64)> = readings
+        .iter()
+        .filter_map(|(at, reading)| {
+            let stamped = if is_here { reading.ack_stamp } else { reading.own_stamp.filter(|_| is_there) };
+            let (stamp, seen, rtt) = stamped?;
+            Some((*at, stamp, seen, rtt))
+        })
+        .collect();
+    let (&(_, first, from, _), &(_, last, until, _)) = (stamps.first()?, stamps.last()?);
+    let tick_ns = tick(last.wrapping_sub(first), until.checked_sub(from)?)?;
+    // By the receiver's clock data arrived then; by the sender's it left then.
+    let delays: Vec<(u64, i64, i64)> = stamps
+        .iter()
+        .map(|&(at, stamp, seen, rtt)| {
+            let clock = i64::from(stamp.wrapping_sub(first)) * tick_ns;
+            let since = seen.wrapping_sub(from) as i64;
+            let rtt = rtt as i64;
+            let there = if is_here { clock - (since - rtt) } else { since - clock };
+            (at, there, rtt - there)
+        })
+        .collect();
+    // The least is of a timestamp that was about to change: up to a tick below what the others have. At the receiver so is that of the
+    // acknowledgement that was answered.
+    let blur = if is_here { tick_ns } else { 2 * tick_ns };
+    let base = |of: fn(&(u64, i64, i64)) -> i64| delays.iter().map(of).min().map(|least| least + blur);
+    let loaded = |of: fn(&(u64, i64, i64)) -> i64| {
+        let mut all: Vec<f64> = delays.iter().filter(|d| d.0 >= omit_ns).map(|d| of(d) as f64).collect();
+        all.sort_by(f64::total_cmp);
+        let at = |share: f64| all.get(((all.len().max(1) - 1) as f64 * share) as usize).map(|&ns| ns as i64);
+        Some(OneWayDelay {
+            min: at(0.0)?,
+            p50: at(0.5)?,
+            p95: at(0.95).filter(|_| all.len() >= 20),
+            p99: None,
+            max: at(1.0)?,
+            clock_error: tick_ns as u64,
+        })
+    };
+    let idle = |ns: i64| OneWayDelay { min: ns, p50: ns, p95: None, p99: None, max: ns, clock_error: tick_ns as u64 };
+    Some(OneWay {
+        idle: base(|d| d.1).map(idle),
+        loaded: loaded(|d| d.1),
+        back_idle: base(|d| d.2).map(idle),
+        back_loaded: loaded(|d| d.2),
+    })
+}
+
+/// A tick of a clock that counted so many in this time: one of those that stacks use (RFC 7323, section 5.4); `None` where it fits none.
+fn tick(count: u32, ns: u64) -> Option<i64> {
+    const SPAN_NS: u64 = 500_000_000;
+    const TICKS_NS: [u64; 5] = [1_000, 1_000_000, 2_000_000, 4_000_000, 10_000_000];
+    if ns < SPAN_NS || count == 0 {
+        return None;
+    }
+    let found = ns as f64 / f64::from(count);
+    TICKS_NS.into_iter().find(|&tick| (found / tick as f64 - 1.0).abs() < 0.02).map(|tick| tick as i64)
 }
 
 /// What both SYNs agreed on; `None` where one is missing.
@@ -87,14 +196,14 @@ fn once(ns: u64) -> RttSummary {
     RttSummary { sent: 1, received: 1, min: ns, p50: ns, max: ns, ..RttSummary::default() }
 }
 
-fn summary(rtt: &CapturedRtt, own_side: u64) -> RttSummary {
+fn summary(rtt: &CapturedRtt) -> RttSummary {
     RttSummary {
         sent: rtt.samples,
         received: rtt.samples,
-        min: rtt.min.as_ns() + own_side,
-        p50: rtt.p50.as_ns() + own_side,
-        p95: (rtt.samples >= 20).then_some(rtt.p95.as_ns() + own_side),
-        max: rtt.max.as_ns() + own_side,
+        min: rtt.min.as_ns(),
+        p50: rtt.p50.as_ns(),
+        p95: (rtt.samples >= 20).then_some(rtt.p95.as_ns()),
+        max: rtt.max.as_ns(),
         ..RttSummary::default()
     }
 }
@@ -113,6 +222,9 @@ fn sample(at_ns: u64, reading: &Reading, mss: u64) -> SenderSample {
     let unacked = reading.in_flight.div_ceil(mss) as u32;
     let is_window_full = reading.window.is_some_and(|window| (u64::from(unacked) + 1) * mss > window);
     let least = segments(reading.congestion_window).max(unacked);
+    // As long as nothing was lost, a window is no smaller than it began (RFC 6928).
+    let least = if reading.retransmitted == 0 && reading.marks == 0 { least.max(INITIAL_WINDOW) } else { least };
+    let least = if reading.is_starved { least.max(unacked + unacked / 4 + 1) } else { least };
     SenderSample {
         at_ns,
         acked_bytes: Some(reading.acked),
@@ -135,7 +247,7 @@ fn sample(at_ns: u64, reading: &Reading, mss: u64) -> SenderSample {
         ssthresh: reading.threshold.map(segments),
         delivery_rate_bps: reading.rate_bps,
         app_limited: Some(reading.is_starved),
-        not_sent_bytes: reading.is_starved.then_some(0),
+        not_sent_bytes: reading.not_sent,
         ..SenderSample::default()
     }
 }

@@ -27,6 +27,8 @@ const NEAR: f64 = 0.1;
 const HERE_NS: u64 = 50_000;
 /// Losses that tell a congestion control.
 const LOSSES_MIN: usize = 3;
+/// Of the times that a sender goes on by itself, the part from which it is one that paces.
+const PACED: f64 = 0.5;
 
 /// A connection.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     handshake_ns: Option<u64>,
     /// Timestamps of each end, with when they passed first.
     stamps: [VecDeque<(u32, u64)>; 2],
+    /// The timestamp that each end echoed last.
+    echoes: [u32; 2],
     fins: [bool; 2],
     is_reset: bool,
     seen: [bool; 2],
@@ -106,13 +110,13 @@ impl Connection {
             });
             // Which of several SYNs was answered nobody knows.
             if flags.ack() && is_first && self.syns[other] == 1 {
-                self.comes_back(own, self.syn_at[other].map(|at| now.saturating_sub(at)));
+                self.comes_back(own, now, self.syn_at[other], None);
             }
         } else if flags.ack() && self.handshake_ns.is_none() && self.syns == [1, 1] {
             // The first acknowledgement of the end that began.
             let began = if self.syn_at[0] <= self.syn_at[1] { 0 } else { 1 };
             if own == began {
-                self.comes_back(own, self.syn_at[other].map(|at| now.saturating_sub(at)));
+                self.comes_back(own, now, self.syn_at[other], None);
                 self.handshake_ns = self.syn_at[own].map(|at| now.saturating_sub(at));
             }
         }
@@ -124,7 +128,13 @@ impl Connection {
             }
             ring.push_back((stamp, now));
         }
-        if self.ways[own].own_side.is_some_and(|ns| ns < HERE_NS) || !flags.ack() {
+        // Only what is sent at once: the first segment with a new echo, while others are in flight.
+        let is_news = self.echoes[own] != echo;
+        self.echoes[own] = echo;
+        if !is_news || !flags.ack() || self.ways[own].own_side.is_some_and(|ns| ns < HERE_NS) {
+            return;
+        }
+        if self.ways[own].has_data() && (segment.payload == 0 || self.ways[own].is_idle()) {
             return;
         }
         let ring = &mut self.stamps[other];
@@ -132,13 +142,14 @@ impl Connection {
             ring.pop_front();
         }
         let at = ring.front().filter(|&&(first, _)| first == echo).map(|&(_, at)| at);
-        self.comes_back(own, at.map(|at| now.saturating_sub(at)));
+        self.comes_back(own, now, at, Some(stamp));
     }
 
-    /// What went to an end was answered after so long.
-    fn comes_back(&mut self, side: usize, ns: Option<u64>) {
-        let known = &mut self.ways[side].own_side;
-        *known = (*known).into_iter().chain(ns).min();
+    /// What passed at a moment on its way to an end is answered now, by what has this timestamp.
+    fn comes_back(&mut self, side: usize, now: u64, passed: Option<u64>, stamp: Option<u32>) {
+        if let Some(passed) = passed {
+            self.ways[side].answered(now, now.saturating_sub(passed), stamp);
+        }
     }
 
     /// The end of the capture.
@@ -199,6 +210,8 @@ impl Connection {
             largest_payload: way.largest,
             marked: way.marked,
             echoes: way.echoes,
+            held: way.held,
+            unprompted: way.paced_share(),
             episodes: way.episodes.len() as u64,
             congestion_control: congestion_control(way),
         })
@@ -228,15 +241,20 @@ fn vantage([a, b]: [Option<u64>; 2]) -> Option<Vantage> {
 }
 
 fn congestion_control(way: &Way) -> Option<CongestionGuess> {
+    // One that goes by the rate sends by the clock, and not as acknowledgements come.
+    if way.paced_share().is_some_and(|share| share >= PACED) {
+        let is_program = facts::sends_by_its_own_clock(way);
+        return (!is_program).then_some(CongestionGuess { like: CongestionLike::Bbr, kept: None, losses: 0 });
+    }
     if way.shares_kept.len() < LOSSES_MIN {
         return None;
     }
     let kept = median(&mut way.shares_kept.clone())?;
     let like = match kept {
         0.42..0.60 => CongestionLike::Reno,
-        0.60..0.82 => CongestionLike::Cubic,
+        0.60..0.77 => CongestionLike::Cubic,
         0.9.. => CongestionLike::Bbr,
         _ => return None,
     };
-    Some(CongestionGuess { like, kept, losses: way.shares_kept.len() as u64 })
+    Some(CongestionGuess { like, kept: Some(kept), losses: way.shares_kept.len() as u64 })
 }

@@ -22,8 +22,20 @@ impl<T> Series<T> {
         self.kept.last().is_none_or(|(last, _)| at_ns >= last + self.step_ns)
     }
 
+    /// Whether the last reading is of this very moment, as an acknowledgement and what it sets off are: the later one takes its place.
+    pub fn has_at(&self, at_ns: u64) -> bool {
+        const MOMENT_NS: u64 = 20_000;
+        self.kept.last().is_some_and(|(last, _)| at_ns.saturating_sub(*last) <= MOMENT_NS)
+    }
+
     /// Keeps it.
     pub fn push(&mut self, at_ns: u64, reading: T) {
+        if self.has_at(at_ns) {
+            if let Some(last) = self.kept.last_mut() {
+                last.1 = reading;
+            }
+            return;
+        }
         self.kept.push((at_ns, reading));
         if self.kept.len() >= MOST {
             self.step_ns *= 2;
@@ -36,6 +48,16 @@ impl<T> Series<T> {
                 }
                 stays
             });
+        }
+    }
+
+    /// Changes readings since a moment, the latest first.
+    pub fn change_since(&mut self, from_ns: u64, mut change: impl FnMut(&mut T)) {
+        for (at, reading) in self.kept.iter_mut().rev() {
+            if *at < from_ns {
+                return;
+            }
+            change(reading);
         }
     }
 

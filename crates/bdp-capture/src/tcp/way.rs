@@ -38,14 +38,14 @@ struct Ack {
     count: u8,
     /// Neither data, nor SYN, FIN or RST.
     is_pure: bool,
-    is_echo: bool,
+    /// Its own timestamp.
+    stamp: Option<u32>,
 }
 
 /// What a reading over time has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
     pub acked: u64,
-    pub sent: u64,
     pub in_flight: u64,
     pub congestion_window: u64,
     pub window: Option<u64>,
@@ -62,6 +62,12 @@ pub(super) struct Reading {
     pub state: Option<CongestionState>,
     pub rate_bps: Option<u64>,
     pub is_starved: bool,
+    /// Bytes that waited, as far as what came later shows.
+    pub not_sent: Option<u64>,
+    /// The last acknowledgement's own timestamp, when it passed, and the round trip from here that it told.
+    pub ack_stamp: Option<(u32, u64, u64)>,
+    /// The same of data that an acknowledgement set off: its timestamp, when it passed, and how long after that acknowledgement.
+    pub own_stamp: Option<(u32, u64, u64)>,
 }
 
 /// The stretches of one smoothed round trip each.
@@ -92,6 +98,8 @@ pub(super) struct Way {
     start: Option<u64>,
     /// Whether that is known by the SYN.
     pub knows_start: bool,
+    /// The number of its FIN.
+    fin: Option<u64>,
     next: u64,
     una: u64,
     /// Acknowledged as it passed here.
@@ -99,20 +107,29 @@ pub(super) struct Way {
     edge: Option<u64>,
     board: Board,
     pending: VecDeque<Ack>,
-    /// From here to the sender and back.
+    /// The least from here to the sender and back.
     pub own_side: Option<u64>,
+    /// The same now, smoothed.
+    own_now: Option<u64>,
     pub options: u32,
     pub mss_offer: Option<u32>,
     last_at: u64,
     last_sent: u64,
     last_size: u32,
-    last_push: bool,
+    /// It was less than a full one, and the last of what there was.
+    last_is_short: bool,
+    /// When an acknowledgement last reached the sender.
+    last_applied: u64,
+    /// Times that it went on to send, and of those such as no acknowledgement set off.
+    starts: u64,
+    unprompted: u64,
+    /// The last acknowledgement's own timestamp, when it passed, and the round trip that it told.
+    ack_stamp: Option<(u32, u64, u64)>,
     /// Acknowledgements since then that gave room.
     acks_since: u32,
     duplicates_now: u32,
     last_identification: u32,
-    /// Timestamp of the newest data.
-    newest_stamp: u32,
+    own_stamp: Option<(u32, u64, u64)>,
     open: Option<Open>,
     epoch: Epoch,
     threshold: Option<u64>,
@@ -130,14 +147,16 @@ pub(super) struct Way {
     pub payload: u64,
     pub segments: u64,
     pub retransmissions: Retransmissions,
-    pub retransmitted_segments: u64,
     pub reordered: u64,
     pub reordered_most: u64,
     pub duplicates: u64,
     pub duplicated_by_network: u64,
     pub missing: u64,
     pub lost_before: u64,
+    /// From here to the receiver and back.
     pub rtt: RoundTrips,
+    /// From the sender to the receiver and back.
+    pub whole: RoundTrips,
     pub waits: RoundTrips,
     pub in_flight_most: u64,
     pub window_most: Option<u64>,
@@ -155,6 +174,8 @@ pub(super) struct Way {
     pub echoes: u64,
     pub reductions: u64,
     pub initial_flight: u64,
+    /// Small segments that waited for a delayed acknowledgement.
+    pub held: u64,
     pub episodes: Vec<LossEpisode>,
     pub shares_kept: Vec<f64>,
     pub series: Series<Reading>,
@@ -171,8 +192,9 @@ impl Way {
     pub fn mss(&self) -> u64 {
         let offered = self.mss_offer.map(|mss| mss.saturating_sub(self.options));
         match offered {
-            // A super-packet holds several, and a way that never fills one says nothing.
-            Some(mss) if mss > 0 => u64::from(mss.min(self.largest.max(1))),
+            // A super-packet holds several. A path may carry less than the receiver takes; small writes fill no segment.
+            Some(mss) if mss > 0 && self.in_flight_most >= 4 * u64::from(self.largest) => u64::from(mss.min(self.largest)),
+            Some(mss) if mss > 0 => u64::from(mss),
             _ => u64::from(self.largest.clamp(1, 1460)),
         }
     }
@@ -233,13 +255,12 @@ impl Way {
             *(if is_closed { &mut self.probes } else { &mut self.keep_alives }) += 1;
             return notes;
         }
-        if length == 0 {
-            if segment.flags.fin() {
-                self.next = self.next.max(first + 1);
-            }
-            return notes;
+        if length > 0 {
+            self.data(now, packet, segment, first, sack, &mut notes);
         }
-        self.data(now, packet, segment, first, sack, &mut notes);
+        if segment.flags.fin() {
+            self.fin = Some(first + length);
+        }
         notes
     }
 
@@ -273,13 +294,15 @@ impl Way {
             self.payload += to - from;
             self.board.push(Piece { from, to, at: now, times: 1, is_sacked: false, stamp, identification });
             self.next = to;
-            self.newest_stamp = stamp;
         }
         if self.open.is_none() && self.una == self.start.unwrap_or(0) {
             self.initial_flight = self.next - self.una;
         }
-        (self.last_sent, self.last_size, self.last_push, self.acks_since) =
-            (now, segment.payload, segment.flags.psh(), 0);
+        self.starts_again(now, segment.payload);
+        self.was_held(now, segment.payload);
+        let is_short = u64::from(segment.payload) % self.mss().max(1) != 0;
+        (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
+        self.last_is_short = is_short && segment.flags.psh() && to == self.next;
         self.last_identification = identification;
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
@@ -295,6 +318,43 @@ impl Way {
             self.full_since.get_or_insert(now);
         }
         self.read(now);
+    }
+
+    /// The sender goes on: by itself, or because an acknowledgement came.
+    fn starts_again(&mut self, now: u64, payload: u32) {
+        const PROMPT_NS: u64 = 20_000;
+        let is_here = self.own_side.is_some_and(|ns| ns < super::HERE_NS);
+        if !is_here || self.last_sent == 0 || now - self.last_sent < PROMPT_NS || self.una + u64::from(payload) >= self.next {
+            return;
+        }
+        self.starts += 1;
+        self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= PROMPT_NS);
+    }
+
+    /// Nagle's algorithm held a small segment back until the one before it was acknowledged (RFC 896), for longer than a round trip takes: the
+    /// last reading is told that it waited.
+    fn was_held(&mut self, now: u64, payload: u32) {
+        const PROMPT_NS: u64 = 200_000;
+        const DELAYED_NS: u64 = 15_000_000;
+        let (mss, least) = (self.mss(), self.rtt.min().unwrap_or(0));
+        let are_small = u64::from(payload) < mss && u64::from(self.last_size) < mss;
+        let was_acked = self.una + u64::from(payload) >= self.next && now.saturating_sub(self.last_applied) < PROMPT_NS;
+        let waited = self.last_applied.saturating_sub(self.last_sent);
+        if !are_small || !was_acked || waited < least + DELAYED_NS {
+            return;
+        }
+        self.held += 1;
+        let from = self.last_sent.saturating_sub(PROMPT_NS);
+        self.series.change_since(from, |reading| {
+            if reading.in_flight > 0 {
+                (reading.not_sent, reading.is_starved) = (Some(u64::from(payload)), false);
+            }
+        });
+    }
+
+    /// Of the times that the sender went on to send, the part that no acknowledgement set off; `None` of too few, and seen from elsewhere.
+    pub fn paced_share(&self) -> Option<f64> {
+        (self.starts >= 50).then(|| self.unprompted as f64 / self.starts as f64)
     }
 
     /// Whether this very packet was seen before: by its identification, or, without one, by its timestamp and the time.
@@ -503,7 +563,28 @@ impl Way {
 
     /// From the sender to the receiver and back, smoothed.
     fn round_trip(&self) -> Option<u64> {
-        Some(self.rtt.smoothed()? + self.own_side.unwrap_or(0))
+        Some(self.rtt.smoothed()? + self.own_now.unwrap_or(0))
+    }
+
+    /// What went to this way's sender was answered after so long.
+    pub fn answered(&mut self, now: u64, ns: u64, stamp: Option<u32>) {
+        self.own_stamp = stamp.map(|stamp| (stamp, now, ns));
+        self.own_side = Some(self.own_side.map_or(ns, |least| least.min(ns)));
+        // As RFC 6298 smooths, but quicker: what is sent by then has to find its acknowledgement.
+        self.own_now = Some(self.own_now.map_or(ns, |now| now - now / 4 + ns / 4));
+        if let Some(most) = self.full_rtt() {
+            self.whole.add(most);
+        }
+    }
+
+    /// The latest round trip from the sender to the receiver and back.
+    fn full_rtt(&self) -> Option<u64> {
+        Some(self.rtt.latest()? + self.own_now?)
+    }
+
+    /// Whether all that was sent is acknowledged: what is sent next waited for the program.
+    pub const fn is_idle(&self) -> bool {
+        self.acked_here >= self.next
     }
 
     /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
@@ -531,11 +612,10 @@ impl Way {
             self.window_most = Some(self.window_most.map_or(window, |most| most.max(window)));
             self.window_least = Some(self.window_least.map_or(window, |least| least.min(window)));
         }
+        // A FIN has a number of its own, and no byte.
+        let ack = self.fin.map_or(ack, |fin| ack.min(fin));
         if ack > self.next {
-            // A FIN that was not seen has a number too.
-            if ack > self.next + 1 || !segment.flags.fin() && self.has_data() && ack > self.next + 1 {
-                notes.add(Notes::ACKED_UNSEEN);
-            }
+            notes.add(Notes::ACKED_UNSEEN);
             self.missing += ack - self.next;
             self.next = ack;
         }
@@ -560,7 +640,7 @@ impl Way {
         if segment.flags.ece() && !segment.flags.syn() {
             self.echoes += 1;
         }
-        let due = now + self.own_side.unwrap_or(0);
+        let due = now + self.own_now.unwrap_or(0);
         self.pending.push_back(Ack {
             due,
             at: now,
@@ -569,7 +649,7 @@ impl Way {
             blocks: known,
             count: blocks.len() as u8,
             is_pure,
-            is_echo: segment.flags.ece(),
+            stamp: segment.options.timestamps.map(|(own, _)| own),
         });
         self.advance(now);
         notes
@@ -652,12 +732,13 @@ impl Way {
         };
     }
 
-    /// The windows have room, acknowledgements came, and the sender sent nothing: it had nothing.
+    /// The windows have room, and the last segment was less than a full one, or acknowledgements came and nothing was sent: there is nothing to send.
     fn is_starved(&self) -> bool {
-        self.acks_since >= 2 && !self.is_window_full() && self.open.is_none()
+        (self.last_is_short || self.acks_since >= 2) && !self.is_window_full() && self.open.is_none()
     }
 
     fn apply(&mut self, ack: Ack) {
+        self.last_applied = ack.due;
         let mut newly = 0;
         // The newest of the segments that were sent once, by when it passed.
         let mut sent = None::<u64>;
@@ -684,7 +765,11 @@ impl Way {
         }
         self.selective(&ack, &mut sent);
         if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
+            self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
             self.rtt.add(ack.at - at);
+            if self.own_side.is_none_or(|ns| ns < super::HERE_NS) {
+                self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
+            }
         }
         let edge = ack.edge.map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
         if edge.is_some() {
@@ -701,7 +786,6 @@ impl Way {
                 self.close(ack.due);
             }
         }
-        let _ = ack.is_echo;
         self.read(ack.due);
     }
 
@@ -738,7 +822,7 @@ impl Way {
 
     /// Takes a reading where one is due.
     fn read(&mut self, at: u64) {
-        if !self.series.wants(at) {
+        if !self.series.wants(at) && !self.series.has_at(at) {
             return;
         }
         let start = self.start.unwrap_or(0);
@@ -754,7 +838,6 @@ impl Way {
         };
         let reading = Reading {
             acked: self.una - start,
-            sent: self.next - start,
             in_flight: self.in_flight(),
             congestion_window: self.congestion_window(),
             window: self.edge.map(|edge| edge.saturating_sub(self.una)),
@@ -771,6 +854,9 @@ impl Way {
             state: Some(state),
             rate_bps: self.epoch.rate_bps,
             is_starved,
+            not_sent: is_starved.then_some(0),
+            ack_stamp: self.ack_stamp,
+            own_stamp: self.own_stamp,
         };
         self.series.push(at, reading);
     }

@@ -3,6 +3,7 @@
 pub mod asked_rate;
 pub mod at_ceiling;
 pub mod black_hole;
+pub mod captured;
 pub mod cpu;
 pub mod cross_traffic;
 pub mod datagrams;

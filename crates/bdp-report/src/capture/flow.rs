@@ -158,10 +158,10 @@ fn losses(data: &CapturedData) -> String {
         words.push_str(&format!("; {} were lost before they came here", data.lost_before_here));
     }
     words.push_str(&format!("; {} congestion events", data.episodes));
-    if let Some(guess) = data.congestion_control {
+    if let Some((guess, kept)) = data.congestion_control.and_then(|guess| Some((guess, guess.kept?))) {
         words.push_str(&format!(
             "; the sender keeps {} of its window after a loss, as {} does",
-            percent(guess.kept),
+            percent(kept),
             guess.like.name()
         ));
     }

@@ -50,6 +50,10 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             size(value),
             size(other(0))
         ),
+        // What a capture was taken of does not say which congestion control it was.
+        Fact::CongestionWindowFull if name.is_empty() => {
+            format!("the congestion window was full {} of the time", share())
+        }
         Fact::CongestionWindowFull => {
             format!("the congestion window ({name}) was full {} of the time", share())
         }

@@ -1,0 +1,62 @@
+//! What a capture shows of a sender that neither the path nor the receiver holds back: a congestion window would grow until something is lost or a
+//! queue stands, and what is in flight does not.
+
+use bdp_model::facts::{Facts, Source};
+use bdp_model::finding::{
+    Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
+use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
+use bdp_model::units::Nanos;
+
+/// Steady goodput: lower / upper quartile.
+const STEADY: f64 = 0.9;
+/// No queue stands where even the 95th percentile of the round trip is no further above the least: a share of it, and a time.
+const FLOOR: (f64, Nanos) = (0.05, Nanos::millis(1));
+/// What is in flight each round trip is the goodput.
+const FLIGHT_EXPLAINS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+/// A transfer of fewer round trips has not grown as far as it will.
+const ROUND_TRIPS: u64 = 20;
+
+/// Claims the send buffer: what is in flight stays the same, is acknowledged within the least round trip, and nothing is lost.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    if facts.source != Source::Captured || facts.counted(|s| s.retransmits)? > 0 {
+        return None;
+    }
+    // Elsewhere than at the sender, a program that writes steadily looks the same.
+    if facts.sent.iter().all(|s| s.app_limited.is_none()) {
+        return None;
+    }
+    let least = facts.rtt_least()?;
+    let above = Nanos(facts.rtt.loaded?.p95?).saturating_sub(least);
+    let bound = (FLOOR.0 * least.0 as f64).max(FLOOR.1.0 as f64);
+    let counted_ns = facts.duration_ns.saturating_sub(facts.omit_ns);
+    let is_past_slow_start = facts.sent.iter().any(|s| s.ssthresh.is_some());
+    if above.0 as f64 > bound || !is_past_slow_start || counted_ns < ROUND_TRIPS * least.0 {
+        return None;
+    }
+    let window = facts.window_use().filter(|w| w.samples >= SAMPLES_MIN as u64 && w.receive_full < WINDOW_FREE)?;
+    let carried = facts.rate_bps(window.in_flight_bytes)?;
+    let reached = facts.stream_bps() / carried;
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
+    if !FLIGHT_EXPLAINS.contains(&reached) {
+        return None;
+    }
+    let name = &facts.sender.name;
+    let finding = Finding::new(Limit::SendBuffer, Place::sender(name), Confidence::Low)
+        .evidence([
+            Evidence::share(Fact::OfFlightRate, reached)
+                .at_least(*FLIGHT_EXPLAINS.start())
+                .at_most(*FLIGHT_EXPLAINS.end())
+                .with(Quantity::bytes(window.in_flight_bytes))
+                .with(Quantity::time(facts.rtt_loaded()?))
+                .with(Quantity::rate(carried)),
+            Evidence::time(Fact::RoundTripAboveLeast, above)
+                .at_most(bound)
+                .with(Quantity::time(least + above))
+                .with(Quantity::time(least)),
+            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+        ])
+        .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_wmem").host(name))
+        .missing([Missing::new(Lack::SenderFigures).host(name)]);
+    Some(finding)
+}

@@ -67,7 +67,9 @@ impl Filter {
         let whole = reader.either(0)?;
         match reader.peek() {
             None => Ok(Self(whole)),
-            Some(word) => Err(FilterError(format!("'{word}' is not expected here; join conditions by 'and' or 'or'"))),
+            Some(word) => {
+                Err(FilterError(format!("'{word}' is not expected here; join conditions by 'and' or 'or'")))
+            }
         }
     }
 
@@ -139,7 +141,12 @@ fn is_within(address: IpAddr, net: IpAddr, length: u8) -> bool {
 }
 
 fn words(text: &str) -> Vec<String> {
-    let spaced = text.replace('(', " ( ").replace(')', " ) ").replace('!', " not ").replace("&&", " and ").replace("||", " or ");
+    let spaced = text
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('!', " not ")
+        .replace("&&", " and ")
+        .replace("||", " or ");
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -215,12 +222,21 @@ impl Reader<'_> {
             "after" | "before" => {
                 let value = self.word("a time, as 2.5s,")?;
                 let seconds = seconds(&value)?;
-                return Ok(if word == "after" { Expression::After(seconds) } else { Expression::Before(seconds) });
+                return Ok(if word == "after" {
+                    Expression::After(seconds)
+                } else {
+                    Expression::Before(seconds)
+                });
             }
             "greater" | "less" => {
                 let value = self.word("a length in bytes")?;
-                let bytes = value.parse().map_err(|_| FilterError(format!("'{value}' is not a length in bytes")))?;
-                return Ok(if word == "greater" { Expression::Longer(bytes) } else { Expression::Shorter(bytes) });
+                let bytes =
+                    value.parse().map_err(|_| FilterError(format!("'{value}' is not a length in bytes")))?;
+                return Ok(if word == "greater" {
+                    Expression::Longer(bytes)
+                } else {
+                    Expression::Shorter(bytes)
+                });
             }
             _ => {}
         }
@@ -250,7 +266,9 @@ impl Reader<'_> {
                 let value = self.peek().unwrap_or_default();
                 let known = kind.or_else(|| side.is_some().then_some(Kind::Host));
                 let Some(kind) = known else {
-                    return Err(FilterError(format!("'{value}' is no condition; one is 'host', 'net', 'port', 'tcp', 'udp', 'icmp', 'ip', 'ip6', 'src', 'dst', 'after', 'before', 'greater' or 'less'")));
+                    return Err(FilterError(format!(
+                        "'{value}' is no condition; one is 'host', 'net', 'port', 'tcp', 'udp', 'icmp', 'ip', 'ip6', 'src', 'dst', 'after', 'before', 'greater' or 'less'"
+                    )));
                 };
                 (side.unwrap_or(Side::Either), kind, protocol)
             }
@@ -259,9 +277,7 @@ impl Reader<'_> {
         let value = self.word("a host, a net or a port")?;
         let condition = of_kind(kind, side, &value)?;
         Ok(match protocol {
-            Some(protocol) => {
-                Expression::And(Box::new(Expression::Protocol(protocol)), Box::new(condition))
-            }
+            Some(protocol) => Expression::And(Box::new(Expression::Protocol(protocol)), Box::new(condition)),
             None => condition,
         })
     }
@@ -292,7 +308,8 @@ fn of_kind(kind: Kind, side: Side, value: &str) -> Result<Expression> {
         Kind::Port => {
             let wrong = || FilterError(format!("'{value}' is not a port, as 443, nor a range, as 8000-8100"));
             let (from, to) = value.split_once('-').unwrap_or((value, value));
-            let (from, to): (u16, u16) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
+            let (from, to): (u16, u16) =
+                (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
             if from > to {
                 return Err(wrong());
             }
@@ -312,7 +329,8 @@ fn net(side: Side, value: &str) -> Result<Expression> {
         let length = length.unwrap_or(128);
         return if length <= 128 { Ok(Expression::Net(side, address.into(), length)) } else { Err(wrong()) };
     }
-    let parts: Vec<u8> = address.split('.').map(str::parse).collect::<std::result::Result<_, _>>().map_err(|_| wrong())?;
+    let parts: Vec<u8> =
+        address.split('.').map(str::parse).collect::<std::result::Result<_, _>>().map_err(|_| wrong())?;
     if parts.is_empty() || parts.len() > 4 {
         return Err(wrong());
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::capture::{
-    CaptureSummary, CapturedFlow, CapturedWay, FlowProtocol, UnreadPackets, WhyUnread,
+    CaptureSummary, CapturedDirection, CapturedFlow, FlowProtocol, UnreadPackets, WhyUnread,
 };
 use bdp_model::facts::Facts;
 
@@ -156,7 +156,13 @@ impl Analysis {
     }
 
     /// The number of a packet's flow, which may begin with it.
-    fn number_of(&mut self, key: Key, from: (IpAddr, u16), to: (IpAddr, u16), packet: &Packet) -> Option<u32> {
+    fn number_of(
+        &mut self,
+        key: Key,
+        from: (IpAddr, u16),
+        to: (IpAddr, u16),
+        packet: &Packet,
+    ) -> Option<u32> {
         let known = match self.last {
             Some((last, number)) if last == key => Some(number),
             _ => self.numbers.get(&key).copied(),
@@ -178,7 +184,8 @@ impl Analysis {
             return None;
         }
         let number = self.flows.len() as u32;
-        let is_answer = matches!(packet.carries, Carries::Tcp(segment) if segment.flags.syn() && segment.flags.ack());
+        let is_answer =
+            matches!(packet.carries, Carries::Tcp(segment) if segment.flags.syn() && segment.flags.ack());
         let (a, b) = if is_answer { (to, from) } else { (from, to) };
         let protocol = match packet.carries {
             Carries::Tcp(_) => FlowProtocol::Tcp,
@@ -232,7 +239,7 @@ impl Flow {
         if let Some(tcp) = &mut self.tcp {
             tcp.finish();
         }
-        let way = |side: usize| {
+        let direction = |side: usize| {
             let (from, to) = self.times[side];
             let (payload_bytes, goodput_bps) = match &self.tcp {
                 Some(tcp) => tcp.goodput(side),
@@ -242,7 +249,7 @@ impl Flow {
                     (payload, (took > 0 && payload > 0).then(|| payload as f64 * 8e9 / took as f64))
                 }
             };
-            CapturedWay {
+            CapturedDirection {
                 packets: self.packets[side],
                 bytes: self.bytes[side],
                 payload_bytes,
@@ -259,7 +266,7 @@ impl Flow {
                 b: self.ends[1],
                 from_ns: self.from_ns,
                 to_ns: self.to_ns,
-                ways: [way(0), way(1)],
+                directions: [direction(0), direction(1)],
                 tcp: self.tcp.as_ref().map(|tcp| tcp.report()),
             },
         }

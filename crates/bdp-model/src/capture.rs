@@ -34,8 +34,8 @@ pub struct ExplainedFlow {
 
 impl ExplainedFlow {
     /// The way that carried most payload: 0 or 1.
-    pub fn main_way(&self) -> usize {
-        usize::from(self.flow.ways[1].payload_bytes > self.flow.ways[0].payload_bytes)
+    pub fn main_direction(&self) -> usize {
+        usize::from(self.flow.directions[1].payload_bytes > self.flow.directions[0].payload_bytes)
     }
 }
 
@@ -119,7 +119,7 @@ pub struct CapturedFlow {
     /// The last one.
     pub to_ns: u64,
     /// From a to b, and back.
-    pub ways: [CapturedWay; 2],
+    pub directions: [CapturedDirection; 2],
     /// Of TCP, what more was seen.
     pub tcp: Option<CapturedTcp>,
 }
@@ -127,13 +127,13 @@ pub struct CapturedFlow {
 impl CapturedFlow {
     /// Bytes of both ways, from the IP header on.
     pub fn bytes(&self) -> u64 {
-        self.ways.iter().map(|way| way.bytes).sum()
+        self.directions.iter().map(|direction| direction.bytes).sum()
     }
 }
 
 /// One way of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CapturedWay {
+pub struct CapturedDirection {
     /// Packets.
     pub packets: u64,
     /// Their bytes from the IP header on.

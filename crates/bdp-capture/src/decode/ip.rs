@@ -141,7 +141,8 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
                 }
             }
             // A length of 0 is one that does not fit the field.
-            let payload = if length == 0 || head.is_fragment { bytes.length } else { length.saturating_sub(8) };
+            let payload =
+                if length == 0 || head.is_fragment { bytes.length } else { length.saturating_sub(8) };
             Carries::Udp { source, destination, payload }
         }
         ICMP | ICMPV6 => {

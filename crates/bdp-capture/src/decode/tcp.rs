@@ -156,7 +156,9 @@ fn options(mut rest: &[u8]) -> Options {
             // RFC 7323, section 2.3: more counts as 14.
             (3, 1) => found.window_scale = Some(value[0].min(14)),
             (4, 0) => found.sack_permitted = true,
-            (5, n) if n % 8 == 0 => (0..n).step_by(8).for_each(|at| found.sack.push((word(at), word(at + 4)))),
+            (5, n) if n % 8 == 0 => {
+                (0..n).step_by(8).for_each(|at| found.sack.push((word(at), word(at + 4))))
+            }
             (8, 8) => found.timestamps = Some((word(0), word(4))),
             _ => {}
         }

@@ -6,14 +6,12 @@ use bdp_model::capture::CapturedRtt;
 use bdp_model::connection;
 use bdp_model::facts::{End, Facts, OneWay, Source};
 use bdp_model::flow::FlowSpec;
+use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use bdp_model::udp::OneWayDelay;
 use bdp_model::units::ByteCount;
-use bdp_model::record::{
-    LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport,
-};
 
 use super::Connection;
-use super::way::{Reading, Way};
+use super::half::{HalfConnection, Reading};
 
 /// Of fewer segments there is nothing to explain.
 const SEGMENTS_MIN: u64 = 10;
@@ -25,7 +23,7 @@ const SHORT: u64 = 30;
 const BEGINNING: u64 = 4;
 
 pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
-    let way = &connection.ways[side];
+    let way = &connection.halves[side];
     let from = way.first_data_at?;
     let took_ns = way.data_until().checked_sub(from).filter(|&ns| ns > 0)?;
     if way.segments < SEGMENTS_MIN || connection.seen != [true, true] {
@@ -81,7 +79,8 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         probes_lost: None,
         retransmits: Some(way.retransmissions.segments),
         needless_retransmits: Some(way.retransmissions.needless_reported),
-        congestion_control: super::congestion_control(way).map_or_else(String::new, |guess| guess.like.name().to_owned()),
+        congestion_control: super::congestion_control(way)
+            .map_or_else(String::new, |guess| guess.like.name().to_owned()),
         mss_bytes: Some(mss),
         connection: agreed(connection, side),
         send_buffer_bytes: None,
@@ -97,7 +96,7 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
 }
 
 /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
-pub(super) fn sends_by_its_own_clock(way: &Way) -> bool {
+pub(super) fn sends_by_its_own_clock(way: &HalfConnection) -> bool {
     const BY_ITSELF: f64 = 0.85;
     let is_unprompted = way.paced_share().is_some_and(|share| share >= BY_ITSELF);
     let is_at_floor = way.whole.report().is_some_and(|rtt| {
@@ -114,8 +113,13 @@ fn beginning(readings: &[(u64, Reading)], took_ns: u64) -> u64 {
 }
 
 /// How each way's delay changed, by the clock of the other end that its timestamps show: against the least.
-fn one_way(connection: &Connection, side: usize, readings: &[(u64, Reading)], omit_ns: u64) -> Option<OneWay> {
-    let [own, other] = [side, 1 - side].map(|s| connection.ways[s].own_side);
+fn one_way(
+    connection: &Connection,
+    side: usize,
+    readings: &[(u64, Reading)],
+    omit_ns: u64,
+) -> Option<OneWay> {
+    let [own, other] = [side, 1 - side].map(|s| connection.halves[s].own_side);
     let is_here = own? < super::HERE_NS;
     let is_there = other? < super::HERE_NS;
     let stamps: Vec<(u64, u32, u64, u64)> = readings
@@ -156,7 +160,14 @@ fn one_way(connection: &Connection, side: usize, readings: &[(u64, Reading)], om
             clock_error: tick_ns as u64,
         })
     };
-    let idle = |ns: i64| OneWayDelay { min: ns, p50: ns, p95: None, p99: None, max: ns, clock_error: tick_ns as u64 };
+    let idle = |ns: i64| OneWayDelay {
+        min: ns,
+        p50: ns,
+        p95: None,
+        p99: None,
+        max: ns,
+        clock_error: tick_ns as u64,
+    };
     Some(OneWay {
         idle: base(|d| d.1).map(idle),
         loaded: loaded(|d| d.1),
@@ -208,7 +219,7 @@ fn summary(rtt: &CapturedRtt) -> RttSummary {
     }
 }
 
-fn episodes(way: &Way, from: u64) -> Vec<LossEpisode> {
+fn episodes(way: &HalfConnection, from: u64) -> Vec<LossEpisode> {
     let since = |e: &LossEpisode| LossEpisode { at_ns: e.at_ns.saturating_sub(from), ..*e };
     way.episodes.iter().map(since).collect()
 }
@@ -223,7 +234,8 @@ fn sample(at_ns: u64, reading: &Reading, mss: u64) -> SenderSample {
     let is_window_full = reading.window.is_some_and(|window| (u64::from(unacked) + 1) * mss > window);
     let least = segments(reading.congestion_window).max(unacked);
     // As long as nothing was lost, a window is no smaller than it began (RFC 6928).
-    let least = if reading.retransmitted == 0 && reading.marks == 0 { least.max(INITIAL_WINDOW) } else { least };
+    let least =
+        if reading.retransmitted == 0 && reading.marks == 0 { least.max(INITIAL_WINDOW) } else { least };
     let least = if reading.is_starved { least.max(unacked + unacked / 4 + 1) } else { least };
     SenderSample {
         at_ns,

@@ -1,23 +1,21 @@
 //! A TCP connection as a capture shows it.
 
-mod board;
 mod facts;
+mod half;
 mod rtt;
+mod scoreboard;
 mod series;
-mod way;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use bdp_model::capture::{
-    CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage,
-};
+use bdp_model::capture::{CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage};
 use bdp_model::facts::Facts;
 use bdp_model::stats::median;
 
 use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
-use way::Way;
+use half::HalfConnection;
 
 /// Timestamps that may still come back.
 const STAMPS: usize = 64;
@@ -33,7 +31,7 @@ const PACED: f64 = 0.5;
 /// A connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Connection {
-    ways: [Way; 2],
+    halves: [HalfConnection; 2],
     offers: [Option<Offer>; 2],
     /// When each end's SYN passed last, and how often.
     syn_at: [Option<u64>; 2],
@@ -58,7 +56,10 @@ impl Connection {
             && !segment.flags.ack()
             && self.seen[side]
             && (self.syns[side] == 0 || self.syn_number[side] != segment.seq)
-            && (self.ways.iter().any(Way::has_data) || self.fins.iter().any(|&fin| fin) || self.is_reset || self.syns[side] > 0)
+            && (self.halves.iter().any(HalfConnection::has_data)
+                || self.fins.iter().any(|&fin| fin)
+                || self.is_reset
+                || self.syns[side] > 0)
     }
 
     /// A segment passes.
@@ -67,15 +68,15 @@ impl Connection {
         self.seen[own] = true;
         self.times(now, own, segment);
         if segment.flags.syn() {
-            self.ways[own].syn(segment);
-            self.ways[other].mss_offer = segment.options.mss.map(u32::from).or(Some(536));
+            self.halves[own].on_syn(segment);
+            self.halves[other].mss_offer = segment.options.mss.map(u32::from).or(Some(536));
         }
         self.fins[own] |= segment.flags.fin();
         self.is_reset |= segment.flags.rst();
-        self.is_super |= self.ways[own].mss_offer.is_some_and(|mss| segment.payload > mss.max(536));
-        let notes = self.ways[own].sent(now, packet, segment, self.has_sack());
+        self.is_super |= self.halves[own].mss_offer.is_some_and(|mss| segment.payload > mss.max(536));
+        let notes = self.halves[own].on_segment(now, packet, segment, self.has_sack());
         let shift = self.shift_of(own);
-        notes.and(self.ways[other].acknowledged(now, segment, shift))
+        notes.and(self.halves[other].on_ack(now, segment, shift))
     }
 
     /// By how many bits the windows of an end are shifted; `None` where a SYN is missing.
@@ -110,13 +111,13 @@ impl Connection {
             });
             // Which of several SYNs was answered nobody knows.
             if flags.ack() && is_first && self.syns[other] == 1 {
-                self.comes_back(own, now, self.syn_at[other], None);
+                self.note_own_side(own, now, self.syn_at[other], None);
             }
         } else if flags.ack() && self.handshake_ns.is_none() && self.syns == [1, 1] {
             // The first acknowledgement of the end that began.
             let began = if self.syn_at[0] <= self.syn_at[1] { 0 } else { 1 };
             if own == began {
-                self.comes_back(own, now, self.syn_at[other], None);
+                self.note_own_side(own, now, self.syn_at[other], None);
                 self.handshake_ns = self.syn_at[own].map(|at| now.saturating_sub(at));
             }
         }
@@ -131,10 +132,10 @@ impl Connection {
         // Only what is sent at once: the first segment with a new echo, while others are in flight.
         let is_news = self.echoes[own] != echo;
         self.echoes[own] = echo;
-        if !is_news || !flags.ack() || self.ways[own].own_side.is_some_and(|ns| ns < HERE_NS) {
+        if !is_news || !flags.ack() || self.halves[own].own_side.is_some_and(|ns| ns < HERE_NS) {
             return;
         }
-        if self.ways[own].has_data() && (segment.payload == 0 || self.ways[own].is_idle()) {
+        if self.halves[own].has_data() && (segment.payload == 0 || self.halves[own].is_idle()) {
             return;
         }
         let ring = &mut self.stamps[other];
@@ -142,24 +143,24 @@ impl Connection {
             ring.pop_front();
         }
         let at = ring.front().filter(|&&(first, _)| first == echo).map(|&(_, at)| at);
-        self.comes_back(own, now, at, Some(stamp));
+        self.note_own_side(own, now, at, Some(stamp));
     }
 
     /// What passed at a moment on its way to an end is answered now, by what has this timestamp.
-    fn comes_back(&mut self, side: usize, now: u64, passed: Option<u64>, stamp: Option<u32>) {
+    fn note_own_side(&mut self, side: usize, now: u64, passed: Option<u64>, stamp: Option<u32>) {
         if let Some(passed) = passed {
-            self.ways[side].answered(now, now.saturating_sub(passed), stamp);
+            self.halves[side].on_own_side_rtt(now, now.saturating_sub(passed), stamp);
         }
     }
 
     /// The end of the capture.
     pub fn finish(&mut self) {
-        self.ways.iter_mut().for_each(Way::finish);
+        self.halves.iter_mut().for_each(HalfConnection::finish);
     }
 
     /// What was seen of the connection.
     pub fn report(&self) -> CapturedTcp {
-        let to_ends_ns = [self.ways[0].own_side, self.ways[1].own_side];
+        let to_ends_ns = [self.halves[0].own_side, self.halves[1].own_side];
         CapturedTcp {
             offers: self.offers,
             handshake_rtt_ns: self.handshake_ns,
@@ -178,7 +179,7 @@ impl Connection {
 
     /// What the data of a way met; `None` without data.
     pub fn data(&self, side: usize) -> Option<CapturedData> {
-        let way = &self.ways[side];
+        let way = &self.halves[side];
         if !way.has_data() {
             return None;
         }
@@ -219,7 +220,7 @@ impl Connection {
 
     /// Bytes of payload, each once, and bytes acknowledged / time.
     pub fn goodput(&self, side: usize) -> (u64, Option<f64>) {
-        let way = &self.ways[side];
+        let way = &self.halves[side];
         let took = way.first_data_at.map(|from| way.data_until().saturating_sub(from)).filter(|&ns| ns > 0);
         (way.payload, took.map(|ns| way.acked() as f64 * 8e9 / ns as f64))
     }
@@ -240,7 +241,7 @@ fn vantage([a, b]: [Option<u64>; 2]) -> Option<Vantage> {
     })
 }
 
-fn congestion_control(way: &Way) -> Option<CongestionGuess> {
+fn congestion_control(way: &HalfConnection) -> Option<CongestionGuess> {
     // One that goes by the rate sends by the clock, and not as acknowledgements come.
     if way.paced_share().is_some_and(|share| share >= PACED) {
         let is_program = facts::sends_by_its_own_clock(way);

@@ -94,7 +94,9 @@ mod tests {
     fn percentiles_are_little_off() {
         let mut all = RoundTrips::default();
         (1..=10_000_u64).for_each(|i| all.add(i * 10_007));
-        for (percent, exact) in [(50.0, 5_000.0 * 10_007.0), (95.0, 9_500.0 * 10_007.0), (1.0, 100.0 * 10_007.0)] {
+        for (percent, exact) in
+            [(50.0, 5_000.0 * 10_007.0), (95.0, 9_500.0 * 10_007.0), (1.0, 100.0 * 10_007.0)]
+        {
             let found = all.percentile(percent) as f64;
             assert!((found / exact - 1.0).abs() < 1.0 / 256.0, "{percent}: {found} for {exact}");
         }

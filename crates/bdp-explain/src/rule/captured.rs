@@ -34,7 +34,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if above.0 as f64 > bound || !is_past_slow_start || counted_ns < ROUND_TRIPS * least.0 {
         return None;
     }
-    let window = facts.window_use().filter(|w| w.samples >= SAMPLES_MIN as u64 && w.receive_full < WINDOW_FREE)?;
+    let window =
+        facts.window_use().filter(|w| w.samples >= SAMPLES_MIN as u64 && w.receive_full < WINDOW_FREE)?;
     let carried = facts.rate_bps(window.in_flight_bytes)?;
     let reached = facts.stream_bps() / carried;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;

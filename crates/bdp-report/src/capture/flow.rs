@@ -16,8 +16,8 @@ use crate::time_spent;
 /// All that is known of it.
 pub(super) fn text(number: usize, found: &ExplainedFlow, style: &Style) -> String {
     let flow = &found.flow;
-    let main = found.main_way();
-    let way = &flow.ways[main];
+    let main = found.main_direction();
+    let way = &flow.directions[main];
     let mut title = format!("flow {number}: {}, {}", ends(found), size(way.payload_bytes as f64));
     title.push_str(&format!(" in {}", time(Nanos(flow.to_ns - flow.from_ns))));
     if let Some(bps) = way.goodput_bps {
@@ -55,9 +55,7 @@ fn handshake(tcp: &CapturedTcp) -> String {
         Ended::Reset => "reset",
     };
     let (Some(a), Some(b)) = (a, b) else {
-        return format!(
-            "not captured whole: windows have no scale and options are not known; {ending}"
-        );
+        return format!("not captured whole: windows have no scale and options are not known; {ending}");
     };
     let pair = |of: &dyn Fn(&Offer) -> String| {
         let (a, b) = (of(a), of(b));
@@ -141,7 +139,7 @@ fn losses(data: &CapturedData) -> String {
         return format!("none in {} segments", data.segments);
     }
     let share = again.segments as f64 / data.segments.max(1) as f64;
-    let mut words = format!("{} segments sent again ({})", again.segments, percent(share));
+    let mut words = format!("{} segments retransmitted ({})", again.segments, percent(share));
     let kinds = [
         (again.fast, "by fast retransmit"),
         (again.timeout, "after a timeout"),
@@ -183,7 +181,10 @@ fn order(data: &CapturedData) -> String {
         all.push(format!("{} acknowledged and not in the capture", size(data.missing_bytes as f64)));
     }
     if data.marked > 0 || data.echoes > 0 {
-        all.push(format!("{} packets with a congestion mark, {} acknowledgements that echo one", data.marked, data.echoes));
+        all.push(format!(
+            "{} packets with a congestion mark, {} acknowledgements that echo one",
+            data.marked, data.echoes
+        ));
     }
     all.join("; ")
 }
@@ -192,7 +193,10 @@ fn receiver(data: &CapturedData) -> String {
     let mut all = Vec::new();
     if data.zero_windows > 0 {
         let closed = time(Nanos(data.zero_window_ns));
-        all.push(format!("window closed in {} packets, for {closed} in all, {} probes", data.zero_windows, data.probes));
+        all.push(format!(
+            "window closed in {} packets, for {closed} in all, {} probes",
+            data.zero_windows, data.probes
+        ));
     }
     if data.keep_alives > 0 {
         all.push(format!("{} keep-alives", data.keep_alives));

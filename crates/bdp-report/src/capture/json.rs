@@ -28,8 +28,8 @@ fn capture_json(capture: &ReadCapture) -> Value {
 fn flow_json(found: &ExplainedFlow) -> Value {
     let mut all = value!(found.flow);
     for way in 0..2 {
-        all["ways"][way]["findings"] = finding::all_json(&found.findings[way]);
-        all["ways"][way]["time_spent"] = time_spent::json(found.facts[way].as_ref());
+        all["directions"][way]["findings"] = finding::all_json(&found.findings[way]);
+        all["directions"][way]["time_spent"] = time_spent::json(found.facts[way].as_ref());
     }
     all
 }

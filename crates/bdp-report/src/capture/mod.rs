@@ -3,7 +3,9 @@
 mod flow;
 mod json;
 
-use bdp_model::capture::{CaptureSummary, ExplainedFlow, FlowProtocol, ReadCapture, UnreadPackets, WhyUnread};
+use bdp_model::capture::{
+    CaptureSummary, ExplainedFlow, FlowProtocol, ReadCapture, UnreadPackets, WhyUnread,
+};
 use bdp_model::finding::{Finding, Limit};
 
 use crate::finding::{confidence, subject};
@@ -72,7 +74,9 @@ pub(crate) fn caveats(capture: &ReadCapture) -> Vec<String> {
     let CaptureSummary { cut, dropped, out_of_time, filtered, flows_left_out, began_at_ns, packets, .. } =
         capture.summary;
     let mut all = Vec::new();
-    all.extend(capture.broke.as_ref().map(|why| format!("reading ended early: {why}; what was read before counts")));
+    all.extend(
+        capture.broke.as_ref().map(|why| format!("reading ended early: {why}; what was read before counts")),
+    );
     if packets > 0 && began_at_ns.is_none() {
         all.push("the packets have no times: nothing that depends on them is known".to_owned());
     }
@@ -84,7 +88,10 @@ pub(crate) fn caveats(capture: &ReadCapture) -> Vec<String> {
     counted(filtered, "packets left out by the filter");
     counted(dropped, "packets dropped by the capturing program: losses in the flows may be its own");
     counted(cut, "packets cut short: only their beginning was kept, and payloads were not looked at");
-    counted(out_of_time, "packets with a time before that of an earlier packet; their order in the file counts");
+    counted(
+        out_of_time,
+        "packets with a time before that of an earlier packet; their order in the file counts",
+    );
     counted(flows_left_out, "packets of further flows left out: too many flows");
     all.extend(capture.summary.unread.iter().map(unread));
     all
@@ -111,17 +118,17 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
         Column::new(head, align, shown.iter().map(|found| Cell::plain(of(found))).collect())
     };
     let dash = || "-".to_owned();
-    let data = |found: &ExplainedFlow| found.flow.ways[found.main_way()].tcp.clone();
+    let data = |found: &ExplainedFlow| found.flow.directions[found.main_direction()].tcp.clone();
     let numbers = (1..=shown.len()).map(|number| Cell::plain(number.to_string())).collect();
     let mut columns = vec![
         Column::new(["", "#"], Align::Point, numbers),
         column(["", "flow"], Align::Left, &ends),
         column(["", "Mbit/s"], Align::Point, &|found| {
-            let way = &found.flow.ways[found.main_way()];
+            let way = &found.flow.directions[found.main_direction()];
             way.goodput_bps.map_or_else(dash, |bps| three_digits(bps / 1e6))
         }),
         column(["", "MB"], Align::Point, &|found| {
-            three_digits(found.flow.ways[found.main_way()].payload_bytes as f64 / 1e6)
+            three_digits(found.flow.directions[found.main_direction()].payload_bytes as f64 / 1e6)
         }),
         column(["", "s"], Align::Point, &|found| {
             three_digits((found.flow.to_ns - found.flow.from_ns) as f64 / 1e9)
@@ -151,7 +158,7 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
 /// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most.
 pub(crate) fn ends(found: &ExplainedFlow) -> String {
     let (a, b) = (&found.flow.a, &found.flow.b);
-    let (from, to) = if found.main_way() == 0 { (a, b) } else { (b, a) };
+    let (from, to) = if found.main_direction() == 0 { (a, b) } else { (b, a) };
     match found.flow.protocol {
         FlowProtocol::Tcp => format!("{from} -> {to}"),
         FlowProtocol::Udp => format!("{from} -> {to} udp"),
@@ -162,7 +169,9 @@ pub(crate) fn ends(found: &ExplainedFlow) -> String {
 
 /// What limits the main way of a flow, in a few words.
 fn limit(found: &ExplainedFlow) -> (String, Tint) {
-    let Some(finding) = found.findings[found.main_way()].first() else { return ("-".to_owned(), Tint::None) };
+    let Some(finding) = found.findings[found.main_direction()].first() else {
+        return ("-".to_owned(), Tint::None);
+    };
     (words(finding), if finding.limit == Limit::Unknown { Tint::None } else { Tint::Doubtful })
 }
 

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use bdp_model::capture::Retransmissions;
 use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
 
-use super::board::{Board, Piece};
 use super::rtt::RoundTrips;
+use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
@@ -93,7 +93,7 @@ struct Open {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Way {
+pub(super) struct HalfConnection {
     /// The first byte of data.
     start: Option<u64>,
     /// Whether that is known by the SYN.
@@ -105,7 +105,7 @@ pub(super) struct Way {
     /// Acknowledged as it passed here.
     acked_here: u64,
     edge: Option<u64>,
-    board: Board,
+    scoreboard: Scoreboard,
     pending: VecDeque<Ack>,
     /// The least from here to the sender and back.
     pub own_side: Option<u64>,
@@ -181,7 +181,7 @@ pub(super) struct Way {
     pub series: Series<Reading>,
 }
 
-impl Way {
+impl HalfConnection {
     /// A number of this way as one that doesn't wrap.
     fn absolute(&self, number: u32) -> u64 {
         let near = if self.next == 0 { ORIGIN + u64::from(number) } else { self.next };
@@ -193,7 +193,9 @@ impl Way {
         let offered = self.mss_offer.map(|mss| mss.saturating_sub(self.options));
         match offered {
             // A super-packet holds several. A path may carry less than the receiver takes; small writes fill no segment.
-            Some(mss) if mss > 0 && self.in_flight_most >= 4 * u64::from(self.largest) => u64::from(mss.min(self.largest)),
+            Some(mss) if mss > 0 && self.in_flight_most >= 4 * u64::from(self.largest) => {
+                u64::from(mss.min(self.largest))
+            }
             Some(mss) if mss > 0 => u64::from(mss),
             _ => u64::from(self.largest.clamp(1, 1460)),
         }
@@ -226,7 +228,7 @@ impl Way {
     }
 
     /// The end that sends took the SYN of the other, or its own passed by.
-    pub fn syn(&mut self, segment: &Segment) {
+    pub fn on_syn(&mut self, segment: &Segment) {
         let first = self.absolute(segment.seq.wrapping_add(1));
         if self.start.is_none() || !self.has_data() {
             self.start = None;
@@ -236,7 +238,7 @@ impl Way {
     }
 
     /// A packet of this way's sender.
-    pub fn sent(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
+    pub fn on_segment(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
         let mut notes = Notes::default();
         let first = self.absolute(segment.seq);
         if segment.flags.syn() {
@@ -248,7 +250,11 @@ impl Way {
         if segment.flags.cwr() {
             self.reduced(now);
         }
-        if length <= 1 && !segment.flags.fin() && !segment.flags.rst() && first + 1 == self.acked_here && self.next == self.acked_here
+        if length <= 1
+            && !segment.flags.fin()
+            && !segment.flags.rst()
+            && first + 1 == self.acked_here
+            && self.next == self.acked_here
         {
             let is_closed = self.edge.is_some_and(|edge| edge <= self.una);
             notes.add(if is_closed { Notes::PROBE } else { Notes::KEEP_ALIVE });
@@ -264,7 +270,15 @@ impl Way {
         notes
     }
 
-    fn data(&mut self, now: u64, packet: &Packet, segment: &Segment, first: u64, sack: bool, notes: &mut Notes) {
+    fn data(
+        &mut self,
+        now: u64,
+        packet: &Packet,
+        segment: &Segment,
+        first: u64,
+        sack: bool,
+        notes: &mut Notes,
+    ) {
         let to = first + u64::from(segment.payload);
         let stamp = segment.options.timestamps.map_or(0, |(own, _)| own);
         let identification = packet.identification.unwrap_or(0);
@@ -282,24 +296,40 @@ impl Way {
         }
         self.segments += self.segments_of(u64::from(segment.payload));
         if first < self.next {
-            self.again(now, first, to, stamp, identification, sack, notes);
+            self.retransmitted(now, first, to, stamp, identification, sack, notes);
         }
         if to > self.next {
             if first > self.next {
                 notes.add(Notes::GAP);
-                let gap = Piece { from: self.next, to: first, at: now, times: 0, is_sacked: false, stamp, identification };
-                self.board.push(gap);
+                let gap = SeqRange {
+                    from: self.next,
+                    to: first,
+                    at: now,
+                    times: 0,
+                    is_sacked: false,
+                    stamp,
+                    identification,
+                };
+                self.scoreboard.push(gap);
             }
             let from = first.max(self.next);
             self.payload += to - from;
-            self.board.push(Piece { from, to, at: now, times: 1, is_sacked: false, stamp, identification });
+            self.scoreboard.push(SeqRange {
+                from,
+                to,
+                at: now,
+                times: 1,
+                is_sacked: false,
+                stamp,
+                identification,
+            });
             self.next = to;
         }
         if self.open.is_none() && self.una == self.start.unwrap_or(0) {
             self.initial_flight = self.next - self.una;
         }
-        self.starts_again(now, segment.payload);
-        self.was_held(now, segment.payload);
+        self.note_start(now, segment.payload);
+        self.note_held(now, segment.payload);
         let is_short = u64::from(segment.payload) % self.mss().max(1) != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
@@ -321,10 +351,14 @@ impl Way {
     }
 
     /// The sender goes on: by itself, or because an acknowledgement came.
-    fn starts_again(&mut self, now: u64, payload: u32) {
+    fn note_start(&mut self, now: u64, payload: u32) {
         const PROMPT_NS: u64 = 20_000;
         let is_here = self.own_side.is_some_and(|ns| ns < super::HERE_NS);
-        if !is_here || self.last_sent == 0 || now - self.last_sent < PROMPT_NS || self.una + u64::from(payload) >= self.next {
+        if !is_here
+            || self.last_sent == 0
+            || now - self.last_sent < PROMPT_NS
+            || self.una + u64::from(payload) >= self.next
+        {
             return;
         }
         self.starts += 1;
@@ -333,12 +367,13 @@ impl Way {
 
     /// Nagle's algorithm held a small segment back until the one before it was acknowledged (RFC 896), for longer than a round trip takes: the
     /// last reading is told that it waited.
-    fn was_held(&mut self, now: u64, payload: u32) {
+    fn note_held(&mut self, now: u64, payload: u32) {
         const PROMPT_NS: u64 = 200_000;
         const DELAYED_NS: u64 = 15_000_000;
         let (mss, least) = (self.mss(), self.rtt.min().unwrap_or(0));
         let are_small = u64::from(payload) < mss && u64::from(self.last_size) < mss;
-        let was_acked = self.una + u64::from(payload) >= self.next && now.saturating_sub(self.last_applied) < PROMPT_NS;
+        let was_acked =
+            self.una + u64::from(payload) >= self.next && now.saturating_sub(self.last_applied) < PROMPT_NS;
         let waited = self.last_applied.saturating_sub(self.last_sent);
         if !are_small || !was_acked || waited < least + DELAYED_NS {
             return;
@@ -359,7 +394,7 @@ impl Way {
 
     /// Whether this very packet was seen before: by its identification, or, without one, by its timestamp and the time.
     fn is_same_packet(&self, first: u64, to: u64, stamp: u32, identification: u32, now: u64) -> bool {
-        self.board.of(first, to).next().is_some_and(|piece| {
+        self.scoreboard.of(first, to).next().is_some_and(|piece| {
             let is_whole = piece.from == first && piece.to == to && piece.times > 0;
             let by_number = identification != 0 && piece.identification == identification;
             let by_time = identification == 0 && stamp != 0 && now.saturating_sub(piece.at) < 10_000;
@@ -369,17 +404,26 @@ impl Way {
 
     /// Bytes with numbers below the highest seen.
     #[allow(clippy::too_many_arguments)]
-    fn again(&mut self, now: u64, first: u64, to: u64, stamp: u32, identification: u32, sack: bool, notes: &mut Notes) {
+    fn retransmitted(
+        &mut self,
+        now: u64,
+        first: u64,
+        to: u64,
+        stamp: u32,
+        identification: u32,
+        sack: bool,
+        notes: &mut Notes,
+    ) {
         let to = to.min(self.next);
-        let gap = self.board.of(first, to).find(|piece| piece.times == 0).copied();
-        let was_seen = to <= self.una || self.board.of(first, to).any(|piece| piece.times > 0);
+        let gap = self.scoreboard.of(first, to).find(|piece| piece.times == 0).copied();
+        let was_seen = to <= self.una || self.scoreboard.of(first, to).any(|piece| piece.times > 0);
         if let Some(gap) = gap.filter(|_| !was_seen) {
             if self.is_late(&gap, now, stamp, identification) {
                 notes.add(Notes::REORDERED);
                 self.reordered += 1;
                 self.reordered_most = self.reordered_most.max(self.segments_of(self.next - to));
                 self.payload += to - first;
-                self.board.seen(first, to, now, stamp, identification);
+                self.scoreboard.seen(first, to, now, stamp, identification);
                 return;
             }
             self.payload += to - first;
@@ -406,7 +450,7 @@ impl Way {
             }
             Kind::Unclear => kinds.unclear += segments,
         }
-        let had = to <= self.acked_here || self.board.of(first, to).all(|piece| piece.is_sacked);
+        let had = to <= self.acked_here || self.scoreboard.of(first, to).all(|piece| piece.is_sacked);
         if had {
             kinds.needless += segments;
             notes.add(Notes::NEEDLESS);
@@ -416,18 +460,22 @@ impl Way {
         }
         self.recent.push_back((first, to));
         self.event(now, kind, segments);
-        self.board.seen(first, to, now, stamp, identification);
+        self.scoreboard.seen(first, to, now, stamp, identification);
     }
 
     /// Whether what fills a gap was sent before what made it: by timestamp, by identification, or by how late it comes.
-    fn is_late(&self, gap: &Piece, now: u64, stamp: u32, identification: u32) -> bool {
+    fn is_late(&self, gap: &SeqRange, now: u64, stamp: u32, identification: u32) -> bool {
         let later = |a: u32, b: u32| a != b && a.wrapping_sub(b) < 1 << 31;
         if stamp != 0 && gap.stamp != 0 && stamp != gap.stamp {
             return later(gap.stamp, stamp);
         }
         let (id, of_gap) = (identification as u16, gap.identification as u16);
         // Numbers of one connection, which Linux counts up one by one.
-        if id != 0 && of_gap != 0 && id != of_gap && of_gap.wrapping_sub(id).min(id.wrapping_sub(of_gap)) < 1024 {
+        if id != 0
+            && of_gap != 0
+            && id != of_gap
+            && of_gap.wrapping_sub(id).min(id.wrapping_sub(of_gap)) < 1024
+        {
             return of_gap.wrapping_sub(id) < 1024;
         }
         let half = self.rtt.min().map_or(LATE_NS, |ns| ns / 2);
@@ -436,7 +484,7 @@ impl Way {
 
     fn kind_of(&self, now: u64, first: u64, to: u64, sack: bool) -> Kind {
         if let Some(open) = &self.open {
-            let shown = self.board.is_sacked_behind(to);
+            let shown = self.scoreboard.is_sacked_behind(to);
             match open.episode.kind {
                 EpisodeKind::Recovery if first < open.until => {
                     // The timer ends a recovery whose own retransmission was lost.
@@ -450,10 +498,10 @@ impl Way {
                 _ => {}
             }
         }
-        if self.board.is_sacked_behind(to) || !sack && self.duplicates_now >= DUPLICATES {
+        if self.scoreboard.is_sacked_behind(to) || !sack && self.duplicates_now >= DUPLICATES {
             return Kind::Fast;
         }
-        let was_before = self.board.of(first, to).any(|piece| piece.times > 1);
+        let was_before = self.scoreboard.of(first, to).any(|piece| piece.times > 1);
         if sack && to == self.next && !was_before && !(first == self.una && self.timer_fired_long(now)) {
             return Kind::TailLossProbe;
         }
@@ -548,7 +596,7 @@ impl Way {
 
     /// What is in flight, as far as the sender can know.
     fn in_flight(&self) -> u64 {
-        (self.next - self.una).saturating_sub(self.board.sacked())
+        (self.next - self.una).saturating_sub(self.scoreboard.sacked())
     }
 
     /// No further segment fits the receive window.
@@ -567,7 +615,7 @@ impl Way {
     }
 
     /// What went to this way's sender was answered after so long.
-    pub fn answered(&mut self, now: u64, ns: u64, stamp: Option<u32>) {
+    pub fn on_own_side_rtt(&mut self, now: u64, ns: u64, stamp: Option<u32>) {
         self.own_stamp = stamp.map(|stamp| (stamp, now, ns));
         self.own_side = Some(self.own_side.map_or(ns, |least| least.min(ns)));
         // As RFC 6298 smooths, but quicker: what is sent by then has to find its acknowledgement.
@@ -588,7 +636,7 @@ impl Way {
     }
 
     /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
-    pub fn acknowledged(&mut self, now: u64, segment: &Segment, shift: Option<u8>) -> Notes {
+    pub fn on_ack(&mut self, now: u64, segment: &Segment, shift: Option<u8>) -> Notes {
         let mut notes = Notes::default();
         if !segment.flags.ack() || segment.flags.rst() {
             return notes;
@@ -746,14 +794,14 @@ impl Way {
         if ack.ack > self.una {
             newly = ack.ack - self.una;
             let was_in_order = self.duplicates_now == 0;
-            self.board.acknowledge(ack.ack, |piece| {
+            self.scoreboard.acknowledge(ack.ack, |piece| {
                 if piece.times != 1 {
                     is_clear = false;
                 } else if !piece.is_sacked {
                     sent = sent.max(Some(piece.at));
                 }
             });
-            if !was_in_order && self.board.sacked() == 0 {
+            if !was_in_order && self.scoreboard.sacked() == 0 {
                 is_clear = false;
             }
             self.una = ack.ack;
@@ -771,7 +819,9 @@ impl Way {
                 self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
             }
         }
-        let edge = ack.edge.map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
+        let edge = ack
+            .edge
+            .map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
         if edge.is_some() {
             self.edge = edge;
         }
@@ -797,7 +847,8 @@ impl Way {
             if to <= from || to > self.next {
                 continue;
             }
-            let is_duplicate = i == 0 && (to <= ack.ack || ack.count > 1 && within((from, to), ack.blocks[1]));
+            let is_duplicate =
+                i == 0 && (to <= ack.ack || ack.count > 1 && within((from, to), ack.blocks[1]));
             if is_duplicate {
                 self.dsacks += 1;
                 let was_sent_again = self.recent.iter().any(|&(a, b)| a < to && b > from);
@@ -811,8 +862,9 @@ impl Way {
             if from < self.una {
                 continue;
             }
-            let newest = self.board.of(from, to).filter(|p| p.times == 1 && !p.is_sacked).map(|p| p.at).max();
-            let news = self.board.sack(from, to);
+            let newest =
+                self.scoreboard.of(from, to).filter(|p| p.times == 1 && !p.is_sacked).map(|p| p.at).max();
+            let news = self.scoreboard.sack(from, to);
             if news > 0 {
                 self.delivered += news;
                 *sent = (*sent).max(newest);
@@ -833,7 +885,7 @@ impl Way {
                 EpisodeKind::Recovery => CongestionState::Recovery,
                 EpisodeKind::Timeout => CongestionState::Loss,
             },
-            None if self.board.sacked() > 0 || self.duplicates_now > 0 => CongestionState::Disorder,
+            None if self.scoreboard.sacked() > 0 || self.duplicates_now > 0 => CongestionState::Disorder,
             None => CongestionState::Open,
         };
         let reading = Reading {

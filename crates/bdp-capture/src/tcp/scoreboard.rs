@@ -7,7 +7,7 @@ const MOST: usize = 1 << 16;
 
 /// Bytes of one segment, or such as were never seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct SeqRange {
     /// First byte.
     pub from: u64,
     /// The byte behind the last.
@@ -25,14 +25,14 @@ pub(super) struct Piece {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Board {
-    pieces: VecDeque<Piece>,
+pub(super) struct Scoreboard {
+    pieces: VecDeque<SeqRange>,
     sacked: u64,
 }
 
-impl Board {
+impl Scoreboard {
     /// Adds what comes behind all others.
-    pub fn push(&mut self, piece: Piece) {
+    pub fn push(&mut self, piece: SeqRange) {
         debug_assert!(self.pieces.back().is_none_or(|last| last.to <= piece.from));
         if self.pieces.len() >= MOST {
             self.pop();
@@ -40,7 +40,7 @@ impl Board {
         self.pieces.push_back(piece);
     }
 
-    fn pop(&mut self) -> Option<Piece> {
+    fn pop(&mut self) -> Option<SeqRange> {
         let piece = self.pieces.pop_front()?;
         if piece.is_sacked {
             self.sacked -= piece.to - piece.from;
@@ -54,7 +54,7 @@ impl Board {
     }
 
     /// Takes out what is acknowledged.
-    pub fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(Piece)) {
+    pub fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(SeqRange)) {
         while let Some(first) = self.pieces.front_mut() {
             if first.to <= ack {
                 if let Some(piece) = self.pop() {
@@ -66,7 +66,7 @@ impl Board {
                 if first.is_sacked {
                     self.sacked -= ack - first.from;
                 }
-                let head = Piece { to: ack, ..*first };
+                let head = SeqRange { to: ack, ..*first };
                 first.from = ack;
                 each(head);
             }
@@ -113,16 +113,16 @@ impl Board {
         let whole = self.pieces[i];
         if to < whole.to {
             self.pieces[i].to = to;
-            self.pieces.insert(i + 1, Piece { from: to, ..whole });
+            self.pieces.insert(i + 1, SeqRange { from: to, ..whole });
         }
         if from > whole.from {
             self.pieces[i].to = from;
-            self.pieces.insert(i + 1, Piece { from, to: to.min(whole.to), ..whole });
+            self.pieces.insert(i + 1, SeqRange { from, to: to.min(whole.to), ..whole });
         }
     }
 
     /// The pieces of which these bytes have a part.
-    pub fn of(&self, from: u64, to: u64) -> impl Iterator<Item = &Piece> {
+    pub fn of(&self, from: u64, to: u64) -> impl Iterator<Item = &SeqRange> {
         self.pieces.range(self.place(from)..).take_while(move |piece| piece.from < to)
     }
 
@@ -150,23 +150,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn piece(from: u64, to: u64) -> Piece {
-        Piece { from, to, at: 0, times: 1, is_sacked: false, stamp: 0, identification: 0 }
+    fn piece(from: u64, to: u64) -> SeqRange {
+        SeqRange { from, to, at: 0, times: 1, is_sacked: false, stamp: 0, identification: 0 }
     }
 
     #[test]
     fn blocks_and_acknowledgements_cut_pieces() {
-        let mut board = Board::default();
-        (0..4).for_each(|i| board.push(piece(i * 100, i * 100 + 100)));
-        assert_eq!(board.sack(150, 250), 100);
-        assert_eq!((board.sack(150, 250), board.sacked()), (0, 100));
-        assert!(board.is_sacked_behind(100) && !board.is_sacked_behind(250));
+        let mut scoreboard = Scoreboard::default();
+        (0..4).for_each(|i| scoreboard.push(piece(i * 100, i * 100 + 100)));
+        assert_eq!(scoreboard.sack(150, 250), 100);
+        assert_eq!((scoreboard.sack(150, 250), scoreboard.sacked()), (0, 100));
+        assert!(scoreboard.is_sacked_behind(100) && !scoreboard.is_sacked_behind(250));
         let mut gone = Vec::new();
-        board.acknowledge(180, |p| gone.push((p.from, p.to, p.is_sacked)));
+        scoreboard.acknowledge(180, |p| gone.push((p.from, p.to, p.is_sacked)));
         assert_eq!(gone, [(0, 100, false), (100, 150, false), (150, 180, true)]);
-        assert_eq!(board.sacked(), 70);
-        board.seen(260, 320, 7, 0, 0);
-        let again: Vec<(u64, u64)> = board.of(0, 400).filter(|p| p.times == 2).map(|p| (p.from, p.to)).collect();
+        assert_eq!(scoreboard.sacked(), 70);
+        scoreboard.seen(260, 320, 7, 0, 0);
+        let again: Vec<(u64, u64)> =
+            scoreboard.of(0, 400).filter(|p| p.times == 2).map(|p| (p.from, p.to)).collect();
         assert_eq!(again, [(260, 300), (300, 320)]);
     }
 
@@ -174,19 +175,19 @@ mod tests {
         /// Whatever is sacked, seen and acknowledged: the pieces stay in order, without gaps, and the count of sacked bytes is theirs.
         #[test]
         fn pieces_stay_in_order(steps in prop::collection::vec((0..3_u8, 0..1000_u64, 1..300_u64), 1..80)) {
-            let mut board = Board::default();
-            (0..10).for_each(|i| board.push(piece(i * 100, i * 100 + 100)));
+            let mut scoreboard = Scoreboard::default();
+            (0..10).for_each(|i| scoreboard.push(piece(i * 100, i * 100 + 100)));
             for (what, from, length) in steps {
                 match what {
-                    0 => { board.sack(from, from + length); }
-                    1 => board.seen(from, from + length, 1, 0, 0),
-                    _ => board.acknowledge(from / 4, |_| {}),
+                    0 => { scoreboard.sack(from, from + length); }
+                    1 => scoreboard.seen(from, from + length, 1, 0, 0),
+                    _ => scoreboard.acknowledge(from / 4, |_| {}),
                 }
-                let all: Vec<Piece> = board.pieces.iter().copied().collect();
+                let all: Vec<SeqRange> = scoreboard.pieces.iter().copied().collect();
                 prop_assert!(all.iter().all(|p| p.from < p.to), "{all:?}");
                 prop_assert!(all.windows(2).all(|pair| pair[0].to == pair[1].from), "{all:?}");
                 let sacked: u64 = all.iter().filter(|p| p.is_sacked).map(|p| p.to - p.from).sum();
-                prop_assert_eq!(sacked, board.sacked());
+                prop_assert_eq!(sacked, scoreboard.sacked());
             }
         }
     }

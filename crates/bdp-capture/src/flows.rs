@@ -214,7 +214,8 @@ impl Analysis {
         self.summary.dropped = packets;
     }
 
-    /// What all of it comes to: the capture as a whole, and the flows, the one with the most bytes first.
+    /// What all of it comes to: the capture as a whole, and the flows, those that can be explained first, and the
+    /// one with the most bytes.
     pub fn finish(mut self) -> (CaptureSummary, Vec<Found>) {
         let mut unread: Vec<UnreadPackets> = self
             .unread
@@ -229,7 +230,10 @@ impl Analysis {
             ..std::mem::take(&mut self.summary)
         };
         let mut found: Vec<Found> = self.flows.into_iter().map(Flow::finish).collect();
-        found.sort_by_key(|found| (std::cmp::Reverse(found.flow.bytes()), found.flow.from_ns));
+        // What can be explained is what is looked for.
+        let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
+        found
+            .sort_by_key(|found| (is_left(found), std::cmp::Reverse(found.flow.bytes()), found.flow.from_ns));
         (summary, found)
     }
 }

@@ -8,7 +8,7 @@ use bdp_model::facts::{End, Facts, OneWay, Source};
 use bdp_model::flow::FlowSpec;
 use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use bdp_model::udp::OneWayDelay;
-use bdp_model::units::ByteCount;
+use bdp_model::units::{ByteCount, Nanos};
 
 use super::Connection;
 use super::half::{HalfConnection, Reading};
@@ -33,6 +33,12 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let goodput_bps = way.acked() as f64 * 8e9 / took_ns as f64;
     let mut readings: Vec<(u64, Reading)> =
         way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
+    // A sender whose next segments an acknowledgement sets off waited for room, in its send buffer perhaps.
+    if half_is_unprompted(way) {
+        for (_, reading) in readings.iter_mut().filter(|(_, reading)| reading.is_quiet) {
+            (reading.is_starved, reading.not_sent) = (true, reading.not_sent.or(Some(0)));
+        }
+    }
     if sends_by_its_own_clock(way) {
         readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
     }
@@ -43,7 +49,14 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         .map(|(at, reading)| sample(*at, reading, mss))
         .map(|s| SenderSample { app_limited: s.app_limited.filter(|_| is_here), ..s })
         .collect();
-    let name = |end: SocketAddr| End { name: end.to_string(), ..End::default() };
+    // A sender that takes the window as it is written, of a receiver that scales it.
+    let reads_unscaled = reads_unscaled(connection, side, &readings);
+    let name = |end: SocketAddr, window_scaling: Option<bool>| End {
+        name: end.to_string(),
+        window_scaling,
+        ..End::default()
+    };
+    let longest = readings.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
     let omit_ns = beginning(&readings, took_ns);
     let counted = |reading: &Reading| reading.acked;
     let before = readings.iter().take_while(|(at, _)| *at < omit_ns).last().map_or(0, |(_, r)| counted(r));
@@ -58,9 +71,10 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let bytes = is_short.then(|| ByteCount::bytes(way.acked()));
     Some(Facts {
         source: Source::Captured,
-        asked: FlowSpec { bytes, ..FlowSpec::default() },
-        sender: name(ends[side]),
-        receiver: name(ends[1 - side]),
+        // Readings are taken as packets come: a time without any is no receiver that paused.
+        asked: FlowSpec { bytes, interval: Nanos(longest), ..FlowSpec::default() },
+        sender: name(ends[side], reads_unscaled.then_some(false)),
+        receiver: name(ends[1 - side], reads_unscaled.then_some(true)),
         goodput_bps,
         bytes: way.acked(),
         duration_ns: took_ns,
@@ -93,6 +107,30 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         both_directions: false,
         through_tunnel: false,
     })
+}
+
+/// What is in flight never exceeds the window as it is written, and reaches it, though it is scaled: the sender does not know that, since
+/// something on the way took the option out of a SYN.
+fn reads_unscaled(connection: &Connection, side: usize, readings: &[(u64, Reading)]) -> bool {
+    const REACHED: f64 = 0.8;
+    const READINGS_MIN: usize = 20;
+    let half = &connection.halves[side];
+    let Some(shift) = connection.shift_of(1 - side).filter(|&shift| shift > 0) else { return false };
+    let written = half.window_most.unwrap_or(0) >> shift;
+    let begins = 3 * half.whole.min().unwrap_or(0);
+    let settled: Vec<u64> =
+        readings.iter().filter(|(at, _)| *at > begins).map(|(_, reading)| reading.in_flight).collect();
+    let most = settled.iter().copied().max().unwrap_or(0);
+    settled.len() >= READINGS_MIN
+        && half.retransmissions.segments == 0
+        && half.initial_flight > written
+        && most <= written
+        && most as f64 >= REACHED * written as f64
+}
+
+/// Most of what is sent no acknowledgement sets off, or nobody knows.
+fn half_is_unprompted(half: &HalfConnection) -> bool {
+    half.paced_share().is_none_or(|share| share >= 0.5)
 }
 
 /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.

@@ -62,6 +62,8 @@ pub(super) struct Reading {
     pub state: Option<CongestionState>,
     pub rate_bps: Option<u64>,
     pub is_starved: bool,
+    /// Acknowledgements came, and it sent nothing.
+    pub is_quiet: bool,
     /// Bytes that waited, as far as what came later shows.
     pub not_sent: Option<u64>,
     /// The last acknowledgement's own timestamp, when it passed, and the round trip from here that it told.
@@ -775,14 +777,14 @@ impl HalfConnection {
             una: self.una,
             peak: self.in_flight(),
             before: self.epoch.peak.max(if took < 4 * rtt { 0 } else { self.epoch.before }),
-            was_free: self.is_window_full() || self.is_starved(),
+            was_free: self.is_window_full() || self.is_starved() || self.acks_since >= 2,
             ..self.epoch
         };
     }
 
-    /// The windows have room, and the last segment was less than a full one, or acknowledgements came and nothing was sent: there is nothing to send.
+    /// The windows have room, and the last segment was less than a full one: there is nothing to send.
     fn is_starved(&self) -> bool {
-        (self.last_is_short || self.acks_since >= 2) && !self.is_window_full() && self.open.is_none()
+        self.last_is_short && !self.is_window_full() && self.open.is_none()
     }
 
     fn apply(&mut self, ack: Ack) {
@@ -906,6 +908,7 @@ impl HalfConnection {
             state: Some(state),
             rate_bps: self.epoch.rate_bps,
             is_starved,
+            is_quiet: self.acks_since >= 2 && !self.is_window_full() && self.open.is_none(),
             not_sent: is_starved.then_some(0),
             ack_stamp: self.ack_stamp,
             own_stamp: self.own_stamp,

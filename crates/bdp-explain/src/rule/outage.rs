@@ -1,6 +1,6 @@
 //! A path that carried nothing for a while.
 
-use bdp_model::facts::{Facts, Gap};
+use bdp_model::facts::{Facts, Gap, Source};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
@@ -14,13 +14,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const SHARE: f64 = 0.05;
     /// Probes that went unanswered meanwhile.
     const PROBES_MIN: usize = 3;
+    /// Retransmissions that were not answered; the last of them is, at the receiver's end the only one that comes.
+    const TRIES_MIN: u64 = 1;
     /// A run of probes without an answer, beside answered ones of the time in which the connection had not yet tried again.
     const SILENCE: Nanos = Nanos::millis(500);
     /// A path that loses more of the others loses as it always does.
     const OTHERS: f64 = 0.05;
     // One that left just before the path came back may be answered.
     let most_answered = |sent: usize| sent / 20;
-    let Gap { took: gap, share, probes, silence } = facts.longest_gap()?;
+    let Gap { took: gap, share, probes, silence, retransmitted } = facts.longest_gap()?;
     let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
     let rtt = idle.max(loaded);
     let least = (ROUND_TRIPS.0 * idle.0 as f64).max(ROUND_TRIPS.1 * loaded.0 as f64).max(LEAST.0 as f64);
@@ -29,7 +31,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         probes.is_some_and(|(answered, sent)| sent >= PROBES_MIN && answered <= most_answered(sent));
     let silent = (SILENCE.0 as f64).max(ROUND_TRIPS.0 * idle.0 as f64);
     let silence = silence.filter(|silence| silence.took.0 as f64 >= silent && silence.others <= OTHERS);
-    if !all_silent && silence.is_none() {
+    // A capture has no probes: a timer that ran out again and again, for longer than one does, tried in their stead.
+    let is_captured = facts.source == Source::Captured && retransmitted >= TRIES_MIN;
+    if !all_silent && silence.is_none() && !is_captured {
         return None;
     }
     let is_long = gap.0 as f64 >= least && share >= SHARE;

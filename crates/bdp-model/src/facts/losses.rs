@@ -168,7 +168,14 @@ impl Facts {
             share: took as f64 / (last.at_ns - first.at_ns) as f64,
             probes: self.probes_within(longest.0, longest.1),
             silence: self.silence_within(longest.0, longest.1),
+            retransmitted: self.retransmitted_within(longest.0, longest.1),
         })
+    }
+
+    fn retransmitted_within(&self, from_ns: u64, until_ns: u64) -> u64 {
+        let at =
+            |at_ns: u64| self.sent.iter().take_while(|s| s.at_ns <= at_ns).last().and_then(|s| s.retransmits);
+        at(until_ns).unwrap_or(0).saturating_sub(at(from_ns).unwrap_or(0))
     }
 
     /// The longest run of probes between two moments that were never answered.
@@ -249,4 +256,6 @@ pub struct Gap {
     pub probes: Option<(usize, usize)>,
     /// The longest run of probes meanwhile that were not answered.
     pub silence: Option<Silence>,
+    /// Segments retransmitted meanwhile, by the readings at the sender.
+    pub retransmitted: u64,
 }

@@ -36,7 +36,7 @@ pub struct PcapArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Print JSON, with all flows: docs/pcap.schema.json
+    /// Print JSON, with all flows ('bdp help pcap.schema')
     #[arg(long)]
     json: bool,
 }
@@ -58,9 +58,13 @@ impl PcapArgs {
         };
         output::print(&text)?;
         // What could be read was printed; that it was not all is an exit code.
-        match captures.iter().find_map(|capture| Some((&capture.name, capture.broke.as_ref()?))) {
-            Some((name, why)) => Err(exit::environment(format!("{name}: {why}"))),
-            None => Ok(Exit::Done),
+        let mut exit = Exit::Done;
+        for capture in &captures {
+            if let Some(why) = &capture.broke {
+                output::note(&format!("bdp: {}: {why}", capture.name));
+                exit = Exit::Environment;
+            }
         }
+        Ok(exit)
     }
 }

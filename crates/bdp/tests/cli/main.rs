@@ -33,6 +33,7 @@ mod over_time;
 mod package;
 mod path;
 mod path_mtu;
+mod pcap;
 mod ping;
 mod protocol;
 mod report;

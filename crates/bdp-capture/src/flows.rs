@@ -38,6 +38,8 @@ struct Key {
 #[derive(Debug)]
 struct Flow {
     protocol: FlowProtocol,
+    /// Its number among those of the protocol.
+    stream: u32,
     ends: [SocketAddr; 2],
     from_ns: u64,
     to_ns: u64,
@@ -83,7 +85,8 @@ impl Analysis {
         Self { filter: Some(filter).filter(|filter| !filter.is_all()), ..self }
     }
 
-    /// A frame of the capture. Returns the flow's number and what was found about the packet, where it has any.
+    /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
+    /// began, and what was found about the packet.
     pub fn frame(&mut self, frame: &Frame<'_>) -> Option<(u32, Notes)> {
         self.summary.packets += 1;
         self.summary.bytes += u64::from(frame.length);
@@ -152,7 +155,7 @@ impl Analysis {
             }
             _ => Notes::default(),
         };
-        Some((number, notes))
+        Some((flow.stream, notes))
     }
 
     /// The number of a packet's flow, which may begin with it.
@@ -193,8 +196,11 @@ impl Analysis {
             Carries::Icmp { .. } => FlowProtocol::Icmp,
             Carries::Fragment(_) | Carries::Other(_) => FlowProtocol::Other,
         };
+        let stream =
+            self.flows.iter().rev().find(|flow| flow.protocol == protocol).map_or(0, |flow| flow.stream + 1);
         self.flows.push(Flow {
             protocol,
+            stream,
             ends: [a, b].map(|(address, port)| SocketAddr::new(address, port)),
             from_ns: self.now_ns,
             to_ns: self.now_ns,

@@ -9,6 +9,7 @@ mod filter;
 mod flows;
 mod notes;
 mod tcp;
+pub mod tshark;
 
 pub use filter::{Filter, FilterError};
 pub use flows::{Analysis, Found, Frame};

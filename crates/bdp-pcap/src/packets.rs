@@ -10,7 +10,7 @@ use crate::block::{BLOCK_OVERHEAD, SECTION_HEADER};
 use crate::reader::{Block, Order, Resolution, State, word};
 
 /// Bytes that are read at once, and that are kept.
-const ROOM: usize = 1 << 20;
+const ROOM: usize = 1 << 16;
 /// No packet and no block is longer: a length beyond it is none.
 const MOST: usize = 1 << 26;
 /// Header of a file in pcap, and of each of its packets.

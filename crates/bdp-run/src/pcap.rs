@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_capture::{Analysis, Filter, Found, Frame};
+use bdp_capture::{Analysis, Filter, Found, Frame, Notes};
 use bdp_explain::explain;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_pcap::{Packets, ReadError, unpacked};
@@ -26,14 +26,22 @@ pub struct PcapPlan {
     pub filter: Filter,
 }
 
+/// A packet of which something was found: its number in the file from 1, that of its connection from 0, and what.
+pub type EachPacket<'a> = &'a mut dyn FnMut(u64, u32, Notes);
+
 impl PcapPlan {
     /// Reads each file to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
-    pub fn run(&self, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
-        self.files.iter().map(|file| read(file, &self.filter, cancel)).collect()
+    pub fn run(&self, each: EachPacket<'_>, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
+        self.files.iter().map(|file| read(file, &self.filter, each, cancel)).collect()
     }
 }
 
-fn read(file: &PathBuf, filter: &Filter, cancel: &AtomicBool) -> Result<ReadCapture, RunError> {
+fn read(
+    file: &PathBuf,
+    filter: &Filter,
+    each: EachPacket<'_>,
+    cancel: &AtomicBool,
+) -> Result<ReadCapture, RunError> {
     let is_input = file.as_os_str() == "-";
     let name = if is_input { "standard input".to_owned() } else { file.display().to_string() };
     let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{name}: {why}"));
@@ -54,16 +62,19 @@ fn read(file: &PathBuf, filter: &Filter, cancel: &AtomicBool) -> Result<ReadCapt
     while let Some(packet) = packets.next_packet() {
         match packet {
             Ok(packet) => {
-                analysis.frame(&Frame {
+                read += 1;
+                let found = analysis.frame(&Frame {
                     at_ns: packet.at.map(|at| at.as_ns()),
                     link_type: packet.link_type,
                     length: packet.length,
                     data: packet.data,
                 });
+                if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
+                    each(read, stream, notes);
+                }
             }
             Err(error) => broke = Some(told(&error)),
         }
-        read += 1;
         if read.is_multiple_of(LOOK) && cancel.load(Ordering::Relaxed) {
             broke = Some(format!("interrupted at byte {}", packets.bytes()));
             break;

@@ -18,7 +18,7 @@ pub const INTEROP: &str = "Interoperability";
 /// The subcommands in groups, in this order.
 const COMMANDS: [(&str, &[&str]); 4] = [
     ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
-    ("On this machine", &["watch", "demo", "lab", "calc", "selftest"]),
+    ("On this machine", &["watch", "pcap", "demo", "lab", "calc", "selftest"]),
     ("Stored runs", &["runs", "show", "explain", "compare", "report"]),
     ("Help", &["help", "man", "completions"]),
 ];

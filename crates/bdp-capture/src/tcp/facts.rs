@@ -113,11 +113,11 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
 /// something on the way took the option out of a SYN.
 fn reads_unscaled(connection: &Connection, side: usize, readings: &[(u64, Reading)]) -> bool {
     const REACHED: f64 = 0.8;
-    const READINGS_MIN: usize = 20;
+    const READINGS_MIN: usize = 8;
     let half = &connection.halves[side];
     let Some(shift) = connection.shift_of(1 - side).filter(|&shift| shift > 0) else { return false };
     let written = half.window_most.unwrap_or(0) >> shift;
-    let begins = 3 * half.whole.min().unwrap_or(0);
+    let begins = 3 * connection.handshake_ns.or(half.whole.min()).unwrap_or(0);
     let settled: Vec<u64> =
         readings.iter().filter(|(at, _)| *at > begins).map(|(_, reading)| reading.in_flight).collect();
     let most = settled.iter().copied().max().unwrap_or(0);

@@ -106,6 +106,8 @@ pub(super) struct HalfConnection {
     una: u64,
     /// Acknowledged as it passed here.
     acked_here: u64,
+    /// Whether anything but a SYN acknowledged it.
+    is_acked: bool,
     edge: Option<u64>,
     scoreboard: Scoreboard,
     pending: VecDeque<Ack>,
@@ -632,9 +634,11 @@ impl HalfConnection {
         Some(self.rtt.latest()? + self.own_now?)
     }
 
-    /// Whether all that was sent is acknowledged: what is sent next waited for the program.
-    pub const fn is_idle(&self) -> bool {
-        self.acked_here >= self.next
+    /// Whether what is sent now may have waited for something else than an acknowledgement: all that was seen is acknowledged, and for the
+    /// better part of the time to the sender and back nothing came.
+    pub fn is_idle(&self, now: u64) -> bool {
+        let quiet = now.saturating_sub(self.last_sent);
+        self.acked_here >= self.next && self.own_side.is_none_or(|ns| quiet >= ns / 5 * 4)
     }
 
     /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
@@ -681,9 +685,11 @@ impl HalfConnection {
         if is_repeat && is_same_window {
             notes.add(Notes::DUPLICATE_ACK);
             self.duplicate_acks += 1;
-        } else if is_pure && ack == self.acked_here && !is_same_window && blocks.is_empty() {
+        } else if is_pure && self.is_acked && ack == self.acked_here && !is_same_window && blocks.is_empty() {
             notes.add(Notes::WINDOW_UPDATE);
         }
+        // The handshake's own has another window than the SYN, and is no update.
+        self.is_acked |= !segment.flags.syn();
         if ack > self.acked_here {
             (self.acked_here, self.last_ack_at) = (ack, now);
         }

@@ -135,7 +135,7 @@ impl Connection {
         if !is_news || !flags.ack() || self.halves[own].own_side.is_some_and(|ns| ns < HERE_NS) {
             return;
         }
-        if self.halves[own].has_data() && (segment.payload == 0 || self.halves[own].is_idle()) {
+        if self.halves[own].has_data() && (segment.payload == 0 || self.halves[own].is_idle(now)) {
             return;
         }
         let ring = &mut self.stamps[other];

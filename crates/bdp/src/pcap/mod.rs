@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_capture::Filter;
+use bdp_capture::{Filter, Notes, tshark};
 use bdp_report::{Shown, captures_json, captures_text};
 use bdp_run::pcap::PcapPlan;
 
@@ -36,9 +36,23 @@ pub struct PcapArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
+    /// Print in another program's form: tshark, a line for each packet that its fields tcp.analysis have something to say of
+    #[arg(long, value_name = "PROGRAM", value_enum, conflicts_with_all = ["json", "flow"])]
+    compat: Option<Compat>,
+
     /// Print JSON, with all flows ('bdp help pcap.schema')
     #[arg(long)]
     json: bool,
+}
+
+/// Bytes of lines that are printed at once.
+const PRINTED_AT_ONCE: usize = 1 << 16;
+
+/// Programs whose output can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Compat {
+    /// Wireshark's fields tcp.analysis
+    Tshark,
 }
 
 impl PcapArgs {
@@ -46,15 +60,28 @@ impl PcapArgs {
     pub fn run(self) -> Outcome {
         let plan = PcapPlan { files: self.files, filter: self.filter.unwrap_or_else(Filter::all) };
         let cancel = interrupt::cancel_instead();
-        let captures = plan.run(cancel).map_err(|error| exit::environment(error.to_string()))?;
+        let is_tshark = self.compat == Some(Compat::Tshark);
+        let mut lines = String::new();
+        let mut unprinted = Ok(Exit::Done);
+        let mut each = |packet: u64, stream: u32, notes: Notes| {
+            if is_tshark {
+                lines.extend(tshark::line(packet, stream, notes));
+                if lines.len() > PRINTED_AT_ONCE && unprinted.is_ok() {
+                    unprinted = output::print(&std::mem::take(&mut lines));
+                }
+            }
+        };
+        let captures = plan.run(&mut each, cancel).map_err(|error| exit::environment(error.to_string()))?;
+        unprinted?;
         let flow = self.flow.map(|number| number as usize);
         if let Some(number) = flow.filter(|&number| captures.iter().all(|c| c.flows.len() < number)) {
             let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
-        let text = match self.json {
-            true => format!("{:#}\n", captures_json(&captures)),
-            false => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
+        let text = match (self.compat, self.json) {
+            (Some(Compat::Tshark), _) => lines,
+            (None, true) => format!("{:#}\n", captures_json(&captures)),
+            (None, false) => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
         };
         output::print(&text)?;
         // What could be read was printed; that it was not all is an exit code.

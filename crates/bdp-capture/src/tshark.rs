@@ -1,0 +1,32 @@
+//! What was found of a packet, by the names that Wireshark has for it: its fields `tcp.analysis.*`.
+
+use crate::notes::Notes;
+
+/// The fields that hold of a packet, in the order of their names.
+pub fn fields(notes: Notes) -> Vec<&'static str> {
+    const FIELDS: [(Notes, &str); 11] = [
+        (Notes::ACKED_UNSEEN, "ack_lost_segment"),
+        (Notes::DUPLICATE_ACK, "duplicate_ack"),
+        (Notes::FAST, "fast_retransmission"),
+        (Notes::KEEP_ALIVE, "keep_alive"),
+        (Notes::GAP, "lost_segment"),
+        (Notes::REORDERED, "out_of_order"),
+        (Notes::RETRANSMISSION, "retransmission"),
+        (Notes::NEEDLESS, "spurious_retransmission"),
+        (Notes::WINDOW_FULL, "window_full"),
+        (Notes::WINDOW_UPDATE, "window_update"),
+        (Notes::ZERO_WINDOW, "zero_window"),
+    ];
+    let mut all: Vec<&str> =
+        FIELDS.iter().filter(|(note, _)| notes.has(*note)).map(|(_, name)| *name).collect();
+    if notes.has(Notes::PROBE) {
+        all.push("zero_window_probe");
+    }
+    all
+}
+
+/// A line for a packet: its number in the capture, the number of its connection, and the fields; `None` where none holds.
+pub fn line(packet: u64, stream: u32, notes: Notes) -> Option<String> {
+    let fields = fields(notes);
+    (!fields.is_empty()).then(|| format!("{packet}\t{stream}\t{}\n", fields.join(",")))
+}

@@ -17,6 +17,8 @@ pub(super) struct Windows {
     sum: u64,
     count: u64,
     is_scaled: bool,
+    /// One that was scaled was not closed.
+    is_open: bool,
     /// The last one.
     pub last: Option<u64>,
 }
@@ -24,12 +26,15 @@ pub(super) struct Windows {
 impl Windows {
     fn add(&mut self, window: u64, is_scaled: bool) {
         // What a SYN says is not scaled, so that the figures begin anew where scaling does.
-        if is_scaled && window > 0 && !self.is_scaled {
-            *self = Self { is_scaled: true, ..Self::default() };
+        if is_scaled && !self.is_scaled {
+            (self.is_scaled, self.sum, self.count) = (true, 0, 0);
         }
-        self.max = self.max.max(window);
-        if window > 0 && (self.min == 0 || window < self.min) {
-            self.min = window;
+        if window > 0 {
+            if is_scaled && !self.is_open {
+                (self.is_open, self.max, self.min) = (true, 0, window);
+            }
+            self.max = self.max.max(window);
+            self.min = if self.min == 0 { window } else { self.min.min(window) };
         }
         self.sum += window;
         self.count += 1;

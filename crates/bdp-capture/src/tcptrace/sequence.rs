@@ -21,8 +21,6 @@ struct Piece {
     /// How often it was sent again, if only in part.
     again: u32,
     is_acked: bool,
-    /// Acknowledgements that said no more than that it arrived, since there was another one.
-    duplicates: u32,
     /// Numbers that SYN and FIN took.
     controls: u8,
     is_syn: bool,
@@ -62,7 +60,10 @@ pub(super) struct SequenceSpace {
     pub post_loss: u64,
     /// Pieces acknowledged only along with one above.
     pub cumulative: u64,
+    /// Duplicate acknowledgements while something was outstanding (RFC 5681, section 2).
     pub duplicates: u64,
+    /// The same with none between them that was not.
+    in_a_row: u32,
     pub triples: u64,
     /// Most times that a piece was sent again before it was acknowledged.
     pub most_again: u32,
@@ -86,16 +87,7 @@ impl SequenceSpace {
     pub fn send(&mut self, now_us: u64, from: u64, length: u64, controls: u8, is_syn: bool) -> Sent {
         let to = from.saturating_add(length);
         self.near = Some(self.near.map_or(to, |near| near.max(to)));
-        let piece = |from, to| Piece {
-            from,
-            to,
-            at_us: now_us,
-            again: 0,
-            is_acked: false,
-            duplicates: 0,
-            controls,
-            is_syn,
-        };
+        let piece = |from, to| Piece { from, to, at_us: now_us, again: 0, is_acked: false, controls, is_syn };
         let mut sent = Sent::default();
         let mut at = from;
         let mut is_rest = false;
@@ -137,20 +129,19 @@ impl SequenceSpace {
         }
         let number = self.unwrapped(ack.number);
         let count = self.pieces.partition_point(|piece| piece.from < number);
-        let is_outstanding = self.end().is_some_and(|end| end > number);
+        if ack.repeats && self.end().is_some_and(|end| end > number) {
+            self.duplicates += 1;
+            self.in_a_row = self.in_a_row.saturating_add(1);
+            self.triples += u64::from(self.in_a_row == TRIPLE);
+        } else {
+            self.in_a_row = 0;
+        }
         let mut latest_us = 0;
         let mut is_news = false;
         for index in 0..count {
             let piece = &mut self.pieces[index];
             latest_us = latest_us.max(piece.at_us);
             if piece.is_acked {
-                piece.duplicates = if piece.to == number && ack.repeats && is_outstanding {
-                    self.duplicates += 1;
-                    self.triples += u64::from(piece.duplicates + 1 == TRIPLE);
-                    piece.duplicates + 1
-                } else {
-                    0
-                };
                 continue;
             }
             piece.is_acked = true;
@@ -204,10 +195,9 @@ impl SequenceSpace {
     }
 
     fn merge_lowest(&mut self) {
-        if let Some(low) = self.pieces.pop_front() {
-            if let Some(next) = self.pieces.front_mut() {
-                *next = Piece { is_acked: true, ..joined(&low, next) };
-            }
+        let Some(low) = self.pieces.pop_front() else { return };
+        if let Some(next) = self.pieces.front_mut() {
+            *next = Piece { is_acked: true, ..joined(&low, next) };
         }
     }
 }
@@ -267,9 +257,11 @@ mod tests {
     #[test]
     fn the_third_duplicate_in_a_row_is_a_triple_while_something_is_outstanding() {
         let mut space = of(&[(0, 1000, 100), (1, 1100, 100)]);
-        (0..5).for_each(|i| space.acknowledge(10 + i, ack(1100)));
+        let first = |number| Ack { number, repeats: false };
+        space.acknowledge(10, first(1100));
+        (0..4).for_each(|i| space.acknowledge(11 + i, ack(1100)));
         assert_eq!((space.duplicates, space.triples), (4, 1));
-        space.acknowledge(20, Ack { number: 1100, repeats: false });
+        space.acknowledge(20, first(1100));
         (0..3).for_each(|i| space.acknowledge(30 + i, ack(1100)));
         assert_eq!((space.duplicates, space.triples), (7, 2));
         (0..3).for_each(|i| space.acknowledge(40 + i, ack(1200)));

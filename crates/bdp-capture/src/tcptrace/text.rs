@@ -74,8 +74,8 @@ fn line(out: &mut String, field: &Field) -> std::fmt::Result {
         Above::Ambiguous => writeln!(out, "{AMBIGUOUS}")?,
     }
     for value in &field.values {
-        // Numbers stand one column further right than words.
-        let unit = if value == "NA" { "" } else { field.unit };
+        // Bytes that are not known have no unit; a time has its unit even so.
+        let unit = if value == "NA" && field.unit == "bytes" { "" } else { field.unit };
         write!(out, "     {:<18} {value:>9} {unit:<5}", format!("{}:", field.name))?;
     }
     writeln!(out)?;

@@ -9,6 +9,7 @@ mod filter;
 mod flows;
 mod notes;
 mod tcp;
+pub mod tcptrace;
 pub mod tshark;
 
 pub use filter::{Filter, FilterError};

@@ -17,8 +17,12 @@ pub struct Segment {
     pub flags: Flags,
     /// Window as it is written, not scaled.
     pub window: u16,
+    /// Up to where data are urgent, from `seq` on, where `URG` is set.
+    pub urgent: u16,
     /// Bytes of payload before it was cut.
     pub payload: u32,
+    /// Bytes of payload that were kept.
+    pub kept: u32,
     /// Options; those that were cut off are not there.
     pub options: Options,
 }
@@ -33,6 +37,7 @@ impl Flags {
     const RST: u8 = 4;
     const PSH: u8 = 8;
     const ACK: u8 = 16;
+    const URG: u8 = 32;
     const ECE: u8 = 64;
     const CWR: u8 = 128;
 
@@ -64,6 +69,11 @@ impl Flags {
     /// The acknowledgement number counts.
     pub const fn ack(self) -> bool {
         self.0 & Self::ACK != 0
+    }
+
+    /// The urgent pointer counts.
+    pub const fn urg(self) -> bool {
+        self.0 & Self::URG != 0
     }
 
     /// Congestion was experienced, or, of a SYN, ECN is known.
@@ -128,13 +138,15 @@ pub(super) fn segment(mut bytes: Bytes<'_>) -> Result<Segment, Unread> {
     let (seq, ack) = (bytes.u32()?, bytes.u32()?);
     let [offset, flags] = bytes.array()?;
     let window = bytes.u16()?;
-    bytes.take(4)?;
+    bytes.take(2)?;
+    let urgent = bytes.u16()?;
     let header = usize::from(offset >> 4) * 4;
     let behind = header.checked_sub(20).ok_or(Unread::Malformed)?;
     let payload = length.checked_sub(header as u32).ok_or(Unread::Malformed)?;
     let kept = bytes.rest.len().min(behind);
     let options = Options { length: behind as u8, ..options(&bytes.rest[..kept]) };
-    Ok(Segment { source, destination, seq, ack, flags: Flags(flags), window, payload, options })
+    let kept = (bytes.rest.len() - kept) as u32;
+    Ok(Segment { source, destination, seq, ack, flags: Flags(flags), window, urgent, payload, kept, options })
 }
 
 /// As many as make sense: what follows one that does not is unknown.

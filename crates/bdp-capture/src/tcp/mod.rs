@@ -247,7 +247,8 @@ fn congestion_control(way: &HalfConnection) -> Option<CongestionGuess> {
         let is_program = facts::sends_by_its_own_clock(way);
         return (!is_program).then_some(CongestionGuess { like: CongestionLike::Bbr, kept: None, losses: 0 });
     }
-    if way.shares_kept.len() < LOSSES_MIN {
+    // Elsewhere than at the sender, what is in flight is not known well enough.
+    if way.shares_kept.len() < LOSSES_MIN || way.own_side.is_none_or(|ns| ns >= HERE_NS) {
         return None;
     }
     let kept = median(&mut way.shares_kept.clone())?;

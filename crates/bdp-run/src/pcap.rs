@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_capture::tcptrace::TcpTrace;
 use bdp_capture::{Analysis, Filter, Found, Frame, Notes};
 use bdp_explain::explain;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
@@ -12,7 +13,7 @@ use bdp_pcap::{Packets, ReadError, unpacked};
 
 use crate::RunError;
 
-/// More flows are counted and not followed: 2 GB of memory where each is a connection that carries data.
+/// More flows are counted and not followed: about 8 GB of memory where each is a connection that carries data.
 const MOST_FLOWS: usize = 2_000_000;
 /// An interrupt is looked for after so many packets.
 const LOOK: u64 = 4096;
@@ -32,20 +33,59 @@ pub type EachPacket<'a> = &'a mut dyn FnMut(u64, u32, Notes);
 impl PcapPlan {
     /// Reads each file to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
     pub fn run(&self, each: EachPacket<'_>, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
-        self.files.iter().map(|file| read(file, &self.filter, each, cancel)).collect()
+        self.files.iter().map(|file| explain_file(file, &self.filter, each, cancel)).collect()
+    }
+
+    /// What tcptrace prints of each file, and why it could not be read to its end.
+    pub fn tcptrace(&self, cancel: &AtomicBool) -> Result<Vec<(String, Option<String>)>, RunError> {
+        let text = |file: &PathBuf| {
+            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(&name(file));
+            let read = frames(file, cancel, &mut |_, frame| trace.frame(frame))?;
+            Ok((trace.text(), read.broke))
+        };
+        self.files.iter().map(text).collect()
     }
 }
 
-fn read(
+fn explain_file(
     file: &PathBuf,
     filter: &Filter,
     each: EachPacket<'_>,
     cancel: &AtomicBool,
 ) -> Result<ReadCapture, RunError> {
-    let is_input = file.as_os_str() == "-";
-    let name = if is_input { "standard input".to_owned() } else { file.display().to_string() };
-    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{name}: {why}"));
-    let source: Box<dyn Read + Send> = if is_input {
+    let mut analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
+    let read = frames(file, cancel, &mut |number, frame| {
+        let found = analysis.frame(frame);
+        if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
+            each(number, stream, notes);
+        }
+    })?;
+    analysis.dropped(read.dropped);
+    let (summary, found) = analysis.finish();
+    let flows = found.into_iter().map(explained).collect();
+    Ok(ReadCapture { name: name(file), summary, flows, broke: read.broke })
+}
+
+fn name(file: &PathBuf) -> String {
+    if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+/// How reading a file ended.
+struct ReadToEnd {
+    /// Packets that the capturing program says it dropped.
+    dropped: u64,
+    /// Why it ended early.
+    broke: Option<String>,
+}
+
+/// Gives each frame of a file, with its number from 1.
+fn frames(
+    file: &PathBuf,
+    cancel: &AtomicBool,
+    each: &mut dyn FnMut(u64, &Frame<'_>),
+) -> Result<ReadToEnd, RunError> {
+    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{}: {why}", name(file)));
+    let source: Box<dyn Read + Send> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {
         let opened = File::open(file).map_err(|error| failed(&error))?;
@@ -56,33 +96,27 @@ fn read(
     };
     let source = unpacked(source).map_err(|error| failed(&error))?;
     let mut packets = Packets::new(source).map_err(|error| failed(&told(&error)))?;
-    let mut analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
-    let mut broke = None;
-    let mut read = 0_u64;
+    let (mut number, mut broke) = (0_u64, None);
     while let Some(packet) = packets.next_packet() {
         match packet {
             Ok(packet) => {
-                read += 1;
-                let found = analysis.frame(&Frame {
+                number += 1;
+                let frame = Frame {
                     at_ns: packet.at.map(|at| at.as_ns()),
                     link_type: packet.link_type,
                     length: packet.length,
                     data: packet.data,
-                });
-                if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
-                    each(read, stream, notes);
-                }
+                };
+                each(number, &frame);
             }
             Err(error) => broke = Some(told(&error)),
         }
-        if read.is_multiple_of(LOOK) && cancel.load(Ordering::Relaxed) {
+        if number.is_multiple_of(LOOK) && cancel.load(Ordering::Relaxed) {
             broke = Some(format!("interrupted at byte {}", packets.bytes()));
             break;
         }
     }
-    analysis.dropped(packets.dropped());
-    let (summary, found) = analysis.finish();
-    Ok(ReadCapture { name, summary, flows: found.into_iter().map(explained).collect(), broke })
+    Ok(ReadToEnd { dropped: packets.dropped(), broke })
 }
 
 fn explained(found: Found) -> ExplainedFlow {

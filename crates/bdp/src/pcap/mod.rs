@@ -1,9 +1,12 @@
 //! `bdp pcap`: what limits the connections of a capture.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, Notes, tshark};
+use bdp_model::capture::ReadCapture;
 use bdp_report::{Shown, captures_json, captures_text};
+use bdp_run::RunError;
 use bdp_run::pcap::PcapPlan;
 
 use crate::exit::{self, Exit, Outcome};
@@ -18,30 +21,30 @@ Examples:
   bdp pcap big.pcap.gz --filter 'host 10.0.0.7 and port 443'
   ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a capture while it is taken, explained at its end
 
-Reads pcap and pcapng, packed by gzip or zstd too. Details: 'bdp help captures'.")]
+Reads pcap and pcapng, compressed by gzip or zstd too. Details: 'bdp help captures'.")]
 pub struct PcapArgs {
     /// Captures; '-' is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Only packets that meet this, as tcpdump writes it: host, net, port, tcp, udp, src, dst, and, or, not; 'after 2s' and 'before 10s' since the first packet
-    #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST)]
+    /// Only packets that meet this, as in tcpdump: host, net, port, tcp, src, and, or, not; 'after 2s', 'before 10s'
+    #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST, conflicts_with = "compat")]
     filter: Option<Filter>,
 
     /// Print one flow by itself, by its number in the table
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = help::OUTPUT, value_parser = clap::value_parser!(u32).range(1..))]
     flow: Option<u32>,
 
     /// Rows of the table at the most
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", help_heading = help::OUTPUT, default_value_t = 20)]
     top: usize,
 
-    /// Print in another program's form: tshark, a line for each packet that its fields tcp.analysis have something to say of
-    #[arg(long, value_name = "PROGRAM", value_enum, conflicts_with_all = ["json", "flow"])]
+    /// Print as another program does
+    #[arg(long, value_name = "PROGRAM", value_enum, help_heading = help::OUTPUT, conflicts_with_all = ["json", "flow", "top"])]
     compat: Option<Compat>,
 
     /// Print JSON, with all flows ('bdp help pcap.schema')
-    #[arg(long)]
+    #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 }
 
@@ -51,47 +54,76 @@ const PRINTED_AT_ONCE: usize = 1 << 16;
 /// Programs whose output can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Compat {
-    /// Wireshark's fields tcp.analysis
+    /// A line for each packet of which Wireshark's fields tcp.analysis have something to say
     Tshark,
+    /// The long output, with round trips and windows: tcptrace -lrW
+    Tcptrace,
 }
 
 impl PcapArgs {
     /// Reads the captures, prints what was found.
     pub fn run(self) -> Outcome {
-        let plan = PcapPlan { files: self.files, filter: self.filter.unwrap_or_else(Filter::all) };
         let cancel = interrupt::cancel_instead();
-        let is_tshark = self.compat == Some(Compat::Tshark);
-        let mut lines = String::new();
-        let mut unprinted = Ok(Exit::Done);
-        let mut each = |packet: u64, stream: u32, notes: Notes| {
-            if is_tshark {
-                lines.extend(tshark::line(packet, stream, notes));
-                if lines.len() > PRINTED_AT_ONCE && unprinted.is_ok() {
-                    unprinted = output::print(&std::mem::take(&mut lines));
-                }
-            }
-        };
-        let captures = plan.run(&mut each, cancel).map_err(|error| exit::environment(error.to_string()))?;
-        unprinted?;
+        let filter = self.filter.clone().unwrap_or_else(Filter::all);
+        let plan = PcapPlan { files: self.files.clone(), filter };
+        match self.compat {
+            Some(Compat::Tshark) => as_tshark(&plan, cancel),
+            Some(Compat::Tcptrace) => as_tcptrace(&plan, cancel),
+            None => self.explain(&plan, cancel),
+        }
+    }
+
+    fn explain(&self, plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+        let captures = plan.run(&mut |_, _, _| {}, cancel).map_err(|error| refused(&error))?;
         let flow = self.flow.map(|number| number as usize);
         if let Some(number) = flow.filter(|&number| captures.iter().all(|c| c.flows.len() < number)) {
             let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
-        let text = match (self.compat, self.json) {
-            (Some(Compat::Tshark), _) => lines,
-            (None, true) => format!("{:#}\n", captures_json(&captures)),
-            (None, false) => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
+        let text = match self.json {
+            true => format!("{:#}\n", captures_json(&captures)),
+            false => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
         };
         output::print(&text)?;
-        // What could be read was printed; that it was not all is an exit code.
-        let mut exit = Exit::Done;
-        for capture in &captures {
-            if let Some(why) = &capture.broke {
-                output::note(&format!("bdp: {}: {why}", capture.name));
-                exit = Exit::Environment;
-            }
-        }
-        Ok(exit)
+        Ok(broken(captures.iter().map(|ReadCapture { name, broke, .. }| (name.clone(), broke.clone()))))
     }
+}
+
+fn as_tshark(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+    let mut lines = String::new();
+    let mut printed = Ok(Exit::Done);
+    let mut each = |packet: u64, stream: u32, notes: Notes| {
+        lines.extend(tshark::line(packet, stream, notes));
+        if lines.len() > PRINTED_AT_ONCE && printed.is_ok() {
+            printed = output::print(&std::mem::take(&mut lines));
+        }
+    };
+    let captures = plan.run(&mut each, cancel).map_err(|error| refused(&error))?;
+    printed?;
+    output::print(&lines)?;
+    Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
+}
+
+fn as_tcptrace(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+    let read = plan.tcptrace(cancel).map_err(|error| refused(&error))?;
+    let names = plan.files.iter().map(|file| file.display().to_string());
+    let broke = broken(names.zip(read.iter().map(|(_, broke)| broke.clone())));
+    output::print(&read.into_iter().map(|(text, _)| text).collect::<String>())?;
+    Ok(broke)
+}
+
+fn refused(error: &RunError) -> anyhow::Error {
+    exit::environment(error.to_string())
+}
+
+/// What could be read was printed; that it was not all is a line for each file, and an exit code.
+fn broken(captures: impl Iterator<Item = (String, Option<String>)>) -> Exit {
+    let mut exit = Exit::Done;
+    for (name, why) in captures {
+        if let Some(why) = why {
+            output::note(&format!("bdp: {name}: {why}"));
+            exit = Exit::Environment;
+        }
+    }
+    exit
 }

@@ -2,14 +2,13 @@
 
 use bdp_model::capture::CapturedData;
 use bdp_model::record::SenderSample;
-use bdp_model::units::format_bps;
 
 use super::plot::{Fit, Place, Plot, Unit, room_for};
 use crate::finding::size;
 use crate::html::page::Figure;
 use crate::html::timeline::MOST;
 use crate::html::transfer::Transfer;
-use crate::number::{RateUnit, percent, three_digits};
+use crate::number::{RateUnit, percent, rate as rate_words, three_digits};
 
 type Points = Vec<(f64, Option<f64>)>;
 
@@ -66,7 +65,7 @@ pub(super) fn windows(
         )
     });
     let above = (largest[1] > room_for(own, largest[1]))
-        .then(|| "Most of the time the receive window is far above what is drawn.".to_owned());
+        .then(|| "Where no line of the receive window is seen, it is above what is drawn.".to_owned());
     let notes = [above, full].into_iter().flatten().collect();
     let title = format!("{name}: bytes in flight and windows over time");
     Some(plot.finish("In flight, and what allows it", &title, &description, notes))
@@ -123,8 +122,8 @@ pub(super) fn rate(transfer: &Transfer<'_>, seconds: f64, name: &str) -> Option<
         "Goodput in {} intervals over {} seconds, {} in all, {} at most.",
         intervals.len(),
         three_digits(last[1]),
-        format_bps(transfer.goodput_bps),
-        format_bps(largest)
+        rate_words(transfer.goodput_bps),
+        rate_words(largest)
     );
     Some(plot.finish("Rate", &format!("{name}: goodput over time"), &description, notes))
 }

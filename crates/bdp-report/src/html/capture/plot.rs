@@ -183,7 +183,7 @@ impl Plot {
                 let ticks = frame.y.ticks_in(binary_unit(frame.y.high), 4);
                 frame.rules(&mut values, &ticks, "", size_label);
             }
-            Unit::Named(unit) => frame.rules(&mut values, &frame.y.ticks(4), unit, plain),
+            Unit::Named(unit) => frame.rules(&mut values, &frame.y.ticks(5), unit, plain),
         }
         frame.bottom(&mut times, &x.ticks(8), |s| format!("{} s", plain(s)));
         let view = format!("0 0 {} {}", number(WIDTH), number(HEIGHT));

@@ -32,7 +32,7 @@ pub(crate) fn title(number: usize, found: &ExplainedFlow) -> String {
     let way = &flow.directions[found.main_direction()];
     let mut title = format!("flow {number}: {}, {}", ends(found), size(way.payload_bytes as f64));
     title.push_str(&format!(" in {}", time(Nanos(flow.to_ns - flow.from_ns))));
-    if let Some(bps) = way.goodput_bps {
+    if let Some(bps) = way.goodput_bps.filter(|bps| bps.is_finite()) {
         title.push_str(&format!(", {}", rate(bps)));
     }
     title

@@ -180,7 +180,7 @@ mod tests {
 
     /// FIPS 180-4, section 6.2.
     fn sha256(text: &[u8]) -> [u8; 32] {
-        let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+        let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
         let primes: Vec<f64> = (2u32..).filter(is_prime).take(64).map(f64::from).collect();
         // The first 32 bits of the fraction of a root.
         let fraction = |root: f64| (root.fract() * 4_294_967_296.0) as u32;

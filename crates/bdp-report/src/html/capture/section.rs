@@ -15,7 +15,8 @@ use crate::markup::Markup;
 /// What limits a flow, in its own words; with its number where others stand beside it.
 pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
     let main = found.main_direction();
-    let rate = found.flow.directions[main].goodput_bps.map_or_else(String::new, format_bps);
+    let goodput = found.flow.directions[main].goodput_bps.filter(|bps| bps.is_finite());
+    let rate = goodput.map_or_else(String::new, format_bps);
     let number = number.map_or_else(String::new, |number| format!("Flow {number}, "));
     let here = format!("{number}{}", if rate.is_empty() { arrowed(&ends(found)) } else { rate });
     match found.findings[main].first() {
@@ -29,7 +30,7 @@ pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix
     let main = found.main_direction();
     let Some(known) = &found.facts[main] else { return };
     let title = arrowed(&flow::title(number, found));
-    m.leaf("h2", &[("id", &anchor(prefix, number))], &sentence(&title).trim_end_matches('.'));
+    m.leaf("h2", &[("id", &anchor(prefix, number))], sentence(&title).trim_end_matches('.'));
     m.line();
     let transfer = Transfer::of_capture(known);
     let Verdict { headline, why } = verdict(found, None);

@@ -344,10 +344,10 @@ impl HalfConnection {
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
         self.epoch.peak = self.epoch.peak.max(in_flight);
-        if let Some((_, until, peak)) = &mut self.shrinking {
-            if now <= *until {
-                *peak = (*peak).max(in_flight);
-            }
+        if let Some((_, until, peak)) = &mut self.shrinking
+            && now <= *until
+        {
+            *peak = (*peak).max(in_flight);
         }
         if self.is_window_full() {
             notes.add(Notes::WINDOW_FULL);
@@ -779,12 +779,12 @@ impl HalfConnection {
         if self.epoch.flat >= 3 && self.threshold.is_none() {
             self.threshold = Some(self.epoch.before);
         }
-        if let Some((before, until, peak)) = self.shrinking {
-            if now > until {
-                self.shrinking = None;
-                if before > 0 && peak > 0 && self.shares_kept.len() < 64 {
-                    self.shares_kept.push(peak as f64 / before as f64);
-                }
+        if let Some((before, until, peak)) = self.shrinking
+            && now > until
+        {
+            self.shrinking = None;
+            if before > 0 && peak > 0 && self.shares_kept.len() < 64 {
+                self.shares_kept.push(peak as f64 / before as f64);
             }
         }
         self.epoch = Epoch {
@@ -842,16 +842,16 @@ impl HalfConnection {
         if edge.is_some() {
             self.edge = edge;
         }
-        if !self.is_window_full() {
-            if let Some(since) = self.full_since.take() {
-                self.waits.add(ack.due.saturating_sub(since));
-            }
+        if !self.is_window_full()
+            && let Some(since) = self.full_since.take()
+        {
+            self.waits.add(ack.due.saturating_sub(since));
         }
-        if newly > 0 {
-            if let Some(open) = self.open.filter(|open| self.una >= open.until) {
-                debug_assert!(open.until <= self.una);
-                self.close(ack.due);
-            }
+        if newly > 0
+            && let Some(open) = self.open.filter(|open| self.una >= open.until)
+        {
+            debug_assert!(open.until <= self.una);
+            self.close(ack.due);
         }
         self.read(ack.due);
     }

@@ -5,6 +5,7 @@ use bdp_model::capture::{CapturedData, TracePoint};
 use super::plot::{Fit, Place, Plot, Unit, room_for};
 use crate::finding::size;
 use crate::html::page::Figure;
+use crate::number::three_digits;
 
 /// The figure; `None` without readings.
 pub(super) fn figure(data: &CapturedData, seconds: f64, name: &str) -> Option<Figure<'static>> {
@@ -46,7 +47,11 @@ pub(super) fn figure(data: &CapturedData, seconds: f64, name: &str) -> Option<Fi
     let mut notes = Vec::new();
     // A mark is of a packet, which may be several segments.
     if drawn >= MARKS {
-        notes.push(format!("The first {drawn} retransmissions are marked."));
+        let until = data.retransmitted_at.last().map_or(0.0, |last| last.0 as f64 / 1e9);
+        notes.push(format!(
+            "The first {drawn} retransmissions are marked, those up to {} s; later ones are not.",
+            three_digits(until)
+        ));
     }
     if edge > room_for(sent, edge) {
         notes.push(format!(

@@ -275,6 +275,41 @@ pub struct CapturedData {
     pub episodes: u64,
     /// The congestion control that the sender's reactions to losses fit; null where there were too few.
     pub congestion_control: Option<CongestionGuess>,
+    /// How sequence and acknowledgement numbers went on; at most about a thousand points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<TracePoint>,
+    /// Of the first thousand retransmissions when each passed, since the first byte of data, and its first byte.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retransmitted_at: Vec<(u64, u64)>,
+    /// The first thousand times that the receive window was closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed_windows: Vec<ClosedWindow>,
+}
+
+/// A moment of a sender's data. Bytes count from the first byte of data of this way, 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePoint {
+    /// Since the first byte of data of this way.
+    pub at_ns: u64,
+    /// The end of what was sent.
+    pub sent_bytes: u64,
+    /// The end of what is acknowledged.
+    pub acked_bytes: u64,
+    /// The end of what the receive window lets through; null where its scale is not known.
+    pub window_edge_bytes: Option<u64>,
+    /// Sent and not acknowledged, less what was acknowledged selectively.
+    pub in_flight_bytes: u64,
+}
+
+/// A receive window that was closed for a time: zero window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedWindow {
+    /// Since the first byte of data of this way.
+    pub from_ns: u64,
+    /// When it was opened, or the end of what was seen.
+    pub to_ns: u64,
+    /// The end of what was acknowledged then.
+    pub acked_bytes: u64,
 }
 
 /// A congestion control by what it does after a loss.

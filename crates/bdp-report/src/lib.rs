@@ -44,7 +44,7 @@ pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
 pub use hops::{path_text, phase_words};
-pub use html::{About, html, html_of_comparison, html_of_measurements};
+pub use html::{About, html, html_of_captures, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;
 pub use json::{CASES_SCHEMA, instrument_json, json, measurement_json, path_json, ping_json};
 pub use measurement::{

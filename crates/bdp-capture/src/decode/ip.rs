@@ -135,10 +135,11 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
             let (source, destination) = (bytes.u16()?, bytes.u16()?);
             let length = u32::from(bytes.u16()?);
             bytes.take(2)?;
-            if destination == VXLAN && !head.is_fragment {
-                if let Some(packet) = vxlan(bytes, tunnels) {
-                    return Ok(packet);
-                }
+            if destination == VXLAN
+                && !head.is_fragment
+                && let Some(packet) = vxlan(bytes, tunnels)
+            {
+                return Ok(packet);
             }
             // A length of 0 is one that does not fit the field.
             let payload =

@@ -24,6 +24,8 @@ const LATE_NS: u64 = 3_000_000;
 const EPISODES: usize = 4096;
 /// Ranges of retransmissions that are remembered, for the duplicates that a receiver reports.
 const REMEMBERED: usize = 64;
+/// Retransmissions, and closed windows, whose times are kept.
+const MARKS: usize = 1000;
 
 /// An acknowledgement on its way to the sender.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,7 @@ struct Ack {
 /// What a reading over time has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
+    pub sent: u64,
     pub acked: u64,
     pub in_flight: u64,
     pub congestion_window: u64,
@@ -169,6 +172,10 @@ pub(super) struct HalfConnection {
     pub zero_windows: u64,
     pub zero_window_ns: u64,
     zero_since: Option<u64>,
+    /// From when to when the window was closed, and what was acknowledged then.
+    pub closed: Vec<(u64, u64, u64)>,
+    /// When each of the first retransmissions passed, and its first byte.
+    pub retransmitted_at: Vec<(u64, u64)>,
     pub probes: u64,
     pub keep_alives: u64,
     pub duplicate_acks: u64,
@@ -341,10 +348,10 @@ impl HalfConnection {
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
         self.epoch.peak = self.epoch.peak.max(in_flight);
-        if let Some((_, until, peak)) = &mut self.shrinking {
-            if now <= *until {
-                *peak = (*peak).max(in_flight);
-            }
+        if let Some((_, until, peak)) = &mut self.shrinking
+            && now <= *until
+        {
+            *peak = (*peak).max(in_flight);
         }
         if self.is_window_full() {
             notes.add(Notes::WINDOW_FULL);
@@ -463,6 +470,9 @@ impl HalfConnection {
             self.recent.pop_front();
         }
         self.recent.push_back((first, to));
+        if self.retransmitted_at.len() < MARKS {
+            self.retransmitted_at.push((now, first.saturating_sub(self.start.unwrap_or(0))));
+        }
         self.event(now, kind, segments);
         self.scoreboard.seen(first, to, now, stamp, identification);
     }
@@ -659,8 +669,8 @@ impl HalfConnection {
             notes.add(Notes::ZERO_WINDOW);
             self.zero_windows += 1;
             self.zero_since.get_or_insert(now);
-        } else if let Some(since) = self.zero_since.take() {
-            self.zero_window_ns += now.saturating_sub(since);
+        } else {
+            self.opened(now);
         }
         if let Some(window) = window.filter(|_| !segment.flags.syn()) {
             self.window_most = Some(self.window_most.map_or(window, |most| most.max(window)));
@@ -711,6 +721,15 @@ impl HalfConnection {
         notes
     }
 
+    /// The receive window is no longer closed.
+    fn opened(&mut self, now: u64) {
+        let Some(since) = self.zero_since.take() else { return };
+        self.zero_window_ns += now.saturating_sub(since);
+        if self.closed.len() < MARKS {
+            self.closed.push((since, now.max(since), self.acked()));
+        }
+    }
+
     const fn wire(&self, absolute: u64) -> u32 {
         absolute as u32
     }
@@ -730,9 +749,7 @@ impl HalfConnection {
         if let Some(last) = self.pending.back().map(|ack| ack.due) {
             self.advance(last);
         }
-        if let Some(since) = self.zero_since.take() {
-            self.zero_window_ns += self.last_at.saturating_sub(since);
-        }
+        self.opened(self.last_at);
         if let Some(Open { episode, .. }) = self.open.take() {
             self.episodes.push(episode);
         }
@@ -770,12 +787,12 @@ impl HalfConnection {
         if self.epoch.flat >= 3 && self.threshold.is_none() {
             self.threshold = Some(self.epoch.before);
         }
-        if let Some((before, until, peak)) = self.shrinking {
-            if now > until {
-                self.shrinking = None;
-                if before > 0 && peak > 0 && self.shares_kept.len() < 64 {
-                    self.shares_kept.push(peak as f64 / before as f64);
-                }
+        if let Some((before, until, peak)) = self.shrinking
+            && now > until
+        {
+            self.shrinking = None;
+            if before > 0 && peak > 0 && self.shares_kept.len() < 64 {
+                self.shares_kept.push(peak as f64 / before as f64);
             }
         }
         self.epoch = Epoch {
@@ -833,16 +850,16 @@ impl HalfConnection {
         if edge.is_some() {
             self.edge = edge;
         }
-        if !self.is_window_full() {
-            if let Some(since) = self.full_since.take() {
-                self.waits.add(ack.due.saturating_sub(since));
-            }
+        if !self.is_window_full()
+            && let Some(since) = self.full_since.take()
+        {
+            self.waits.add(ack.due.saturating_sub(since));
         }
-        if newly > 0 {
-            if let Some(open) = self.open.filter(|open| self.una >= open.until) {
-                debug_assert!(open.until <= self.una);
-                self.close(ack.due);
-            }
+        if newly > 0
+            && let Some(open) = self.open.filter(|open| self.una >= open.until)
+        {
+            debug_assert!(open.until <= self.una);
+            self.close(ack.due);
         }
         self.read(ack.due);
     }
@@ -897,6 +914,7 @@ impl HalfConnection {
             None => CongestionState::Open,
         };
         let reading = Reading {
+            sent: self.next - start,
             acked: self.una - start,
             in_flight: self.in_flight(),
             congestion_window: self.congestion_window(),

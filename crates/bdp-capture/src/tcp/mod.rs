@@ -5,6 +5,7 @@ mod half;
 mod rtt;
 mod scoreboard;
 mod series;
+mod trace;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -215,6 +216,9 @@ impl Connection {
             unprompted: way.paced_share(),
             episodes: way.episodes.len() as u64,
             congestion_control: congestion_control(way),
+            trace: trace::of(way),
+            retransmitted_at: trace::retransmissions(way),
+            closed_windows: trace::closed_windows(way),
         })
     }
 

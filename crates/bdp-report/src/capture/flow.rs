@@ -15,35 +15,46 @@ use crate::time_spent;
 
 /// All that is known of it.
 pub(super) fn text(number: usize, found: &ExplainedFlow, style: &Style) -> String {
-    let flow = &found.flow;
     let main = found.main_direction();
-    let way = &flow.directions[main];
-    let mut title = format!("flow {number}: {}, {}", ends(found), size(way.payload_bytes as f64));
-    title.push_str(&format!(" in {}", time(Nanos(flow.to_ns - flow.from_ns))));
-    if let Some(bps) = way.goodput_bps {
-        title.push_str(&format!(", {}", rate(bps)));
-    }
-    let mut text = wrap("", Tint::Strong, &title, style);
-    let mut line = |lead: &str, words: String| {
-        if !words.is_empty() {
-            text.push_str(&wrap(&format!("{lead:<11}"), Tint::Faint, &words, style));
-        }
-    };
-    if let Some(tcp) = &flow.tcp {
-        line("handshake", handshake(tcp));
-        line("captured", captured(tcp));
-    }
-    if let Some(data) = &way.tcp {
-        line("RTT", round_trips(data));
-        line("windows", windows(data));
-        line("losses", losses(data));
-        line("order", order(data));
-        line("receiver", receiver(data));
+    let mut text = wrap("", Tint::Strong, &title(number, found), style);
+    for (lead, words) in lines(found) {
+        text.push_str(&wrap(&format!("{lead:<11}"), Tint::Faint, &words, style));
     }
     let arrow = arrow(Direction::To, style);
     text.push_str(&findings_lines(arrow, &found.findings[main], "", style));
     text.push_str(&time_spent::line(arrow, found.facts[main].as_ref(), style));
     text
+}
+
+/// `flow 1: 198.18.0.1:48946 -> 198.18.0.2:35193, 41.2 MiB in 7 s, 49.3 Mbit/s`.
+pub(crate) fn title(number: usize, found: &ExplainedFlow) -> String {
+    let flow = &found.flow;
+    let way = &flow.directions[found.main_direction()];
+    let mut title = format!("flow {number}: {}, {}", ends(found), size(way.payload_bytes as f64));
+    title.push_str(&format!(" in {}", time(Nanos(flow.to_ns - flow.from_ns))));
+    if let Some(bps) = way.goodput_bps.filter(|bps| bps.is_finite()) {
+        title.push_str(&format!(", {}", rate(bps)));
+    }
+    title
+}
+
+/// What was seen of it, a line for each subject with something to say.
+pub(crate) fn lines(found: &ExplainedFlow) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(tcp) = &found.flow.tcp {
+        lines.extend([("handshake", handshake(tcp)), ("captured", captured(tcp))]);
+    }
+    if let Some(data) = &found.flow.directions[found.main_direction()].tcp {
+        lines.extend([
+            ("RTT", round_trips(data)),
+            ("windows", windows(data)),
+            ("losses", losses(data)),
+            ("order", order(data)),
+            ("receiver", receiver(data)),
+        ]);
+    }
+    lines.retain(|(_, words)| !words.is_empty());
+    lines
 }
 
 fn handshake(tcp: &CapturedTcp) -> String {

@@ -1,6 +1,6 @@
 //! The flows of a capture: a line of what was read, a table of flows, and one flow by itself.
 
-mod flow;
+pub(crate) mod flow;
 mod json;
 
 use bdp_model::capture::{
@@ -54,19 +54,23 @@ fn only(flows: &[ExplainedFlow]) -> Option<(usize, &ExplainedFlow)> {
 
 /// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
 fn heading(capture: &ReadCapture, style: &Style) -> String {
-    let CaptureSummary { packets, bytes, duration_ns, .. } = capture.summary;
-    let flows = capture.flows.len();
-    let mut text = format!(
-        "{}: {packets} packets, {} in {} s, {flows} flow{}\n",
-        tame(&capture.name),
-        crate::number::size(bytes as f64),
-        three_digits(duration_ns as f64 / 1e9),
-        if flows == 1 { "" } else { "s" },
-    );
+    let mut text = format!("{}: {}\n", tame(&capture.name), read(capture));
     for caveat in caveats(capture) {
         text.push_str(&crate::grid::wrap("  ", Tint::Doubtful, &caveat, style));
     }
     text
+}
+
+/// `47715 packets, 45.9 MiB in 7.01 s, 3 flows`.
+pub(crate) fn read(capture: &ReadCapture) -> String {
+    let CaptureSummary { packets, bytes, duration_ns, .. } = capture.summary;
+    let flows = capture.flows.len();
+    format!(
+        "{packets} packets, {} in {} s, {flows} flow{}",
+        crate::number::size(bytes as f64),
+        three_digits(duration_ns as f64 / 1e9),
+        if flows == 1 { "" } else { "s" },
+    )
 }
 
 /// What limits what can be known of a capture.
@@ -117,28 +121,15 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
     let column = |head, align, of: &dyn Fn(&ExplainedFlow) -> String| {
         Column::new(head, align, shown.iter().map(|found| Cell::plain(of(found))).collect())
     };
-    let dash = || "-".to_owned();
-    let data = |found: &ExplainedFlow| found.flow.directions[found.main_direction()].tcp.clone();
     let numbers = (1..=shown.len()).map(|number| Cell::plain(number.to_string())).collect();
     let mut columns = vec![
         Column::new(["", "#"], Align::Point, numbers),
         column(["", "flow"], Align::Left, &ends),
-        column(["", "Mbit/s"], Align::Point, &|found| {
-            let way = &found.flow.directions[found.main_direction()];
-            way.goodput_bps.map_or_else(dash, |bps| three_digits(bps / 1e6))
-        }),
-        column(["", "MB"], Align::Point, &|found| {
-            three_digits(found.flow.directions[found.main_direction()].payload_bytes as f64 / 1e6)
-        }),
-        column(["", "s"], Align::Point, &|found| {
-            three_digits((found.flow.to_ns - found.flow.from_ns) as f64 / 1e9)
-        }),
-        column(["RTT ms", "min"], Align::Point, &|found| {
-            data(found).and_then(|data| data.rtt_min_ns).map_or_else(dash, |ns| three_digits(ns as f64 / 1e6))
-        }),
-        column(["", "retr"], Align::Point, &|found| {
-            data(found).map_or_else(dash, |data| data.retransmissions.segments.to_string())
-        }),
+        column(["", "Mbit/s"], Align::Point, &|found| figures(found).mbps),
+        column(["", "MB"], Align::Point, &|found| figures(found).megabytes),
+        column(["", "s"], Align::Point, &|found| figures(found).seconds),
+        column(["RTT ms", "min"], Align::Point, &|found| figures(found).rtt_min_ms),
+        column(["", "retr"], Align::Point, &|found| figures(found).retransmissions),
     ];
     let limits = shown.iter().map(|found| {
         let (text, tint) = limit(found);
@@ -153,6 +144,34 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
         text.push_str(&format!("and {more} more with fewer bytes; --top shows more\n"));
     }
     text
+}
+
+/// The figures of a flow's main way, as the table has them; a dash for what is not known.
+pub(crate) struct Figures {
+    /// Mbit/s.
+    pub mbps: String,
+    /// MB of payload.
+    pub megabytes: String,
+    /// From the first packet to the last.
+    pub seconds: String,
+    /// The least round trip, ms.
+    pub rtt_min_ms: String,
+    /// Segments.
+    pub retransmissions: String,
+}
+
+/// The figures of a flow's main way.
+pub(crate) fn figures(found: &ExplainedFlow) -> Figures {
+    let way = &found.flow.directions[found.main_direction()];
+    let dash = || "-".to_owned();
+    let (of_rate, of_time) = (|bps: f64| three_digits(bps / 1e6), |ns: u64| three_digits(ns as f64 / 1e6));
+    Figures {
+        mbps: way.goodput_bps.map_or_else(dash, of_rate),
+        megabytes: three_digits(way.payload_bytes as f64 / 1e6),
+        seconds: three_digits((found.flow.to_ns - found.flow.from_ns) as f64 / 1e9),
+        rtt_min_ms: way.tcp.as_ref().and_then(|data| data.rtt_min_ns).map_or_else(dash, of_time),
+        retransmissions: way.tcp.as_ref().map_or_else(dash, |data| data.retransmissions.segments.to_string()),
+    }
 }
 
 /// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most.
@@ -175,7 +194,8 @@ fn limit(found: &ExplainedFlow) -> (String, Tint) {
     (words(finding), if finding.limit == Limit::Unknown { Tint::None } else { Tint::Doubtful })
 }
 
-fn words(finding: &Finding) -> String {
+/// What a finding is about, and how sure it is.
+pub(crate) fn words(finding: &Finding) -> String {
     match finding.limit {
         Limit::Unknown => "unknown".to_owned(),
         _ => format!("{} ({})", subject(finding), confidence(finding.confidence)),

@@ -1,5 +1,6 @@
-//! Reports as HTML pages that are whole in themselves: style and drawings inside, nothing fetched, no script.
+//! Reports as HTML pages that are whole in themselves: style and drawings inside, nothing fetched. None but that of captures has a script.
 
+mod capture;
 mod comparison;
 mod conditions;
 mod curve;
@@ -29,6 +30,7 @@ mod timeline;
 mod transfer;
 mod verdict;
 
+pub use capture::html_of_captures;
 pub use comparison::html_of_comparison;
 pub use lab::html;
 pub use measurement::html_of_measurements;

@@ -67,8 +67,24 @@ impl About<'_> {
     }
 }
 
+/// A script that a page holds, and the SHA-256 of its text, in base64, by which the page lets it and no other run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Script {
+    pub text: &'static str,
+    pub sha256: &'static str,
+}
+
 /// A whole page of its own: nothing in it is fetched from anywhere.
 pub(crate) fn page(title: &str, body: Markup) -> String {
+    page_with(None, title, body)
+}
+
+/// The same with a script at its end.
+pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> String {
+    let mut policy = "default-src 'none'; style-src 'unsafe-inline'".to_owned();
+    if let Some(Script { sha256, .. }) = script {
+        policy.push_str(&format!("; script-src 'sha256-{sha256}'"));
+    }
     let mut m = Markup::default();
     m.verbatim("<!DOCTYPE html>\n");
     m.element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], |m| {
@@ -84,10 +100,7 @@ pub(crate) fn page(title: &str, body: Markup) -> String {
             // Whatever slipped through would still be loaded by nobody.
             m.void(
                 "meta",
-                &[
-                    ("http-equiv", "Content-Security-Policy"),
-                    ("content", "default-src 'none'; style-src 'unsafe-inline'"),
-                ],
+                &[("http-equiv", "Content-Security-Policy"), ("content", &policy)],
             );
             m.line();
             m.leaf("title", &[], title);
@@ -110,6 +123,10 @@ pub(crate) fn page(title: &str, body: Markup) -> String {
                      unless said otherwise; INVALID attempts enter none."
                 ));
             });
+            if let Some(Script { text, .. }) = script {
+                m.line();
+                m.element("script", &[], |m| m.verbatim(text));
+            }
         });
     });
     m.line();

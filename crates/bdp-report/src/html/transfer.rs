@@ -102,6 +102,31 @@ impl<'a> Transfer<'a> {
         }
     }
 
+    /// A way of a captured connection.
+    pub fn of_capture(facts: &'a Facts) -> Self {
+        let all = Self {
+            from: &facts.sender.name,
+            to: &facts.receiver.name,
+            goodput_bps: facts.goodput_bps,
+            omit_ns: facts.omit_ns,
+            streams: 1,
+            mss_bytes: facts.mss_bytes,
+            retransmits: facts.retransmits,
+            is_udp: false,
+            received: &facts.received,
+            sent: &facts.sent,
+            probes: None,
+            rtt_min_ns: facts.rtt.idle.as_ref().map(|idle| idle.min),
+            window_bound: None,
+            window_full: None,
+            ceiling: None,
+            needed_bytes: None,
+            carried_bytes: None,
+            time_spent: None,
+        };
+        all.bounded(facts)
+    }
+
     fn bounded(self, facts: &Facts) -> Self {
         let carried =
             |idle: bdp_model::Nanos| self.goodput_bps * idle.as_secs_f64() / 8.0 / self.streams as f64;

@@ -39,6 +39,11 @@ impl Axis {
         Self { scale: Scale::Logarithmic, low: low / room, high: high * room, start, end }
     }
 
+    /// The same values over other coordinates.
+    pub fn over(self, [start, end]: [f64; 2]) -> Self {
+        Self { start, end, ..self }
+    }
+
     /// The coordinate of a value; what lies outside falls on the nearer end.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.scale {

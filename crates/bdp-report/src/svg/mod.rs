@@ -44,6 +44,16 @@ impl Drawing {
         svg
     }
 
+    /// What was drawn, to be put into another drawing.
+    pub fn into_group(self, class: &str) -> Markup {
+        let mut group = Markup::default();
+        group.element("g", &[("class", class)], |m| {
+            m.append(self.body);
+            m.append(self.over);
+        });
+        group
+    }
+
     pub fn line(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], class: &str) {
         let d = if (y1 - y2).abs() < 1e-9 {
             format!("M{} {}H{}", number(x1), number(y1), number(x2))

@@ -1,0 +1,244 @@
+//! The report on captures: what was read, its flows in a table, and each of the largest by itself with charts that zoom together.
+
+mod curves;
+mod plot;
+mod section;
+mod sequence;
+
+use bdp_model::capture::{ExplainedFlow, ReadCapture};
+
+use super::page::{About, Script, head, numbers, page_with, words};
+use super::verdict::Verdict;
+use crate::capture::{caveats, ends, figures, read, words as limit_words};
+use crate::markup::Markup;
+
+/// Rows of the table of flows.
+const MOST_ROWS: usize = 50;
+/// Flows of a capture that have a section.
+const MOST_SECTIONS: usize = 20;
+
+/// What makes the charts zoom. It needs no network, and the page is whole without it.
+const ZOOM: Script =
+    Script { text: include_str!("zoom.js"), sha256: "xLKcFEAnmMl2tAmj9Q5SIcBbx2sUnPlO5oFM1gSN2aE=" };
+
+/// A page about captures, whole in itself: HTML with style, drawings and the script of its charts in it.
+pub fn html_of_captures(captures: &[ReadCapture], about: &About<'_>) -> String {
+    let mut m = Markup::default();
+    let [first, further @ ..] = captures else {
+        let title = about.begin(&mut m, about.label.unwrap_or("No capture").to_owned(), []);
+        Verdict { headline: "No capture was read.".to_owned(), why: String::new() }.write(&mut m);
+        return page_with(None, &title, m);
+    };
+    if further.is_empty() {
+        let title = about.begin(&mut m, first.name.clone(), [read(first)]);
+        capture(&mut m, first, "");
+        return finished(&title, m);
+    }
+    let title = about.begin(&mut m, format!("{} captures", captures.len()), []);
+    for (index, one) in captures.iter().enumerate() {
+        m.leaf("h2", &[("id", &format!("capture-{}", index + 1))], &one.name);
+        m.line();
+        m.leaf("p", &[("class", "facts")], &read(one));
+        m.line();
+        capture(&mut m, one, &format!("capture-{}-", index + 1));
+    }
+    finished(&title, m)
+}
+
+/// The page; the script goes with it where there is something to zoom.
+fn finished(title: &str, body: Markup) -> String {
+    let script = body.contains("class=\"zoomable\"").then_some(ZOOM);
+    page_with(script, title, body)
+}
+
+/// One capture. `prefix` tells the places within it from those of others.
+fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
+    for caveat in caveats(capture) {
+        m.leaf("p", &[("class", "note")], &format!("Note: {caveat}."));
+        m.line();
+    }
+    if capture.flows.is_empty() {
+        let why = match capture.summary.packets {
+            0 => "There is no packet in it.",
+            _ => "None of its packets belongs to a flow that bdp reads.",
+        };
+        Verdict { headline: "No flow in this capture.".to_owned(), why: why.to_owned() }.write(m);
+        return;
+    }
+    let sections: Vec<usize> =
+        (0..capture.flows.len()).filter(|&i| has_section(&capture.flows[i])).take(MOST_SECTIONS).collect();
+    if let Some(&largest) = sections.first() {
+        // Its section says why.
+        let Verdict { headline, .. } = section::verdict(&capture.flows[largest], Some(largest + 1));
+        Verdict { headline, why: String::new() }.write(m);
+    }
+    table(m, &capture.flows, &sections, prefix);
+    for &index in &sections {
+        section::write(m, index + 1, &capture.flows[index], prefix);
+    }
+    let explained = capture.flows.iter().filter(|found| has_section(found)).count();
+    if explained > sections.len() {
+        let text = format!("{} more flows with fewer bytes have no section.", explained - sections.len());
+        m.leaf("p", &[("class", "note")], &text);
+        m.line();
+    }
+}
+
+/// Whether there is enough of a flow to explain it.
+fn has_section(found: &ExplainedFlow) -> bool {
+    found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
+}
+
+/// Where a flow's section is.
+fn anchor(prefix: &str, number: usize) -> String {
+    format!("{prefix}flow-{number}")
+}
+
+fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &str) {
+    m.element("div", &[("class", "scroll")], |m| {
+        m.element("table", &[], |m| {
+            let headings = [
+                numbers("#"),
+                words("flow"),
+                numbers("Mbit/s"),
+                numbers("MB"),
+                numbers("s"),
+                numbers("least RTT, ms"),
+                numbers("retransmitted"),
+                words("limited by"),
+            ];
+            head(m, &headings);
+            m.element("tbody", &[], |m| {
+                for (index, found) in flows.iter().enumerate().take(MOST_ROWS) {
+                    let link = sections.contains(&index).then(|| format!("#{}", anchor(prefix, index + 1)));
+                    row(m, index + 1, found, link.as_deref());
+                }
+            });
+        });
+    });
+    m.line();
+    if flows.len() > MOST_ROWS {
+        let text = format!("And {} more with fewer bytes.", flows.len() - MOST_ROWS);
+        m.leaf("p", &[("class", "note")], &text);
+        m.line();
+    }
+}
+
+fn row(m: &mut Markup, number: usize, found: &ExplainedFlow, link: Option<&str>) {
+    let figures = figures(found);
+    m.element("tr", &[], |m| {
+        m.leaf("td", &[("class", "n")], &number.to_string());
+        m.element("td", &[], |m| linked(m, link, &arrowed(&ends(found))));
+        for figure in
+            [figures.mbps, figures.megabytes, figures.seconds, figures.rtt_min_ms, figures.retransmissions]
+        {
+            m.leaf("td", &[("class", "n")], &figure);
+        }
+        m.element("td", &[], |m| {
+            let findings = &found.findings[found.main_direction()];
+            if findings.is_empty() {
+                m.text("-");
+            }
+            for (i, finding) in findings.iter().enumerate() {
+                if i > 0 {
+                    m.text("; also ");
+                }
+                linked(m, link, &limit_words(finding));
+            }
+        });
+    });
+    m.line();
+}
+
+fn linked(m: &mut Markup, link: Option<&str>, text: &str) {
+    match link {
+        Some(link) => m.leaf("a", &[("href", link)], text),
+        None => m.text(text),
+    }
+}
+
+/// With the arrow that pages have.
+fn arrowed(ends: &str) -> String {
+    ends.replace("->", "→")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_lets_its_own_script_run() {
+        assert_eq!(base64(&sha256(ZOOM.text.as_bytes())), ZOOM.sha256, "the digest above is of another text");
+        assert!(!ZOOM.text.contains("</") && ZOOM.text.matches("]]>").count() == 1);
+    }
+
+    #[test]
+    fn digests_are_those_of_the_standard() {
+        // FIPS 180-4's example.
+        assert_eq!(base64(&sha256(b"abc")), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+    }
+
+    /// FIPS 180-4, section 6.2.
+    fn sha256(text: &[u8]) -> [u8; 32] {
+        let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
+        let primes: Vec<f64> = (2u32..).filter(is_prime).take(64).map(f64::from).collect();
+        // The first 32 bits of the fraction of a root.
+        let fraction = |root: f64| (root.fract() * 4_294_967_296.0) as u32;
+        let constants: Vec<u32> = primes.iter().map(|p| fraction(p.cbrt())).collect();
+        let mut state: Vec<u32> = primes.iter().take(8).map(|p| fraction(p.sqrt())).collect();
+        let mut padded = text.to_vec();
+        padded.push(0x80);
+        padded.resize(padded.len().next_multiple_of(64), 0);
+        if (text.len() + 9) > padded.len() {
+            padded.resize(padded.len() + 64, 0);
+        }
+        let length = padded.len();
+        padded[length - 8..].copy_from_slice(&(text.len() as u64 * 8).to_be_bytes());
+        for block in padded.chunks(64) {
+            let mut w: Vec<u32> = block
+                .chunks(4)
+                .map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
+                .collect();
+            for i in 16..64 {
+                let s0 = w[i - 15].rotate_right(7) ^ w[i - 15].rotate_right(18) ^ (w[i - 15] >> 3);
+                let s1 = w[i - 2].rotate_right(17) ^ w[i - 2].rotate_right(19) ^ (w[i - 2] >> 10);
+                w.push(w[i - 16].wrapping_add(s0).wrapping_add(w[i - 7]).wrapping_add(s1));
+            }
+            let mut v = state.clone();
+            for i in 0..64 {
+                let s1 = v[4].rotate_right(6) ^ v[4].rotate_right(11) ^ v[4].rotate_right(25);
+                let choice = (v[4] & v[5]) ^ (!v[4] & v[6]);
+                let first =
+                    v[7].wrapping_add(s1).wrapping_add(choice).wrapping_add(constants[i]).wrapping_add(w[i]);
+                let s0 = v[0].rotate_right(2) ^ v[0].rotate_right(13) ^ v[0].rotate_right(22);
+                let majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+                v[3] = v[3].wrapping_add(first);
+                v[7] = first.wrapping_add(s0).wrapping_add(majority);
+                v.rotate_right(1);
+            }
+            for (one, add) in state.iter_mut().zip(v) {
+                *one = one.wrapping_add(add);
+            }
+        }
+        let mut digest = [0; 32];
+        for (place, word) in digest.chunks_mut(4).zip(state) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        digest
+    }
+
+    /// RFC 4648, section 4.
+    fn base64(bytes: &[u8]) -> String {
+        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for group in bytes.chunks(3) {
+            let three = [group[0], *group.get(1).unwrap_or(&0), *group.get(2).unwrap_or(&0)];
+            let number = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+            for i in 0..4 {
+                let digit = char::from(ALPHABET[(number >> (18 - 6 * i)) as usize & 63]);
+                text.push(if i > group.len() { '=' } else { digit });
+            }
+        }
+        text
+    }
+}

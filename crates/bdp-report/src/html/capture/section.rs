@@ -1,0 +1,86 @@
+//! One flow: the verdict on it, what was seen, where the time went, and charts over its time.
+
+use bdp_model::capture::ExplainedFlow;
+use bdp_model::units::format_bps;
+
+use super::{anchor, arrowed, curves, sequence};
+use crate::capture::{ends, flow};
+use crate::html::page::{Figure, facts};
+use crate::html::sentence::sentence;
+use crate::html::time_share;
+use crate::html::transfer::Transfer;
+use crate::html::verdict::{self, Verdict};
+use crate::markup::Markup;
+
+/// What limits a flow, in its own words; with its number where others stand beside it.
+pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
+    let main = found.main_direction();
+    let goodput = found.flow.directions[main].goodput_bps.filter(|bps| bps.is_finite());
+    let rate = goodput.map_or_else(String::new, format_bps);
+    let number = number.map_or_else(String::new, |number| format!("Flow {number}, "));
+    let here = format!("{number}{}", if rate.is_empty() { arrowed(&ends(found)) } else { rate });
+    match found.findings[main].first() {
+        Some(finding) => verdict::of_finding(&here, finding),
+        None => Verdict { headline: format!("{here}: nothing is known of its limit."), why: String::new() },
+    }
+}
+
+/// The section of a flow of which there are facts.
+pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix: &str) {
+    let main = found.main_direction();
+    let Some(known) = &found.facts[main] else { return };
+    let title = arrowed(&flow::title(number, found));
+    m.leaf("h2", &[("id", &anchor(prefix, number))], sentence(&title).trim_end_matches('.'));
+    m.line();
+    let transfer = Transfer::of_capture(known);
+    let Verdict { headline, why } = verdict(found, None);
+    m.element("p", &[("class", "why")], |m| {
+        m.leaf("b", &[], &headline);
+        m.text(&format!(" {why}"));
+    });
+    m.line();
+    verdict::further(m, &found.findings[main]);
+    let rows: Vec<(String, String)> =
+        flow::lines(found).into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
+    facts(m, "As the capture shows it", &rows);
+    if let Some(figure) = time_share::figure(&transfer, &transfer.name()) {
+        figure.write(m);
+    }
+    charts(m, found, &transfer);
+}
+
+/// The charts with one axis of time, which zoom together.
+fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
+    let data = found.flow.directions[found.main_direction()].tcp.as_ref();
+    let last_ns = [
+        data.and_then(|data| data.trace.last()).map(|point| point.at_ns),
+        transfer.sent.last().map(|sample| sample.at_ns),
+        transfer.received.last().map(|sample| sample.at_ns),
+    ];
+    let seconds = last_ns.into_iter().flatten().max().unwrap_or(0) as f64 / 1e9;
+    if seconds <= 0.0 {
+        return;
+    }
+    let name = transfer.name();
+    let figures: Vec<Figure<'static>> = [
+        data.and_then(|data| sequence::figure(data, seconds, &name)),
+        curves::windows(data, transfer, seconds, &name),
+        curves::round_trips(transfer, seconds, &name),
+        curves::rate(transfer, seconds, &name),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    m.element("div", &[("class", "zoomable"), ("data-seconds", &seconds.to_string())], |m| {
+        // The script shows it: without one it would promise too much.
+        m.leaf("p", &[("class", "note"), ("hidden", "hidden")], HINT);
+        m.line();
+        for figure in figures {
+            figure.write(m);
+        }
+    });
+    m.line();
+}
+
+const HINT: &str = "The charts below zoom together: drag over a part, or turn the wheel with Ctrl; with Shift the wheel moves along. A \
+                    double click shows all again. Keys: + and -, arrows, 0.";

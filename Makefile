@@ -203,6 +203,14 @@ bench-explain: build ## Put faults into paths and print what bdp says of each: r
 explain-short: build ## The same with three cases of each fault, held to 95 % right and 3 % wrong at the most
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
+.PHONY: bench-captures
+bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
+	BDP=$(abspath $(BDP)) benches/captures
+
+.PHONY: captures-short
+captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
+	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_BARS=1 benches/captures
+
 .PHONY: bench-explain-real
 bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root
 	BDP=$(abspath $(BDP)) benches/explain-real

@@ -86,17 +86,16 @@ impl PageArgs {
         given: &StoreArgs,
         unkept: impl FnOnce(&About<'_>) -> String,
     ) -> anyhow::Result<()> {
+        let Some((run, store)) = kept else { return self.write_page(unkept) };
         let Some((path, words)) = self.parts() else { return Ok(()) };
-        let text = match kept {
-            Some((run, store)) => {
-                let found = by_id(run, store)?;
-                page(&found, &words.on(found.about(given.given().as_deref())))
-            }
-            None => unkept(&words.on(About::default())),
-        };
-        write(&path, &text, "report")?;
-        output::note(&format!("report  {}", shown(&path)));
-        Ok(())
+        let found = by_id(run, store)?;
+        put(&path, &page(&found, &words.on(found.about(given.given().as_deref()))))
+    }
+
+    /// Writes a page of what no store keeps, likewise.
+    pub fn write_page(&self, make: impl FnOnce(&About<'_>) -> String) -> anyhow::Result<()> {
+        let Some((path, words)) = self.parts() else { return Ok(()) };
+        put(&path, &make(&words.on(About::default())))
     }
 
     /// Refuses a place where the page can't be written, before anything is measured for it.
@@ -109,6 +108,13 @@ impl PageArgs {
         let words = PageWords { title: self.title.clone(), note: self.note.clone() };
         Some((self.report.clone()?, words))
     }
+}
+
+/// Writes a page, and says where.
+fn put(path: &Path, text: &str) -> anyhow::Result<()> {
+    write(path, text, "report")?;
+    output::note(&format!("report  {}", shown(path)));
+    Ok(())
 }
 
 impl ReportArgs {

@@ -33,6 +33,8 @@ static TOPICS: &[Topic] = &topics! {
     "findings" "findings.md" "each finding: what it means, what was seen, what to do",
     "time-spent" "time.md" "where the time of a transfer went",
     "captures" "captures.md" "captures of packets: what limits the connections in them",
+    "tcptrace" "tcptrace.md" "captures as tcptrace prints them, and where bdp differs",
+    "tshark" "tshark.md" "packets as Wireshark names them, and where bdp differs",
     "watching" "watch.md" "sockets of other programs, while they run",
     "sweeps" "sweep.md" "curves, knees and what to choose",
     "comparisons" "compare.md" "two runs with intervals of confidence",

@@ -2,6 +2,8 @@
 
 mod facts;
 mod half;
+mod progress;
+mod retransmission;
 mod rtt;
 mod scoreboard;
 mod series;

@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, Notes, tshark};
 use bdp_model::capture::ReadCapture;
-use bdp_report::{Shown, captures_json, captures_text};
+use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::RunError;
 use bdp_run::pcap::PcapPlan;
 
 use crate::exit::{self, Exit, Outcome};
+use crate::report::PageArgs;
 use crate::{help, interrupt, output};
 
 /// Arguments of `bdp pcap`.
@@ -18,6 +19,7 @@ use crate::{help, interrupt, output};
 Examples:
   bdp pcap slow.pcapng                              the flows, the largest first, and what limits each
   bdp pcap slow.pcapng --flow 2                     one flow by itself
+  bdp pcap slow.pcapng --report slow.html           a page with charts of each connection
   bdp pcap big.pcap.gz --filter 'host 10.0.0.7 and port 443'
   ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a capture while it is taken, explained at its end
 
@@ -40,8 +42,11 @@ pub struct PcapArgs {
     top: usize,
 
     /// Print as another program does
-    #[arg(long, value_name = "PROGRAM", value_enum, help_heading = help::OUTPUT, conflicts_with_all = ["json", "flow", "top"])]
+    #[arg(long, value_name = "PROGRAM", value_enum, help_heading = help::OUTPUT, conflicts_with_all = ["json", "flow", "top", "report"])]
     compat: Option<Compat>,
+
+    #[command(flatten)]
+    page: PageArgs,
 
     /// Print JSON, with all flows ('bdp help pcap.schema')
     #[arg(long, help_heading = help::OUTPUT)]
@@ -63,6 +68,7 @@ enum Compat {
 impl PcapArgs {
     /// Reads the captures, prints what was found.
     pub fn run(self) -> Outcome {
+        self.page.check()?;
         let cancel = interrupt::cancel_instead();
         let filter = self.filter.clone().unwrap_or_else(Filter::all);
         let plan = PcapPlan { files: self.files.clone(), filter };
@@ -85,6 +91,7 @@ impl PcapArgs {
             false => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
         };
         output::print(&text)?;
+        self.page.write_page(|about| html_of_captures(&captures, about))?;
         Ok(broken(captures.iter().map(|ReadCapture { name, broke, .. }| (name.clone(), broke.clone()))))
     }
 }

@@ -1,0 +1,217 @@
+//! What reaches the sender, and how its time goes by: acknowledgements when they are due, round trips, readings.
+
+use bdp_model::record::{CongestionState, EpisodeKind};
+
+use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading};
+
+impl HalfConnection {
+    /// The receive window is no longer closed.
+    pub(super) fn opened(&mut self, now: u64) {
+        let Some(since) = self.zero_since.take() else { return };
+        self.zero_window_ns += now.saturating_sub(since);
+        if self.closed.len() < MARKS {
+            self.closed.push((since, now.max(since), self.acked()));
+        }
+    }
+
+    /// Brings the sender to this moment: acknowledgements reach it, and time is counted.
+    pub(super) fn advance(&mut self, now: u64) {
+        while let Some(ack) = self.pending.front().copied().filter(|ack| ack.due <= now) {
+            self.pending.pop_front();
+            self.count(ack.due);
+            self.apply(ack);
+        }
+        self.count(now);
+    }
+
+    /// The end of the capture: what was on its way arrives.
+    pub fn finish(&mut self) {
+        if let Some(last) = self.pending.back().map(|ack| ack.due) {
+            self.advance(last);
+        }
+        self.opened(self.last_at);
+        if let Some(Open { episode, .. }) = self.open.take() {
+            self.episodes.push(episode);
+        }
+    }
+
+    /// Counts the time since the last event for what held the sender then.
+    pub(super) fn count(&mut self, now: u64) {
+        let took = now.saturating_sub(self.last_at);
+        if self.last_at > 0 && took > 0 {
+            let is_full = self.has_data() && self.is_window_full() && self.full_since.is_some();
+            if self.next > self.una || is_full {
+                self.busy += took;
+            }
+            if is_full {
+                self.window_limited += took;
+            }
+        }
+        self.last_at = self.last_at.max(now);
+        self.turn(now);
+    }
+
+    /// A round trip is over: what was in flight in it is the window of the next.
+    pub(super) fn turn(&mut self, now: u64) {
+        let Some(rtt) = self.round_trip() else { return };
+        if now < self.epoch.from + rtt.max(1_000) {
+            return;
+        }
+        let took = now - self.epoch.from;
+        if took < 4 * rtt.max(1_000) && self.una > self.epoch.una {
+            self.epoch.rate_bps = Some(((self.una - self.epoch.una) as f64 * 8e9 / took as f64) as u64);
+        }
+        let grew = self.epoch.before > 0 && self.epoch.peak * 4 > self.epoch.before * 5;
+        let is_bound = !self.epoch.was_free && self.open.is_none() && self.epoch.before > 0;
+        self.epoch.flat = if grew || !is_bound { 0 } else { self.epoch.flat.saturating_add(1) };
+        if self.epoch.flat >= 3 && self.threshold.is_none() {
+            self.threshold = Some(self.epoch.before);
+        }
+        if let Some((before, until, peak)) = self.shrinking
+            && now > until
+        {
+            self.shrinking = None;
+            if before > 0 && peak > 0 && self.shares_kept.len() < 64 {
+                self.shares_kept.push(peak as f64 / before as f64);
+            }
+        }
+        self.epoch = Epoch {
+            from: now,
+            una: self.una,
+            peak: self.in_flight(),
+            before: self.epoch.peak.max(if took < 4 * rtt { 0 } else { self.epoch.before }),
+            was_free: self.is_window_full() || self.is_starved() || self.acks_since >= 2,
+            ..self.epoch
+        };
+    }
+
+    pub(super) fn apply(&mut self, ack: Ack) {
+        self.last_applied = ack.due;
+        let mut newly = 0;
+        // The newest of the segments that were sent once, by when it passed.
+        let mut sent = None::<u64>;
+        let mut is_clear = true;
+        if ack.ack > self.una {
+            newly = ack.ack - self.una;
+            let was_in_order = self.duplicates_now == 0;
+            self.scoreboard.acknowledge(ack.ack, |piece| {
+                if piece.times != 1 {
+                    is_clear = false;
+                } else if !piece.is_sacked {
+                    sent = sent.max(Some(piece.at));
+                }
+            });
+            if !was_in_order && self.scoreboard.sacked() == 0 {
+                is_clear = false;
+            }
+            self.una = ack.ack;
+            self.delivered += newly;
+            self.duplicates_now = 0;
+            self.acks_since += 1;
+        } else if ack.is_pure && ack.ack == self.una && self.next > self.una && ack.edge == self.edge {
+            self.duplicates_now += 1;
+        }
+        self.selective(&ack, &mut sent);
+        if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
+            self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
+            self.rtt.add(ack.at - at);
+            if self.own_side.is_none_or(|ns| ns < super::HERE_NS) {
+                self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
+            }
+        }
+        let edge = ack
+            .edge
+            .map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
+        if edge.is_some() {
+            self.edge = edge;
+        }
+        if !self.is_window_full()
+            && let Some(since) = self.full_since.take()
+        {
+            self.waits.add(ack.due.saturating_sub(since));
+        }
+        if newly > 0
+            && let Some(open) = self.open.filter(|open| self.una >= open.until)
+        {
+            debug_assert!(open.until <= self.una);
+            self.close(ack.due);
+        }
+        self.read(ack.due);
+    }
+
+    /// Blocks beyond the acknowledgement, and the first one where it reports a duplicate (RFC 2883).
+    pub(super) fn selective(&mut self, ack: &Ack, sent: &mut Option<u64>) {
+        let blocks = ack.blocks.into_iter().take(usize::from(ack.count));
+        let within = |a: (u64, u64), b: (u64, u64)| a.0 >= b.0 && a.1 <= b.1;
+        for (i, (from, to)) in blocks.enumerate() {
+            if to <= from || to > self.next {
+                continue;
+            }
+            let is_duplicate =
+                i == 0 && (to <= ack.ack || ack.count > 1 && within((from, to), ack.blocks[1]));
+            if is_duplicate {
+                self.dsacks += 1;
+                let was_sent_again = self.recent.iter().any(|&(a, b)| a < to && b > from);
+                if was_sent_again {
+                    self.retransmissions.needless_reported += self.segments_of(to - from);
+                } else {
+                    self.duplicated_by_network += 1;
+                }
+                continue;
+            }
+            if from < self.una {
+                continue;
+            }
+            let newest =
+                self.scoreboard.of(from, to).filter(|p| p.times == 1 && !p.is_sacked).map(|p| p.at).max();
+            let news = self.scoreboard.sack(from, to);
+            if news > 0 {
+                self.delivered += news;
+                *sent = (*sent).max(newest);
+            }
+        }
+    }
+
+    /// Takes a reading where one is due.
+    pub(super) fn read(&mut self, at: u64) {
+        if !self.series.wants(at) && !self.series.has_at(at) {
+            return;
+        }
+        let start = self.start.unwrap_or(0);
+        let is_starved = self.is_starved();
+        let state = match &self.open {
+            Some(open) => match open.episode.kind {
+                EpisodeKind::Reduced => CongestionState::Reduced,
+                EpisodeKind::Recovery => CongestionState::Recovery,
+                EpisodeKind::Timeout => CongestionState::Loss,
+            },
+            None if self.scoreboard.sacked() > 0 || self.duplicates_now > 0 => CongestionState::Disorder,
+            None => CongestionState::Open,
+        };
+        let reading = Reading {
+            sent: self.next - start,
+            acked: self.una - start,
+            in_flight: self.in_flight(),
+            congestion_window: self.congestion_window(),
+            window: self.edge.map(|edge| edge.saturating_sub(self.una)),
+            srtt: self.round_trip(),
+            min_rtt: self.rtt.min().map(|ns| ns + self.own_side.unwrap_or(0)),
+            retransmitted: self.retransmissions.segments,
+            needless: self.retransmissions.needless_reported,
+            reordered: self.reordered,
+            timeouts: self.retransmissions.timeout,
+            marks: self.echoes,
+            busy: self.busy,
+            window_limited: self.window_limited,
+            threshold: self.threshold,
+            state: Some(state),
+            rate_bps: self.epoch.rate_bps,
+            is_starved,
+            is_quiet: self.acks_since >= 2 && !self.is_window_full() && self.open.is_none(),
+            not_sent: is_starved.then_some(0),
+            ack_stamp: self.ack_stamp,
+            own_stamp: self.own_stamp,
+        };
+        self.series.push(at, reading);
+    }
+}

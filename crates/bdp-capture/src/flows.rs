@@ -56,7 +56,7 @@ pub struct Found {
     /// What was seen of it.
     pub flow: CapturedFlow,
     /// For the rules, the facts of each way that carried enough.
-    pub facts: [Option<Facts>; 2],
+    pub facts: [Option<Box<Facts>>; 2],
 }
 
 /// Everything that the packets of a capture say.
@@ -264,10 +264,10 @@ impl Flow {
                 bytes: self.bytes[side],
                 payload_bytes,
                 goodput_bps,
-                tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)),
+                tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)).map(Box::new),
             }
         };
-        let facts = |side| self.tcp.as_ref().and_then(|tcp| tcp.facts(side, self.ends));
+        let facts = |side| self.tcp.as_ref().and_then(|tcp| tcp.facts(side, self.ends)).map(Box::new);
         Found {
             facts: [facts(0), facts(1)],
             flow: CapturedFlow {

@@ -27,7 +27,7 @@ pub struct ExplainedFlow {
     /// What was seen of it.
     pub flow: CapturedFlow,
     /// For each way the facts by which it was explained; `None` where there was too little.
-    pub facts: [Option<Facts>; 2],
+    pub facts: [Option<Box<Facts>>; 2],
     /// For each way what limits it, the binding limit first.
     pub findings: [Vec<Finding>; 2],
 }
@@ -144,7 +144,7 @@ pub struct CapturedDirection {
     /// last; bit/s. Null where there is no time between them.
     pub goodput_bps: Option<f64>,
     /// Of TCP, what its data met.
-    pub tcp: Option<CapturedData>,
+    pub tcp: Option<Box<CapturedData>>,
 }
 
 /// A TCP connection.

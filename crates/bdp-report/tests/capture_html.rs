@@ -86,7 +86,7 @@ fn flow(port: u16) -> ExplainedFlow {
         bytes: 4_000_000,
         payload_bytes: 100 * each,
         goodput_bps: Some(3e6),
-        tcp: Some(data),
+        tcp: Some(Box::new(data)),
     };
     let flow = CapturedFlow {
         protocol: FlowProtocol::Tcp,
@@ -99,7 +99,7 @@ fn flow(port: u16) -> ExplainedFlow {
     };
     let finding = Finding::new(Limit::SackMissing, Place::path(), Confidence::Medium)
         .evidence([Evidence::flag(Fact::SackUsed, false)]);
-    ExplainedFlow { flow, facts: [Some(facts), None], findings: [vec![finding], Vec::new()] }
+    ExplainedFlow { flow, facts: [Some(Box::new(facts)), None], findings: [vec![finding], Vec::new()] }
 }
 
 fn capture(name: &str, flows: Vec<ExplainedFlow>) -> ReadCapture {

@@ -13,7 +13,7 @@ use bdp_pcap::{Packets, ReadError, unpacked};
 
 use crate::RunError;
 
-/// More flows are counted and not followed: about 8 GB of memory where each is a connection that carries data.
+/// More flows are counted and not followed: about 10 GB of memory where each is a connection.
 const MOST_FLOWS: usize = 2_000_000;
 /// An interrupt is looked for after so many packets.
 const LOOK: u64 = 4096;
@@ -121,7 +121,7 @@ fn frames(
 
 fn explained(found: Found) -> ExplainedFlow {
     let Found { flow, facts } = found;
-    let findings = [0, 1].map(|way| facts[way].as_ref().map(explain).unwrap_or_default());
+    let findings = [0, 1].map(|way| facts[way].as_deref().map(explain).unwrap_or_default());
     ExplainedFlow { flow, facts, findings }
 }
 

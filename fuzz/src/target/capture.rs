@@ -1,13 +1,20 @@
 //! Captures.
 
-use bdp_pcap::{Packets, blocks};
+use std::io::Read;
+
+use bdp_capture::tcptrace::TcpTrace;
+use bdp_capture::{Analysis, Filter, Frame};
+use bdp_pcap::{Packets, blocks, unpacked};
 
 use crate::Target;
 
-/// Targets of crate `bdp-pcap`.
+/// Targets of crates `bdp-pcap` and `bdp-capture`.
 pub const CAPTURE: &[Target] = &[
     Target { name: "pcapng", run: captures, seeds: capture_seeds },
     Target { name: "packets", run: packets, seeds: packet_seeds },
+    Target { name: "unpacked", run: compressed, seeds: compressed_seeds },
+    Target { name: "connections", run: connections, seeds: connection_seeds },
+    Target { name: "capture-filter", run: filter, seeds: filter_seeds },
 ];
 
 /// A packet has twelve bytes at least, is no longer than what it came of, and an error is the last.
@@ -23,6 +30,97 @@ fn packets(bytes: &[u8]) {
         count += 1;
         assert!(count <= bytes.len() / 12);
     }
+}
+
+/// What is compressed ends, or breaks.
+fn compressed(bytes: &[u8]) {
+    const MOST: u64 = 1 << 24;
+    if let Ok(source) = unpacked(bytes) {
+        let mut out = Vec::new();
+        let _ = source.take(MOST).read_to_end(&mut out);
+    }
+}
+
+/// `bdp` by gzip without compression, and by zstd as a raw block.
+fn compressed_seeds() -> Vec<Vec<u8>> {
+    let gzip = [
+        &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 3, 0, 0xfc, 0xff][..],
+        b"bdp",
+        &[0x0b, 0x6d, 0x5b, 0x1a, 3, 0, 0, 0],
+    ];
+    let zstd = [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0][..], b"bdp"];
+    vec![gzip.concat(), zstd.concat()]
+}
+
+/// Frames of any bytes: the link layer first, then each with its length and how much later it came. Bytes acknowledged are none that were not
+/// numbered, and the states of a sender's time add up to it.
+fn connections(bytes: &[u8]) {
+    let Some((&link, mut rest)) = bytes.split_first() else { return };
+    let link_type = [101, 1, 113, 276, 0, 9][usize::from(link) % 6];
+    let (mut analysis, mut trace, mut at) = (Analysis::of_at_most(64), TcpTrace::of_at_most(64), 0);
+    while let [length, a, b, more @ ..] = rest {
+        let length = usize::from(*length).min(more.len());
+        at += u64::from(u16::from_be_bytes([*a, *b])) * 10_000;
+        let frame = Frame { at_ns: Some(at), link_type, length: length as u32 + u32::from(*b & 7), data: &more[..length] };
+        analysis.frame(&frame);
+        trace.frame(&frame);
+        rest = &more[length..];
+    }
+    let (summary, found) = analysis.finish();
+    assert!(found.len() as u64 <= summary.packets);
+    for facts in found.iter().flat_map(|found| found.facts.iter().flatten()) {
+        if let Some(spent) = facts.time_spent() {
+            for stretch in &spent.stretches {
+                let sum: u64 = stretch.states.iter().map(|(_, ns)| ns).sum();
+                assert_eq!(sum, stretch.to_ns - stretch.from_ns, "states of a stretch");
+            }
+        }
+    }
+    let _ = trace.text();
+}
+
+/// A handshake, twelve segments, one of them twice, and their acknowledgements.
+fn connection_seeds() -> Vec<Vec<u8>> {
+    let mut all = vec![0];
+    let mut segment = |from_b: bool, seq: u32, ack: u32, flags: u8, payload: u8| {
+        let options: &[u8] = if flags & 2 != 0 { &[2, 4, 5, 0xb4, 4, 2, 3, 3, 7, 1, 1, 0] } else { &[] };
+        let header = 20 + options.len() as u8;
+        let length = 20 + header + payload;
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let (source, destination) = if from_b { (b, a) } else { (a, b) };
+        let (sport, dport) = if from_b { (80_u16, 5000_u16) } else { (5000, 80) };
+        all.extend([length, 0, 100, 0x45, 0, 0, length, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+        all.extend([source, destination].concat());
+        all.extend([sport.to_be_bytes(), dport.to_be_bytes()].concat());
+        all.extend([seq.to_be_bytes(), ack.to_be_bytes()].concat());
+        all.extend([header << 2, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        all.extend(options);
+        all.extend(vec![0; usize::from(payload)]);
+    };
+    segment(false, 100, 0, 2, 0);
+    segment(true, 900, 101, 0x12, 0);
+    segment(false, 101, 901, 0x10, 0);
+    for i in 0..12 {
+        segment(false, 101 + i * 100, 901, 0x18, 100);
+        segment(true, 901, 201 + if i < 6 { i * 100 } else { 500 }, 0x10, 0);
+    }
+    segment(false, 601, 901, 0x18, 100);
+    segment(true, 901, 1301, 0x10, 0);
+    segment(false, 1301, 901, 0x11, 0);
+    vec![all]
+}
+
+/// Any text is an expression or an error in one line.
+fn filter(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Err(error) = Filter::parse(text) {
+        let line = error.to_string();
+        assert!(!line.is_empty(), "an error without words");
+    }
+}
+
+fn filter_seeds() -> Vec<Vec<u8>> {
+    vec![b"not (tcp port 80 or 443) and host 10.0.0.1 and net 10.1 and after 2.5s".to_vec()]
 }
 
 /// Those of pcapng, and pcap with a packet of three bytes in either byte order.

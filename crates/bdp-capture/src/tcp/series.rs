@@ -36,6 +36,10 @@ impl<T> Series<T> {
             }
             return;
         }
+        if self.kept.is_empty() {
+            // Most connections of a large capture have no second one.
+            self.kept.reserve_exact(1);
+        }
         self.kept.push((at_ns, reading));
         if self.kept.len() >= MOST {
             self.step_ns *= 2;

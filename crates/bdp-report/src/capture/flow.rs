@@ -22,7 +22,7 @@ pub(super) fn text(number: usize, found: &ExplainedFlow, style: &Style) -> Strin
     }
     let arrow = arrow(Direction::To, style);
     text.push_str(&findings_lines(arrow, &found.findings[main], "", style));
-    text.push_str(&time_spent::line(arrow, found.facts[main].as_ref(), style));
+    text.push_str(&time_spent::line(arrow, found.facts[main].as_deref(), style));
     text
 }
 

@@ -29,7 +29,7 @@ fn flow_json(found: &ExplainedFlow) -> Value {
     let mut all = value!(found.flow);
     for way in 0..2 {
         all["directions"][way]["findings"] = finding::all_json(&found.findings[way]);
-        all["directions"][way]["time_spent"] = time_spent::json(found.facts[way].as_ref());
+        all["directions"][way]["time_spent"] = time_spent::json(found.facts[way].as_deref());
     }
     all
 }

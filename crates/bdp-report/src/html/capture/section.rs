@@ -51,7 +51,7 @@ pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix
 
 /// The charts with one axis of time, which zoom together.
 fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
-    let data = found.flow.directions[found.main_direction()].tcp.as_ref();
+    let data = found.flow.directions[found.main_direction()].tcp.as_deref();
     let last_ns = [
         data.and_then(|data| data.trace.last()).map(|point| point.at_ns),
         transfer.sent.last().map(|sample| sample.at_ns),

@@ -209,7 +209,7 @@ bench-captures: build ## Capture paths with faults and judge what bdp says of th
 
 .PHONY: captures-short
 captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
-	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_BARS=1 benches/captures
+	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_JUDGED_MB=10 BENCH_BARS=1 benches/captures
 
 .PHONY: bench-explain-real
 bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root

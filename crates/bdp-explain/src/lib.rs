@@ -81,5 +81,6 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     };
     let limit = binding.limit;
     let beside = BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
-    std::iter::once(next::known(facts, binding)).chain(beside).collect()
+    let binding = rule::captured::temper(facts, next::known(facts, binding));
+    std::iter::once(binding).chain(beside).collect()
 }

@@ -16,6 +16,8 @@ use crate::notes::Notes;
 
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
+/// Acknowledgements on their way to the sender, at the most.
+const PENDING: usize = 1 << 14;
 /// Congestion events that are remembered.
 pub(super) const EPISODES: usize = 4096;
 /// Retransmissions, and closed windows, whose times are kept.
@@ -512,6 +514,10 @@ impl HalfConnection {
             self.apply(ack);
         } else {
             self.pending.push_back(ack);
+        }
+        if self.pending.len() > PENDING {
+            // No path holds so many: the times of the capture do not go on.
+            self.deliver_first();
         }
         self.advance(now);
         notes

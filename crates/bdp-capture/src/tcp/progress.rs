@@ -14,12 +14,18 @@ impl HalfConnection {
         }
     }
 
-    /// Brings the sender to this moment: acknowledgements reach it, and time is counted.
-    pub(super) fn advance(&mut self, now: u64) {
-        while let Some(ack) = self.pending.front().copied().filter(|ack| ack.due <= now) {
-            self.pending.pop_front();
+    /// The oldest acknowledgement on its way reaches the sender.
+    pub(super) fn deliver_first(&mut self) {
+        if let Some(ack) = self.pending.pop_front() {
             self.count(ack.due);
             self.apply(ack);
+        }
+    }
+
+    /// Brings the sender to this moment: acknowledgements reach it, and time is counted.
+    pub(super) fn advance(&mut self, now: u64) {
+        while self.pending.front().is_some_and(|ack| ack.due <= now) {
+            self.deliver_first();
         }
         self.count(now);
     }

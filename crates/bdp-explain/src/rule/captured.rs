@@ -17,13 +17,31 @@ const FLIGHT_EXPLAINS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 /// A transfer of fewer round trips has not grown as far as it will.
 const ROUND_TRIPS: u64 = 20;
 
+/// Whether a capture was taken at the sender: elsewhere nobody knows what its program did.
+fn is_at_sender(facts: &Facts) -> bool {
+    facts.sent.iter().any(|s| s.app_limited.is_some())
+}
+
+/// Lowers how sure a finding of a capture is: a level where the capture was not taken at the sender, and where a program is blamed whose buffer may
+/// be what is full (docs/captures.md has how often each level is right).
+pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
+    let is_blurred = !is_at_sender(facts) || finding.limit == Limit::SlowWriter;
+    if facts.source == Source::Captured && is_blurred {
+        finding.confidence = match finding.confidence {
+            Confidence::High => Confidence::Medium,
+            Confidence::Medium | Confidence::Low => Confidence::Low,
+        };
+    }
+    finding
+}
+
 /// Claims the send buffer: what is in flight stays the same, is acknowledged within the least round trip, and nothing is lost.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.source != Source::Captured || facts.counted(|s| s.retransmits)? > 0 {
         return None;
     }
     // Elsewhere than at the sender, a program that writes steadily looks the same.
-    if facts.sent.iter().all(|s| s.app_limited.is_none()) {
+    if !is_at_sender(facts) {
         return None;
     }
     let least = facts.rtt_least()?;

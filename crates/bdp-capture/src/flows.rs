@@ -11,7 +11,7 @@ use bdp_model::facts::Facts;
 use crate::decode::{self, Carries, Packet, Unread};
 use crate::filter::Filter;
 use crate::notes::Notes;
-use crate::tcp::Connection;
+use crate::tcp::{self, Connection};
 
 /// A packet of a capture, as its file has it.
 #[derive(Debug, Clone, Copy)]
@@ -267,7 +267,10 @@ impl Flow {
                 tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)).map(Box::new),
             }
         };
-        let facts = |side| self.tcp.as_ref().and_then(|tcp| tcp.facts(side, self.ends)).map(Box::new);
+        let facts = |side| {
+            let connection = self.tcp.as_ref()?;
+            tcp::facts(connection, side, self.ends).map(Box::new)
+        };
         Found {
             facts: [facts(0), facts(1)],
             flow: CapturedFlow {

@@ -65,7 +65,9 @@ pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
 
 /// The kernel's count of the time limited by the receive window, where that is worth a word.
 pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
-    let share = facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD)?;
+    // Of a capture no kernel counts it: what is inferred of it is said already.
+    let share =
+        facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD && facts.source != Source::Captured)?;
     Some(Evidence::share(Fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
 }
 

@@ -1,6 +1,6 @@
 //! The head of a TCP segment, with the options that matter here.
 
-use super::{Bytes, Unread};
+use super::bytes::{Bytes, Unread};
 
 /// A segment without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, Send
 use bdp_model::udp::OneWayDelay;
 use bdp_model::units::{ByteCount, Nanos};
 
-use super::Connection;
-use super::half::{HalfConnection, Reading};
+use super::connection::{Connection, congestion_control};
+use super::half::{HERE_NS, HalfConnection, Reading};
 
 /// Of fewer segments there is nothing to explain.
 const SEGMENTS_MIN: u64 = 10;
@@ -22,7 +22,7 @@ const SHORT: u64 = 30;
 /// No more of a transfer than this part is its beginning.
 const BEGINNING: u64 = 4;
 
-pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
+pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
     let way = &connection.halves[side];
     let from = way.first_data_at?;
     let took_ns = way.data_until().checked_sub(from).filter(|&ns| ns > 0)?;
@@ -39,11 +39,11 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
             (reading.is_starved, reading.not_sent) = (true, reading.not_sent.or(Some(0)));
         }
     }
-    if sends_by_its_own_clock(way) {
+    if way.sends_by_its_own_clock() {
         readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
     }
     // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
-    let is_here = way.own_side.is_some_and(|ns| ns < super::HERE_NS);
+    let is_here = way.own_side.is_some_and(|ns| ns < HERE_NS);
     let sent: Vec<SenderSample> = readings
         .iter()
         .map(|(at, reading)| sample(*at, reading, mss))
@@ -93,7 +93,7 @@ pub(super) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         probes_lost: None,
         retransmits: Some(way.retransmissions.segments),
         needless_retransmits: Some(way.retransmissions.needless_reported),
-        congestion_control: super::congestion_control(way)
+        congestion_control: congestion_control(way)
             .map_or_else(String::new, |guess| guess.like.name().to_owned()),
         mss_bytes: Some(mss),
         connection: agreed(connection, side),
@@ -133,17 +133,6 @@ fn half_is_unprompted(half: &HalfConnection) -> bool {
     half.paced_share().is_none_or(|share| share >= 0.5)
 }
 
-/// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
-pub(super) fn sends_by_its_own_clock(way: &HalfConnection) -> bool {
-    const BY_ITSELF: f64 = 0.85;
-    let is_unprompted = way.paced_share().is_some_and(|share| share >= BY_ITSELF);
-    let is_at_floor = way.whole.report().is_some_and(|rtt| {
-        let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
-        above <= (rtt.min.as_ns() / 20).max(1_000_000)
-    });
-    is_unprompted && is_at_floor && way.retransmissions.segments == 0
-}
-
 /// How long it took until slow start was over; 0 where that is not known.
 fn beginning(readings: &[(u64, Reading)], took_ns: u64) -> u64 {
     let left = readings.iter().find(|(_, reading)| reading.threshold.is_some());
@@ -158,8 +147,8 @@ fn one_way(
     omit_ns: u64,
 ) -> Option<OneWay> {
     let [own, other] = [side, 1 - side].map(|s| connection.halves[s].own_side);
-    let is_here = own? < super::HERE_NS;
-    let is_there = other? < super::HERE_NS;
+    let is_here = own? < HERE_NS;
+    let is_there = other? < HERE_NS;
     let stamps: Vec<(u64, u32, u64, u64)> = readings
         .iter()
         .filter_map(|(at, reading)| {

@@ -14,6 +14,8 @@ use super::series::Series;
 use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
 
+/// From here to an end and back no less is measured further.
+pub(super) const HERE_NS: u64 = 50_000;
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
 /// Acknowledgements on their way to the sender, at the most.
@@ -360,7 +362,7 @@ impl HalfConnection {
     /// The sender goes on: by itself, or because an acknowledgement came.
     pub(super) fn note_start(&mut self, now: u64, payload: u32) {
         const PROMPT_NS: u64 = 20_000;
-        let is_here = self.own_side.is_some_and(|ns| ns < super::HERE_NS);
+        let is_here = self.own_side.is_some_and(|ns| ns < HERE_NS);
         if !is_here
             || self.last_sent == 0
             || now - self.last_sent < PROMPT_NS
@@ -392,6 +394,17 @@ impl HalfConnection {
                 (reading.not_sent, reading.is_starved) = (Some(u64::from(payload)), false);
             }
         });
+    }
+
+    /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
+    pub(super) fn sends_by_its_own_clock(&self) -> bool {
+        const BY_ITSELF: f64 = 0.85;
+        let is_unprompted = self.paced_share().is_some_and(|share| share >= BY_ITSELF);
+        let is_at_floor = self.whole.report().is_some_and(|rtt| {
+            let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
+            above <= (rtt.min.as_ns() / 20).max(1_000_000)
+        });
+        is_unprompted && is_at_floor && self.retransmissions.segments == 0
     }
 
     /// Of the times that the sender went on to send, the part that no acknowledgement set off; `None` of too few, and seen from elsewhere.

@@ -2,7 +2,7 @@
 
 use bdp_model::record::{CongestionState, EpisodeKind};
 
-use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading};
+use super::half::{Ack, Epoch, HERE_NS, HalfConnection, MARKS, Open, Reading};
 
 impl HalfConnection {
     /// The receive window is no longer closed.
@@ -121,7 +121,7 @@ impl HalfConnection {
         if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
             self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
             self.rtt.add(ack.at - at);
-            if self.own_side.is_none_or(|ns| ns < super::HERE_NS) {
+            if self.own_side.is_none_or(|ns| ns < HERE_NS) {
                 self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
             }
         }

@@ -1,6 +1,6 @@
 //! The fields of a connection with what they say of each direction, as tcptrace names and rounds them.
 
-use super::Connection;
+use super::connection::Connection;
 use super::direction::Direction;
 use super::times::Times;
 

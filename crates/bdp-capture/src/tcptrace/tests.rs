@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::flows::Frame;
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;

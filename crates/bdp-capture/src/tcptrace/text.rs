@@ -2,19 +2,24 @@
 
 use std::fmt::Write;
 
+use super::connection::Connection;
 use super::fields::{Above, Field};
-use super::{Connection, TcpTrace};
+use super::trace::TcpTrace;
 
 /// Between two connections.
 const RULE: &str = "================================";
 const COPIES: &str = "       ** packets that were captured twice count twice in all figures";
 const AMBIGUOUS: &str = "\t  The next five figures are of acknowledgements of segments that\n\t  were sent more than once, timed from the last time.";
 
-pub(super) fn of(trace: &TcpTrace) -> String {
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = write(&mut out, trace);
-    out
+impl TcpTrace {
+    /// All that tcptrace's long output says of the capture.
+    pub fn text(mut self) -> String {
+        self.finish();
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = write(&mut out, &self);
+        out
+    }
 }
 
 fn write(out: &mut String, trace: &TcpTrace) -> std::fmt::Result {

@@ -4,7 +4,7 @@ use bdp_model::capture::{CapturedData, CapturedTcp, Ended, ExplainedFlow, Offer,
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 
-use super::ends;
+use super::words::ends;
 use crate::finding::{rate, size, time};
 use crate::grid::wrap;
 use crate::measurement::arrow;

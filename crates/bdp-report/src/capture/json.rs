@@ -3,7 +3,7 @@
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use serde_json::{Value, json as value};
 
-use super::caveats;
+use super::words::caveats;
 use crate::finding;
 use crate::time_spent;
 

@@ -2,18 +2,16 @@
 
 pub(crate) mod flow;
 mod json;
+mod words;
 
-use bdp_model::capture::{
-    CaptureSummary, ExplainedFlow, FlowProtocol, ReadCapture, UnreadPackets, WhyUnread,
-};
-use bdp_model::finding::{Finding, Limit};
+use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use bdp_model::finding::Limit;
 
-use crate::finding::{confidence, subject};
 use crate::grid::{Align, Cell, Column, render, tame, total_width};
-use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
 pub use json::{CAPTURE_SCHEMA, captures_json};
+pub(crate) use words::{caveats, ends, figures, read, words};
 
 /// What to print of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,58 +59,6 @@ fn heading(capture: &ReadCapture, style: &Style) -> String {
     text
 }
 
-/// `47715 packets, 45.9 MiB in 7.01 s, 3 flows`.
-pub(crate) fn read(capture: &ReadCapture) -> String {
-    let CaptureSummary { packets, bytes, duration_ns, .. } = capture.summary;
-    let flows = capture.flows.len();
-    format!(
-        "{packets} packets, {} in {} s, {flows} flow{}",
-        crate::number::size(bytes as f64),
-        three_digits(duration_ns as f64 / 1e9),
-        if flows == 1 { "" } else { "s" },
-    )
-}
-
-/// What limits what can be known of a capture.
-pub(crate) fn caveats(capture: &ReadCapture) -> Vec<String> {
-    let CaptureSummary { cut, dropped, out_of_time, filtered, flows_left_out, began_at_ns, packets, .. } =
-        capture.summary;
-    let mut all = Vec::new();
-    all.extend(
-        capture.broke.as_ref().map(|why| format!("reading ended early: {why}; what was read before counts")),
-    );
-    if packets > 0 && began_at_ns.is_none() {
-        all.push("the packets have no times: nothing that depends on them is known".to_owned());
-    }
-    let mut counted = |count: u64, what: &str| {
-        if count > 0 {
-            all.push(format!("{count} {what}"));
-        }
-    };
-    counted(filtered, "packets left out by the filter");
-    counted(dropped, "packets dropped by the capturing program: losses in the flows may be its own");
-    counted(cut, "packets cut short: only their beginning was kept, and payloads were not looked at");
-    counted(
-        out_of_time,
-        "packets with a time before that of an earlier packet; their order in the file counts",
-    );
-    counted(flows_left_out, "packets of further flows left out: too many flows");
-    all.extend(capture.summary.unread.iter().map(unread));
-    all
-}
-
-fn unread(unread: &UnreadPackets) -> String {
-    let UnreadPackets { why, number, packets } = unread;
-    let number = number.unwrap_or(0);
-    match why {
-        WhyUnread::LinkType => format!("{packets} packets of link type {number}, which bdp does not read"),
-        WhyUnread::NotIp => format!("{packets} packets that are not IP (Ethernet type {number:#06x})"),
-        WhyUnread::Cut => format!("{packets} packets of which too little was kept"),
-        WhyUnread::Malformed => format!("{packets} packets whose headers contradict themselves"),
-        WhyUnread::Fragment => format!("{packets} fragments, which have no ports"),
-    }
-}
-
 fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
     if flows.is_empty() {
         return String::new();
@@ -146,58 +92,10 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
     text
 }
 
-/// The figures of a flow's main way, as the table has them; a dash for what is not known.
-pub(crate) struct Figures {
-    /// Mbit/s.
-    pub mbps: String,
-    /// MB of payload.
-    pub megabytes: String,
-    /// From the first packet to the last.
-    pub seconds: String,
-    /// The least round trip, ms.
-    pub rtt_min_ms: String,
-    /// Segments.
-    pub retransmissions: String,
-}
-
-/// The figures of a flow's main way.
-pub(crate) fn figures(found: &ExplainedFlow) -> Figures {
-    let way = &found.flow.directions[found.main_direction()];
-    let dash = || "-".to_owned();
-    let (of_rate, of_time) = (|bps: f64| three_digits(bps / 1e6), |ns: u64| three_digits(ns as f64 / 1e6));
-    Figures {
-        mbps: way.goodput_bps.map_or_else(dash, of_rate),
-        megabytes: three_digits(way.payload_bytes as f64 / 1e6),
-        seconds: three_digits((found.flow.to_ns - found.flow.from_ns) as f64 / 1e9),
-        rtt_min_ms: way.tcp.as_ref().and_then(|data| data.rtt_min_ns).map_or_else(dash, of_time),
-        retransmissions: way.tcp.as_ref().map_or_else(dash, |data| data.retransmissions.segments.to_string()),
-    }
-}
-
-/// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most.
-pub(crate) fn ends(found: &ExplainedFlow) -> String {
-    let (a, b) = (&found.flow.a, &found.flow.b);
-    let (from, to) = if found.main_direction() == 0 { (a, b) } else { (b, a) };
-    match found.flow.protocol {
-        FlowProtocol::Tcp => format!("{from} -> {to}"),
-        FlowProtocol::Udp => format!("{from} -> {to} udp"),
-        FlowProtocol::Icmp => format!("{} -> {} icmp", from.ip(), to.ip()),
-        FlowProtocol::Other => format!("{} -> {}", from.ip(), to.ip()),
-    }
-}
-
 /// What limits the main way of a flow, in a few words.
 fn limit(found: &ExplainedFlow) -> (String, Tint) {
     let Some(finding) = found.findings[found.main_direction()].first() else {
         return ("-".to_owned(), Tint::None);
     };
     (words(finding), if finding.limit == Limit::Unknown { Tint::None } else { Tint::Doubtful })
-}
-
-/// What a finding is about, and how sure it is.
-pub(crate) fn words(finding: &Finding) -> String {
-    match finding.limit {
-        Limit::Unknown => "unknown".to_owned(),
-        _ => format!("{} ({})", subject(finding), confidence(finding.confidence)),
-    }
 }

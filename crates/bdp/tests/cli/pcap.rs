@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
 
 use bdp_pcap::{Block, blocks};
 use serde_json::Value;
@@ -101,7 +100,9 @@ fn losses_are_counted_as_the_kernel_counts_them_and_told_from_reordering() {
         assert!(counted.abs_diff(kernel) <= 1 + kernel / 20, "{counted} of {kernel}");
         assert_eq!(data["findings"][0]["limit"], "random_loss", "{data:#}");
         assert_eq!(data["tcp"]["reordered"], 0);
-        assert_eq!(data["tcp"]["congestion_control"]["like"], "reno");
+        // Only the sender's end shows that well enough.
+        let expected = if file == &files[0] { Value::from("reno") } else { Value::Null };
+        assert_eq!(data["tcp"]["congestion_control"]["like"], expected);
     }
     let (files, _) = captured(
         &bench,
@@ -137,9 +138,8 @@ fn packed_piped_and_filtered_captures_give_the_same_flow() {
     for file in ["c.gz", "c.zst"] {
         assert_eq!(first(&explained(&bench, file)).0, flow, "{file}");
     }
-    let mut command = bench.shell(&format!("exec {BDP} pcap - --json"));
-    command.stdin(Stdio::from(fs::File::open(bench.path(&near)).unwrap()));
-    let piped = start(command).wait();
+    let piped = start(bench.shell(&format!("exec {BDP} pcap - --json < {near}"))).wait();
+    assert_eq!(piped.code(), 0, "{}", piped.err);
     assert_eq!(first(&in_schema(piped.json())).0, flow);
     let filtered = explained(&bench, &format!("{near} --filter 'tcp port {port} and after 0s'"));
     assert_eq!(filtered["captures"][0]["flows"].as_array().unwrap().len(), 1);

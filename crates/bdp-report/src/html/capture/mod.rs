@@ -1,12 +1,14 @@
 //! The report on captures: what was read, its flows in a table, and each of the largest by itself with charts that zoom together.
 
 mod curves;
+mod names;
 mod plot;
 mod section;
 mod sequence;
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 
+use self::names::{anchor, arrowed};
 use super::page::{About, Script, head, numbers, page_with, words};
 use super::verdict::Verdict;
 use crate::capture::{caveats, ends, figures, read, words as limit_words};
@@ -89,11 +91,6 @@ fn has_section(found: &ExplainedFlow) -> bool {
     found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
 }
 
-/// Where a flow's section is.
-fn anchor(prefix: &str, number: usize) -> String {
-    format!("{prefix}flow-{number}")
-}
-
 fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &str) {
     m.element("div", &[("class", "scroll")], |m| {
         m.element("table", &[], |m| {
@@ -155,11 +152,6 @@ fn linked(m: &mut Markup, link: Option<&str>, text: &str) {
         Some(link) => m.leaf("a", &[("href", link)], text),
         None => m.text(text),
     }
-}
-
-/// With the arrow that pages have.
-fn arrowed(ends: &str) -> String {
-    ends.replace("->", "→")
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use bdp_model::capture::ExplainedFlow;
 use bdp_model::units::format_bps;
 
-use super::{anchor, arrowed, curves, sequence};
+use super::names::{anchor, arrowed};
+use super::{curves, sequence};
 use crate::capture::{ends, flow};
 use crate::html::page::{Figure, facts};
 use crate::html::sentence::sentence;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_capture::tcptrace::TcpTrace;
@@ -39,7 +39,7 @@ impl PcapPlan {
     /// What tcptrace prints of each file, and why it could not be read to its end.
     pub fn tcptrace(&self, cancel: &AtomicBool) -> Result<Vec<(String, Option<String>)>, RunError> {
         let text = |file: &PathBuf| {
-            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(&name(file));
+            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(name(file));
             let read = frames(file, cancel, &mut |_, frame| trace.frame(frame))?;
             Ok((trace.text(), read.broke))
         };
@@ -48,7 +48,7 @@ impl PcapPlan {
 }
 
 fn explain_file(
-    file: &PathBuf,
+    file: &Path,
     filter: &Filter,
     each: EachPacket<'_>,
     cancel: &AtomicBool,
@@ -66,7 +66,7 @@ fn explain_file(
     Ok(ReadCapture { name: name(file), summary, flows, broke: read.broke })
 }
 
-fn name(file: &PathBuf) -> String {
+fn name(file: &Path) -> String {
     if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
 }
 
@@ -80,7 +80,7 @@ struct ReadToEnd {
 
 /// Gives each frame of a file, with its number from 1.
 fn frames(
-    file: &PathBuf,
+    file: &Path,
     cancel: &AtomicBool,
     each: &mut dyn FnMut(u64, &Frame<'_>),
 ) -> Result<ReadToEnd, RunError> {

@@ -28,6 +28,9 @@ const SHORT_NS: u64 = 100_000;
 const COST_NS: u64 = 10_000;
 /// How long who is late waits for what is under way at least, which may be lost; on a long path four round trips.
 const HELD_NS: u64 = 200_000;
+/// The longest wait of this kind, which doubles while nothing comes back: a far end that does not run for a moment finds few
+/// probes in its socket, and has room for them.
+const HELD_AT_MOST_NS: u64 = 10_000_000;
 /// Longest sleep of who is held back.
 const HELD_SLEEP_NS: u64 = 50_000;
 /// Packets that are read before a probe that is due is sent.
@@ -112,6 +115,7 @@ pub(super) fn run(
         answered: 0,
         rtt_min_ns: None,
         last_sent_ns: 0,
+        held_ns: HELD_NS,
         is_away: false,
     };
     exchange.run(carrier, &Schedule::new(request, clock::monotonic_ns()), stop)?;
@@ -134,6 +138,8 @@ struct Exchange<'a> {
     answered: u64,
     rtt_min_ns: Option<u64>,
     last_sent_ns: u64,
+    /// How long the next probe that is late waits for what is under way.
+    held_ns: u64,
     /// Whether something was sent since nothing was there to read: what came meanwhile lay there.
     is_away: bool,
 }
@@ -165,6 +171,9 @@ impl Exchange<'_> {
             if let Some(due) = due.filter(|_| !is_held) {
                 if !closed && (was_held || now - due > latest(schedule.interval_ns).0) {
                     turn = self.leave_out(schedule, turn, now);
+                    if was_held && self.is_enough_under_way() {
+                        self.held_ns = (2 * self.held_ns).min(HELD_AT_MOST_NS);
+                    }
                     was_held = false;
                     continue;
                 }
@@ -243,11 +252,15 @@ impl Exchange<'_> {
 
     /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.
     fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
-        let rtt_ns = self.rtt_min_ns.unwrap_or(0);
         (1..=SHORT_NS).contains(&interval_ns)
             && late_ns > interval_ns
-            && self.next - self.answered > rtt_ns / COST_NS
-            && now < self.last_sent_ns + HELD_NS.max(4 * rtt_ns)
+            && self.is_enough_under_way()
+            && now < self.last_sent_ns + self.held_ns.max(4 * self.rtt_min_ns.unwrap_or(0))
+    }
+
+    /// Whether as many probes are under way as the path and the machines take without a queue.
+    fn is_enough_under_way(&self) -> bool {
+        self.next - self.answered > self.rtt_min_ns.unwrap_or(0) / COST_NS
     }
 
     /// When an answer that was just taken had come: by its stamp where it lay there while a probe was sent.
@@ -310,6 +323,7 @@ impl Exchange<'_> {
         if slot.number == arrival.number && arrival.number < self.next {
             let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
             self.answered = self.answered.max(arrival.number + 1);
+            self.held_ns = HELD_NS;
             self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         if slot.number != arrival.number || arrival.number >= self.next || arrival.number < self.warm_up {
@@ -532,6 +546,37 @@ mod tests {
         fn wait(&self, wait_ns: u64) {
             std::thread::sleep(Duration::from_nanos(wait_ns));
         }
+    }
+
+    /// A far end that does not run.
+    struct Halted;
+
+    impl Carrier for Halted {
+        fn send(&mut self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn receive(&mut self) -> io::Result<Took> {
+            Ok(Took::Nothing)
+        }
+
+        fn wait(&self, wait_ns: u64) {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        }
+    }
+
+    #[test]
+    fn a_far_end_that_does_not_run_is_asked_less_and_less_often() {
+        let mut request = super::super::ledger::tests::empty().request;
+        request.duration = Some(bdp_model::units::Nanos::millis(300));
+        request.patience = bdp_model::units::Nanos::millis(100);
+        request.interval = bdp_model::units::Nanos::micros(1);
+        let mut ledger = Ledger::new(std::sync::Arc::default(), true, false, None);
+        run(&mut Halted, &request, &mut ledger, &AtomicBool::new(false)).unwrap();
+        let mut ping = super::super::ledger::tests::empty();
+        ledger.enter(&mut ping);
+        // One every 0.2 ms would be 1500: more than a socket holds.
+        assert!((2..100).contains(&ping.probes.sent), "{:?}", ping.probes);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn a_schedule_that_is_too_fast_measures_the_path_and_not_itself() {
         // On a machine that has other things to do as well it takes turns with them, but none waits for the end of the schedule.
         assert!(number(&document, "/rtt_ns/p50") < 250_000_000, "{mode}: {document:#}");
         let dropped = document["probes"]["dropped_by_receiver"].as_u64().unwrap_or(0);
-        assert!(probes("lost") - dropped <= probes("sent") / 10, "{mode}: {document:#}");
+        assert!(probes("lost") - dropped <= 10 + probes("sent") / 10, "{mode}: {document:#}");
         assert!(probes("left_out") > 0, "{mode}: {document:#}");
         assert_eq!(
             document["probes"]["dropped_by_receiver"].is_null(),

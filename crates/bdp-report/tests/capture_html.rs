@@ -10,23 +10,8 @@ use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Confidence, Evidence, Fact, Finding, Limit, Place};
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_report::{About, captures_json, html_of_captures};
-use fixture::{Recipe, record};
-use roxmltree::{Document, Node, ParsingOptions};
-
-/// A document of XML that a page is.
-fn parse(page: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(page, options).unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn text(node: Node<'_, '_>) -> String {
-    let all: String = node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
-    all.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn all<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
-    document.descendants().filter(|n| n.tag_name().name() == name).collect()
-}
+use fixture::{Recipe, all, parse, record, text};
+use roxmltree::{Document, Node};
 
 fn charts<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {
     let zoomed = |n: &Node<'a, 'a>| n.attribute("class") == Some("zoomable");

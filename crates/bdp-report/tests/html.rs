@@ -14,8 +14,8 @@ use bdp_model::record::{
 };
 use bdp_model::window::WindowBytes;
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
-use fixture::{Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
-use roxmltree::{Document, Node, ParsingOptions};
+use fixture::{Recipe, all, demo, elaborate, failed, invalid, missed, parse, record, sweep, text};
+use roxmltree::Node;
 use serde_json::Value;
 
 const ABOUT: About<'static> = About {
@@ -28,21 +28,6 @@ const ABOUT: About<'static> = About {
     title: None,
     note: None,
 };
-
-fn parse(page: &str) -> Document<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Document::parse_with_options(page, options).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// All text below a node, in one line.
-fn text(node: Node<'_, '_>) -> String {
-    let all: String = node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
-    all.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn all<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
-    document.descendants().filter(|n| n.tag_name().name() == name).collect()
-}
 
 /// Samples as a run of so many seconds leaves them: ten a second, retransmissions now and then.
 fn sampled(mut record: Record, seconds: u64) -> Record {

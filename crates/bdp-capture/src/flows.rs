@@ -67,6 +67,8 @@ pub struct Analysis {
     /// The flow of the packet before, which mostly is that of the next.
     last: Option<(Key, u32)>,
     most_flows: Option<usize>,
+    /// Flows of each protocol so far.
+    streams: HashMap<FlowProtocol, u32>,
     began_ns: Option<u64>,
     now_ns: u64,
     unread: HashMap<(WhyUnread, Option<u16>), u64>,
@@ -138,7 +140,7 @@ impl Analysis {
         let number = self.number_of(key, from, to, packet)?;
         let now = self.now_ns;
         let flow = &mut self.flows[number as usize];
-        let is_back = (flow.ends[0].ip(), flow.ends[0].port()) != from;
+        let is_back = flow.is_back(from);
         let side = usize::from(is_back);
         flow.to_ns = now;
         if flow.packets[side] == 0 {
@@ -148,6 +150,7 @@ impl Analysis {
         flow.packets[side] += 1;
         flow.bytes[side] += u64::from(packet.length);
         let notes = match (&mut flow.tcp, &packet.carries) {
+            // A moment of 0 is one that has not been.
             (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
             (_, Carries::Udp { payload, .. }) => {
                 flow.payload[side] += u64::from(*payload);
@@ -172,9 +175,8 @@ impl Analysis {
         };
         if let Some(number) = known {
             let flow = &self.flows[number as usize];
-            let is_back = (flow.ends[0].ip(), flow.ends[0].port()) != from;
             let is_another = match (&flow.tcp, &packet.carries) {
-                (Some(tcp), Carries::Tcp(segment)) => tcp.is_another(is_back, segment),
+                (Some(tcp), Carries::Tcp(segment)) => tcp.is_another(flow.is_back(from), segment),
                 _ => false,
             };
             if !is_another {
@@ -196,8 +198,9 @@ impl Analysis {
             Carries::Icmp { .. } => FlowProtocol::Icmp,
             Carries::Fragment(_) | Carries::Other(_) => FlowProtocol::Other,
         };
-        let stream =
-            self.flows.iter().rev().find(|flow| flow.protocol == protocol).map_or(0, |flow| flow.stream + 1);
+        let so_far = self.streams.entry(protocol).or_default();
+        let stream = *so_far;
+        *so_far += 1;
         self.flows.push(Flow {
             protocol,
             stream,
@@ -245,6 +248,11 @@ impl Analysis {
 }
 
 impl Flow {
+    /// Whether what comes from here goes from the second end to the first.
+    fn is_back(&self, from: (IpAddr, u16)) -> bool {
+        (self.ends[0].ip(), self.ends[0].port()) != from
+    }
+
     fn finish(mut self) -> Found {
         if let Some(tcp) = &mut self.tcp {
             tcp.finish();

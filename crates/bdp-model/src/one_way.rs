@@ -178,7 +178,7 @@ impl EachWay {
             (first_ns, last_ns) = (first_ns.min(e.sent_ns), last_ns.max(e.received_ns));
         }
         let clock_error = clocks.error_within(&(first_ns..last_ns));
-        Some(Self { there: distribution(there, clock_error)?, back: distribution(back, clock_error)? })
+        Some(Self { there: OneWayDelay::of(there, clock_error)?, back: OneWayDelay::of(back, clock_error)? })
     }
 }
 
@@ -198,24 +198,28 @@ impl EachWay {
     /// Of the probes of which both delays are known, by hosts that have one clock; `None` of none.
     pub fn of_probes<'a>(points: impl IntoIterator<Item = &'a ProbePoint>) -> Option<Self> {
         let (there, back) = points.into_iter().filter_map(|p| Some((p.there_ns?, p.back_ns?))).unzip();
-        Some(Self { there: distribution(there, 0)?, back: distribution(back, 0)? })
+        Some(Self { there: OneWayDelay::of(there, 0)?, back: OneWayDelay::of(back, 0)? })
     }
 }
 
-fn distribution(mut delays: Vec<i64>, clock_error: u64) -> Option<OneWayDelay> {
-    delays.sort_unstable();
-    // The smallest value that so many percent do not exceed.
-    let at = |percent: usize| delays.get((delays.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-    let resolved =
-        |percent: usize| resolves(delays.len() as u64, percent as f64).then(|| at(percent)).flatten();
-    Some(OneWayDelay {
-        min: at(0)?,
-        p50: at(50)?,
-        p95: resolved(95),
-        p99: resolved(99),
-        max: at(100)?,
-        clock_error,
-    })
+impl OneWayDelay {
+    /// Of these delays, off by so much; `None` of none.
+    pub fn of(mut delays: Vec<i64>, clock_error: u64) -> Option<Self> {
+        delays.sort_unstable();
+        // The smallest value that so many percent do not exceed.
+        let at =
+            |percent: usize| delays.get((delays.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+        let resolved =
+            |percent: usize| resolves(delays.len() as u64, percent as f64).then(|| at(percent)).flatten();
+        Some(Self {
+            min: at(0)?,
+            p50: at(50)?,
+            p95: resolved(95),
+            p99: resolved(99),
+            max: at(100)?,
+            clock_error,
+        })
+    }
 }
 
 #[cfg(test)]

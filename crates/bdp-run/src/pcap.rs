@@ -30,18 +30,30 @@ pub struct PcapPlan {
 /// A packet of which something was found: its number in the file from 1, that of its connection from 0, and what.
 pub type EachPacket<'a> = &'a mut dyn FnMut(u64, u32, Notes);
 
+/// A capture in tcptrace's words.
+#[derive(Debug)]
+pub struct TracedCapture {
+    /// How the user called it.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// Why it could not be read to its end.
+    pub broke: Option<String>,
+}
+
 impl PcapPlan {
     /// Reads each file to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
     pub fn run(&self, each: EachPacket<'_>, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
         self.files.iter().map(|file| explain_file(file, &self.filter, each, cancel)).collect()
     }
 
-    /// What tcptrace prints of each file, and why it could not be read to its end.
-    pub fn tcptrace(&self, cancel: &AtomicBool) -> Result<Vec<(String, Option<String>)>, RunError> {
+    /// What tcptrace prints of each file.
+    pub fn tcptrace(&self, cancel: &AtomicBool) -> Result<Vec<TracedCapture>, RunError> {
         let text = |file: &PathBuf| {
-            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(name(file));
+            let name = name(file);
+            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(name.as_str());
             let read = frames(file, cancel, &mut |_, frame| trace.frame(frame))?;
-            Ok((trace.text(), read.broke))
+            Ok(TracedCapture { name, text: trace.text(), broke: read.broke })
         };
         self.files.iter().map(text).collect()
     }

@@ -29,7 +29,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     if way.segments < SEGMENTS_MIN || connection.seen != [true, true] {
         return None;
     }
-    let mss = way.mss().max(1);
+    let mss = way.mss();
     let goodput_bps = way.acked() as f64 * 8e9 / took_ns as f64;
     let mut readings: Vec<(u64, Reading)> =
         way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
@@ -175,30 +175,13 @@ fn one_way(
     let blur = if is_here { tick_ns } else { 2 * tick_ns };
     let base = |of: fn(&(u64, i64, i64)) -> i64| delays.iter().map(of).min().map(|least| least + blur);
     let loaded = |of: fn(&(u64, i64, i64)) -> i64| {
-        let mut all: Vec<f64> = delays.iter().filter(|d| d.0 >= omit_ns).map(|d| of(d) as f64).collect();
-        all.sort_by(f64::total_cmp);
-        let at = |share: f64| all.get(((all.len().max(1) - 1) as f64 * share) as usize).map(|&ns| ns as i64);
-        Some(OneWayDelay {
-            min: at(0.0)?,
-            p50: at(0.5)?,
-            p95: at(0.95).filter(|_| all.len() >= 20),
-            p99: None,
-            max: at(1.0)?,
-            clock_error: tick_ns as u64,
-        })
+        OneWayDelay::of(delays.iter().filter(|d| d.0 >= omit_ns).map(of).collect(), tick_ns as u64)
     };
-    let idle = |ns: i64| OneWayDelay {
-        min: ns,
-        p50: ns,
-        p95: None,
-        p99: None,
-        max: ns,
-        clock_error: tick_ns as u64,
-    };
+    let idle = |ns: i64| OneWayDelay::of(vec![ns], tick_ns as u64);
     Some(OneWay {
-        idle: base(|d| d.1).map(idle),
+        idle: base(|d| d.1).and_then(idle),
         loaded: loaded(|d| d.1),
-        back_idle: base(|d| d.2).map(idle),
+        back_idle: base(|d| d.2).and_then(idle),
         back_loaded: loaded(|d| d.2),
     })
 }

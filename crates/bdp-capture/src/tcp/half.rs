@@ -99,8 +99,6 @@ pub(super) struct Open {
 pub(super) struct HalfConnection {
     /// The first byte of data.
     pub(super) start: Option<u64>,
-    /// Whether that is known by the SYN.
-    pub knows_start: bool,
     /// The number of its FIN.
     pub(super) fin: Option<u64>,
     pub(super) next: u64,
@@ -133,7 +131,6 @@ pub(super) struct HalfConnection {
     /// Acknowledgements since then that gave room.
     pub(super) acks_since: u32,
     pub(super) duplicates_now: u32,
-    pub(super) last_identification: u32,
     pub(super) own_stamp: Option<(u32, u64, u64)>,
     pub(super) open: Option<Open>,
     pub(super) epoch: Epoch,
@@ -177,11 +174,9 @@ pub(super) struct HalfConnection {
     pub probes: u64,
     pub keep_alives: u64,
     pub duplicate_acks: u64,
-    pub dsacks: u64,
     pub largest: u32,
     pub marked: u64,
     pub echoes: u64,
-    pub reductions: u64,
     pub initial_flight: u64,
     /// Small segments that waited for a delayed acknowledgement.
     pub held: u64,
@@ -197,13 +192,13 @@ impl HalfConnection {
         near.wrapping_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
     }
 
-    /// Payload bytes of a full segment.
+    /// Payload bytes of a full segment, one at least.
     pub fn mss(&self) -> u64 {
         let offered = self.mss_offer.map(|mss| mss.saturating_sub(self.options));
         match offered {
             // A super-packet holds several. A path may carry less than the receiver takes; small writes fill no segment.
             Some(mss) if mss > 0 && self.in_flight_most >= 4 * u64::from(self.largest) => {
-                u64::from(mss.min(self.largest))
+                u64::from(mss.min(self.largest).max(1))
             }
             Some(mss) if mss > 0 => u64::from(mss),
             _ => u64::from(self.largest.clamp(1, 1460)),
@@ -211,7 +206,7 @@ impl HalfConnection {
     }
 
     pub(super) fn segments_of(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.mss().max(1))
+        bytes.div_ceil(self.mss())
     }
 
     pub(super) fn begin(&mut self, first: u64) {
@@ -239,11 +234,10 @@ impl HalfConnection {
     /// The end that sends took the SYN of the other, or its own passed by.
     pub fn on_syn(&mut self, segment: &Segment) {
         let first = self.absolute(segment.seq.wrapping_add(1));
-        if self.start.is_none() || !self.has_data() {
+        if !self.has_data() {
             self.start = None;
             self.begin(first);
         }
-        self.knows_start = true;
     }
 
     /// A packet of this way's sender.
@@ -339,10 +333,9 @@ impl HalfConnection {
         }
         self.note_start(now, segment.payload);
         self.note_held(now, segment.payload);
-        let is_short = u64::from(segment.payload) % self.mss().max(1) != 0;
+        let is_short = u64::from(segment.payload) % self.mss() != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
-        self.last_identification = identification;
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
         self.epoch.peak = self.epoch.peak.max(in_flight);
@@ -419,7 +412,7 @@ impl HalfConnection {
 
     /// No further segment fits the receive window.
     pub(super) fn is_window_full(&self) -> bool {
-        self.edge.is_some_and(|edge| edge < self.next + self.mss().max(1))
+        self.edge.is_some_and(|edge| edge < self.next + self.mss())
     }
 
     /// The least congestion window that explains what was in flight in the last round trips.
@@ -491,7 +484,7 @@ impl HalfConnection {
         let mut known = [(0, 0); 4];
         for (place, &(from, to)) in known.iter_mut().zip(blocks) {
             let from = self.absolute(from);
-            *place = (from, from + u64::from(to.wrapping_sub(self.wire(from))));
+            *place = (from, from + u64::from(to.wrapping_sub(from as u32)));
         }
         let edge = window.map(|window| ack + window);
         let is_repeat = is_pure && ack == self.acked_here && self.next > ack;
@@ -534,10 +527,6 @@ impl HalfConnection {
         }
         self.advance(now);
         notes
-    }
-
-    pub(super) const fn wire(&self, absolute: u64) -> u32 {
-        absolute as u32
     }
 
     /// The windows have room, and the last segment was less than a full one: there is nothing to send.

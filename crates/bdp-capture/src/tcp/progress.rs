@@ -156,7 +156,6 @@ impl HalfConnection {
             let is_duplicate =
                 i == 0 && (to <= ack.ack || ack.count > 1 && within((from, to), ack.blocks[1]));
             if is_duplicate {
-                self.dsacks += 1;
                 let was_sent_again = self.recent.iter().any(|&(a, b)| a < to && b > from);
                 if was_sent_again {
                     self.retransmissions.needless_reported += self.segments_of(to - from);

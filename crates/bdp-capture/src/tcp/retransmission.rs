@@ -125,7 +125,6 @@ impl HalfConnection {
 
     pub(super) fn kind_of(&self, now: u64, first: u64, to: u64, sack: bool) -> Kind {
         if let Some(open) = &self.open {
-            let shown = self.scoreboard.is_sacked_behind(to);
             match open.episode.kind {
                 EpisodeKind::Recovery if first < open.until => {
                     // The timer ends a recovery whose own retransmission was lost.
@@ -134,7 +133,6 @@ impl HalfConnection {
                     }
                     return Kind::Fast;
                 }
-                EpisodeKind::Timeout if first < open.until && !shown => return Kind::Timeout,
                 EpisodeKind::Timeout if first < open.until => return Kind::Timeout,
                 _ => {}
             }
@@ -163,8 +161,8 @@ impl HalfConnection {
 
     /// Longer than a recovery waits for what it sent.
     pub(super) fn timer_fired(&self, now: u64) -> bool {
-        now.saturating_sub(self.last_sent) >= self.round_trip().unwrap_or(0).saturating_mul(3) / 2
-            && now.saturating_sub(self.last_sent) >= 150_000_000
+        let quiet = now.saturating_sub(self.last_sent);
+        quiet >= self.round_trip().unwrap_or(0).saturating_mul(3) / 2 && quiet >= 150_000_000
     }
 
     /// So long that a probe of the tail would have come first (RFC 8985, section 7.2).
@@ -189,7 +187,7 @@ impl HalfConnection {
             // A timeout ends a recovery.
             self.close(now);
         }
-        let mss = self.mss().max(1);
+        let mss = self.mss();
         let in_flight = self.in_flight();
         let before = self.congestion_window().max(in_flight);
         let episode = LossEpisode {
@@ -209,7 +207,6 @@ impl HalfConnection {
 
     /// A reduction after a mark.
     pub(super) fn reduced(&mut self, now: u64) {
-        self.reductions += 1;
         if self.open.is_some() {
             return;
         }

@@ -1,4 +1,5 @@
-//! Round trips in memory that does not grow: a histogram whose buckets are a 256th of their value wide.
+//! Round trips in memory that does not grow: a histogram whose buckets are a 256th of their value wide. That of `bdp-model` has a place for each
+//! bucket below its largest; here only those that were met have one, as there may be a million connections.
 
 use bdp_model::capture::CapturedRtt;
 use bdp_model::units::Nanos;

@@ -11,6 +11,7 @@ use super::measured_table::ends;
 const ROUND_TRIPS: u64 = 4;
 
 /// A transfer. What bounds it is as the rules have it, so that charts and findings give the same figures.
+#[derive(Default)]
 pub(crate) struct Transfer<'a> {
     pub from: &'a str,
     pub to: &'a str,
@@ -56,14 +57,8 @@ impl<'a> Transfer<'a> {
             is_udp: flow.udp.is_some(),
             received: &flow.received,
             sent: &flow.sent,
-            probes: None,
             rtt_min_ns: flow.rtt_ns.idle.as_ref().map(|idle| idle.min),
-            window_bound: None,
-            window_full: None,
-            ceiling: None,
-            needed_bytes: None,
-            carried_bytes: None,
-            time_spent: None,
+            ..Self::default()
         };
         Some(all.bounded(&Facts::emulated(record, index)?))
     }
@@ -87,14 +82,8 @@ impl<'a> Transfer<'a> {
             is_udp: d.udp.is_some(),
             received: &d.received,
             sent: &d.sent,
-            probes: None,
             rtt_min_ns: idle.or(m.path.rtt_min_ns),
-            window_bound: None,
-            window_full: None,
-            ceiling: None,
-            needed_bytes: None,
-            carried_bytes: None,
-            time_spent: None,
+            ..Self::default()
         };
         match Facts::measured(m, d.direction) {
             Some(facts) => all.bounded(&facts),
@@ -115,14 +104,8 @@ impl<'a> Transfer<'a> {
             is_udp: false,
             received: &facts.received,
             sent: &facts.sent,
-            probes: None,
             rtt_min_ns: facts.rtt.idle.as_ref().map(|idle| idle.min),
-            window_bound: None,
-            window_full: None,
-            ceiling: None,
-            needed_bytes: None,
-            carried_bytes: None,
-            time_spent: None,
+            ..Self::default()
         };
         all.bounded(facts)
     }

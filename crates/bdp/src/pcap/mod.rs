@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, Notes, tshark};
-use bdp_model::capture::ReadCapture;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::RunError;
 use bdp_run::pcap::PcapPlan;
@@ -70,29 +69,26 @@ impl PcapArgs {
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let filter = self.filter.clone().unwrap_or_else(Filter::all);
-        let plan = PcapPlan { files: self.files.clone(), filter };
-        match self.compat {
-            Some(Compat::Tshark) => as_tshark(&plan, cancel),
-            Some(Compat::Tcptrace) => as_tcptrace(&plan, cancel),
-            None => self.explain(&plan, cancel),
+        let Self { files, filter, flow, top, compat, page, json } = self;
+        let plan = PcapPlan { files, filter: filter.unwrap_or_else(Filter::all) };
+        match compat {
+            Some(Compat::Tshark) => return as_tshark(&plan, cancel),
+            Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),
+            None => {}
         }
-    }
-
-    fn explain(&self, plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
         let captures = plan.run(&mut |_, _, _| {}, cancel).map_err(|error| refused(&error))?;
-        let flow = self.flow.map(|number| number as usize);
-        if let Some(number) = flow.filter(|&number| captures.iter().all(|c| c.flows.len() < number)) {
-            let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
+        let flow = flow.map(|number| number as usize);
+        let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
+        if let Some(number) = flow.filter(|&number| number > most) {
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
-        let text = match self.json {
+        let text = match json {
             true => format!("{:#}\n", captures_json(&captures)),
-            false => captures_text(&captures, Shown { rows: self.top, flow }, &output::style()),
+            false => captures_text(&captures, Shown { rows: top, flow }, &output::style()),
         };
         output::print(&text)?;
-        self.page.write_page(|about| html_of_captures(&captures, about))?;
-        Ok(broken(captures.iter().map(|ReadCapture { name, broke, .. }| (name.clone(), broke.clone()))))
+        page.write_page(|about| html_of_captures(&captures, about))?;
+        Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
     }
 }
 
@@ -113,10 +109,8 @@ fn as_tshark(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
 
 fn as_tcptrace(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
     let read = plan.tcptrace(cancel).map_err(|error| refused(&error))?;
-    let names = plan.files.iter().map(|file| file.display().to_string());
-    let broke = broken(names.zip(read.iter().map(|(_, broke)| broke.clone())));
-    output::print(&read.into_iter().map(|(text, _)| text).collect::<String>())?;
-    Ok(broke)
+    output::print(&read.iter().map(|capture| capture.text.as_str()).collect::<String>())?;
+    Ok(broken(read.into_iter().map(|capture| (capture.name, capture.broke))))
 }
 
 fn refused(error: &RunError) -> anyhow::Error {

@@ -61,11 +61,12 @@ const RULES: [Rule; 29] = [
 ];
 
 /// Rules that see what is true of the connection or the path whatever else binds: marks, counters, options.
-const BESIDE: [Rule; 4] = [
+const BESIDE: [Rule; 5] = [
     rule::ecn_marks::judge,
     rule::host_drops::judge,
     rule::sack_missing::judge,
     rule::timestamps_missing::judge,
+    rule::reverse_path::is_full_too,
 ];
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.

@@ -42,6 +42,23 @@ pub fn captures_text(captures: &[ReadCapture], shown: Shown, style: &Style) -> S
     text
 }
 
+/// A capture in a line: its largest flow, and what limits that.
+pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
+    let mut words = format!("{}: {} packets", tame(&capture.name), capture.summary.packets);
+    if let Some(found) = capture.flows.first() {
+        let figures = figures(found);
+        words.push_str(&format!("; {}, {} Mbit/s", ends(found), figures.mbps));
+        if found.flow.tcp.is_some() {
+            words.push_str(&format!(
+                ", RTT {} ms, {} retransmits",
+                figures.rtt_min_ms, figures.retransmissions
+            ));
+        }
+        words.push_str(&format!(", limited by: {}", limit(found).0));
+    }
+    crate::grid::wrap("capture  ", Tint::Faint, &words, style)
+}
+
 /// The one flow that could be explained.
 fn only(flows: &[ExplainedFlow]) -> Option<(usize, &ExplainedFlow)> {
     let mut explained =

@@ -67,12 +67,14 @@ pub fn is_full_too(facts: &Facts) -> Option<Finding> {
 }
 
 /// What load adds to the way back at the 95th percentile, where that is a queue: on a half-duplex medium an acknowledgement waits for the turns of a few
-/// segments, give or take a tick of the clocks.
+/// segments, give or take a tick of the clocks, and for much less than a segment at the end of the data's queue.
 pub fn queued(facts: &Facts) -> Option<Nanos> {
     const TURNS: f64 = 2.5;
     const TICK_NS: f64 = 1e6;
+    const OF_OWN: f64 = 0.4;
     let segment_ns = facts.mss_bytes.unwrap_or(0) as f64 * 8e9 / facts.goodput_bps.max(1.0);
-    let least = noise_ns(facts)?.max((TURNS * segment_ns + TICK_NS) as u64);
+    let own = facts.own_way_added_p95().map_or(0.0, |own| OF_OWN * own.0 as f64);
+    let least = noise_ns(facts)?.max((TURNS * segment_ns + TICK_NS).max(own) as u64);
     facts.way_back_added_p95().filter(|back| back.0 >= least)
 }
 

@@ -196,7 +196,7 @@ fn bash_offers_runs_labels_scenarios_and_topics() {
     // Ids are hexadecimal: none begins like these.
     let (id, _) = (labelled("quiet"), labelled("two words"));
     assert_eq!(offered(&bench, "show qu"), ["quiet"]);
-    assert_eq!(offered(&bench, &format!("measure ams1 --baseline {}", &id[..3])), [id.as_str()]);
+    assert!(offered(&bench, &format!("measure ams1 --baseline {}", &id[..3])).contains(&id));
     assert_eq!(offered(&bench, "compare quiet qu"), ["quiet"]);
     assert_eq!(offered(&bench, "lab run s3-3"), ["s3-30k"]);
     assert_eq!(offered(&bench, "help wind"), ["windows"]);

@@ -10,6 +10,9 @@ use super::way::Way;
 /// Points of losses over time.
 const POINTS: u64 = 1_000;
 
+/// The last packets that came show how fast they do.
+const LAST: usize = 32;
+
 /// When each capture ran, since 1970 by its own clock; `None` where it has no times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ran {
@@ -20,13 +23,13 @@ pub(super) struct Ran {
 /// Counts of a way. `ran` are the near and the far capture; `acked` is the end of what the receiver was seen to acknowledge.
 pub(super) fn of(
     way: &Way<'_>,
-    side_has_syn: bool,
+    has_begin: bool,
     ran: [Option<Ran>; 2],
     acked: Option<i64>,
 ) -> BetweenDirection {
     let (near, far) = (way.near, 1 - way.near);
     let packets = way.packets();
-    let bounds = Bounds::of(way, &packets, side_has_syn, ran);
+    let bounds = Bounds::of(way, &packets, has_begin, ran);
     let is_outside = |index: u32| bounds.is_outside(index, way.near(index).at_ns);
     let mut found = BetweenDirection::default();
     let mut copies = way.matched.copies[near].clone();
@@ -96,43 +99,109 @@ pub(super) fn of(
     found
 }
 
+/// A packet that passed both places: where it stands in the near log, and when it passed either, each by its own capture's time.
+#[derive(Debug, Clone, Copy)]
+struct Met {
+    index: u32,
+    near_ns: u64,
+    far_ns: u64,
+}
+
+impl Met {
+    /// When what passes the near place then comes to the far one, if it takes as long as this one.
+    fn due(self, near_ns: u64) -> i128 {
+        i128::from(near_ns) + self.took()
+    }
+
+    fn took(self) -> i128 {
+        i128::from(self.far_ns) - i128::from(self.near_ns)
+    }
+}
+
 /// Which packets of the near place can have been seen at the far one.
 struct Bounds {
-    /// The first one that was, and the last.
-    matched: Option<[u32; 2]>,
-    /// What precedes the first can't have been seen before this time, by the near capture's own; what follows the last not after it.
-    seen: [Option<u64>; 2],
+    /// Those that were, in the order of the near place.
+    met: Vec<Met>,
+    /// How long the far capture ran; `None` where captures have no times.
+    end_ns: Option<u64>,
+    /// Whether it saw this way begin.
+    has_begin: bool,
+    /// How much later than the last one a further packet may come: as late as any did.
+    later_ns: i128,
+    /// How late a packet came that others overtook; `None` where none was.
+    overtaken_ns: Option<u64>,
     /// When the first one to compare passed.
     began_ns: u64,
 }
 
 impl Bounds {
-    fn of(way: &Way<'_>, packets: &[(u32, u32)], side_has_syn: bool, ran: [Option<Ran>; 2]) -> Self {
-        let (Some(&first), Some(&last)) = (packets.first(), packets.last()) else {
-            return Self { matched: None, seen: [None; 2], began_ns: 0 };
+    fn of(way: &Way<'_>, packets: &[(u32, u32)], has_begin: bool, ran: [Option<Ran>; 2]) -> Self {
+        let met = packets.iter().map(|&(index, far)| {
+            let (near_ns, far_ns) = (way.near(index).at_ns, way.far(far).at_ns);
+            Met { index, near_ns, far_ns }
+        });
+        let met: Vec<Met> = met.collect();
+        let most = met.iter().map(|met| met.took()).max().unwrap_or(0);
+        let later_ns = met.last().map_or(0, |last| most - last.took()) + i128::from(apart(&met));
+        let end_ns = match ran {
+            [Some(_), Some(far)] => Some(far.to_ns - far.from_ns),
+            _ => None,
         };
-        let mut seen = [None, None];
-        if let [Some(near), Some(far)] = ran {
-            // When what passes the near place now comes to the far one, by the delay of these two.
-            let moment = |(at, then): (u32, u32), bound: u64| {
-                let (at, then) = (way.near(at).at_ns, way.far(then).at_ns);
-                let to_far =
-                    i128::from(far.from_ns) + i128::from(then) - i128::from(near.from_ns) - i128::from(at);
-                u64::try_from(i128::from(bound) - to_far - i128::from(near.from_ns)).ok()
-            };
-            seen = [moment(first, far.from_ns).filter(|_| !side_has_syn), moment(last, far.to_ns)];
-        }
-        let from = way.numbered[way.near].iter().map(|numbered| way.near(numbered.index).at_ns);
-        let began_ns = from.filter(|&at| seen[0].is_none_or(|from| at >= from)).min().unwrap_or(0);
-        Self { matched: Some([first.0, last.0]), seen, began_ns }
+        let overtaken_ns = latest(way);
+        let mut bounds = Self { met, end_ns, has_begin, later_ns, overtaken_ns, began_ns: 0 };
+        let mut own = way.numbered[way.near].iter().map(|numbered| numbered.index);
+        let began = own.find(|&index| !bounds.is_outside(index, way.near(index).at_ns));
+        bounds.began_ns = began.map_or(0, |index| way.near(index).at_ns);
+        bounds
     }
 
     fn is_outside(&self, index: u32, at_ns: u64) -> bool {
         // Where nothing of a way came to the other place it may go another way.
-        let Some([first, last]) = self.matched else { return true };
-        index < first && self.seen[0].is_some_and(|from| at_ns < from)
-            || index > last && self.seen[1].is_some_and(|to| at_ns > to)
+        let (Some(first), Some(last)) = (self.met.first(), self.met.last()) else { return true };
+        let Some(end) = self.end_ns.map(i128::from) else { return false };
+        if index < first.index {
+            return !self.has_begin && first.due(at_ns) < 0;
+        }
+        if index > last.index {
+            return last.due(at_ns) + self.later_ns > end;
+        }
+        let place = self.met.partition_point(|met| met.index < index);
+        match (self.overtaken_ns, place.checked_sub(1)) {
+            // Held back for as long as others were, it would have come after the end.
+            (Some(late), Some(before)) if self.met[place].index != index => {
+                self.met[before].due(at_ns) + i128::from(late) > end
+            }
+            _ => false,
+        }
     }
+}
+
+/// By how much the last packets came after each other, and as much again: the next one comes when the wire is done with it.
+fn apart(met: &[Met]) -> u64 {
+    let last = &met[met.len().saturating_sub(LAST)..];
+    let mut gaps: Vec<u64> =
+        last.windows(2).map(|pair| pair[1].far_ns.saturating_sub(pair[0].far_ns)).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).map_or(0, |gap| 2 * gap)
+}
+
+/// How long at the most a packet came after the first one that overtook it; `None` where none was overtaken.
+fn latest(way: &Way<'_>) -> Option<u64> {
+    // Up to where packets had come, and since when.
+    let mut reached: Vec<(u32, u64)> = Vec::new();
+    let mut late = None;
+    for (arrival, index) in way.arrivals() {
+        let now = way.far(arrival).at_ns;
+        match reached.last() {
+            Some(&(furthest, _)) if index < furthest => {
+                let overtaken = reached.partition_point(|&(furthest, _)| furthest <= index);
+                let since = reached.get(overtaken).map_or(now, |&(_, at)| at);
+                late = late.max(Some(now.saturating_sub(since)));
+            }
+            _ => reached.push((index, now)),
+        }
+    }
+    late
 }
 
 /// Packets that were overtaken, and those that only the far place has.

@@ -8,6 +8,7 @@ use bdp_model::capture::{
 };
 use bdp_model::facts::Facts;
 
+use crate::between::SegmentLog;
 use crate::decode::{self, Carries, Packet, Unread};
 use crate::filter::Filter;
 use crate::notes::Notes;
@@ -48,6 +49,7 @@ struct Flow {
     payload: [u64; 2],
     times: [(u64, u64); 2],
     tcp: Option<Box<Connection>>,
+    log: Option<Box<SegmentLog>>,
 }
 
 /// What was found out about a flow.
@@ -57,6 +59,8 @@ pub struct Found {
     pub flow: CapturedFlow,
     /// For the rules, the facts of each way that carried enough.
     pub facts: [Option<Box<Facts>>; 2],
+    /// Of TCP its segments one by one, where they are kept ([`Analysis::logged`]).
+    pub log: Option<Box<SegmentLog>>,
 }
 
 /// Everything that the packets of a capture say.
@@ -73,6 +77,8 @@ pub struct Analysis {
     now_ns: u64,
     unread: HashMap<(WhyUnread, Option<u16>), u64>,
     filter: Option<Filter>,
+    /// How many further segments are kept one by one.
+    room: Option<u64>,
     summary: CaptureSummary,
 }
 
@@ -85,6 +91,11 @@ impl Analysis {
     /// The same of the packets that meet a filter.
     pub fn filtered(self, filter: Filter) -> Self {
         Self { filter: Some(filter).filter(|filter| !filter.is_all()), ..self }
+    }
+
+    /// The same, which keeps what it takes to compare segments with those of another capture: of so many at the most.
+    pub fn logged(self, segments: u64) -> Self {
+        Self { room: Some(segments), ..self }
     }
 
     /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
@@ -149,6 +160,11 @@ impl Analysis {
         flow.times[side].1 = now;
         flow.packets[side] += 1;
         flow.bytes[side] += u64::from(packet.length);
+        if let (Some(log), Some(room), Carries::Tcp(segment)) =
+            (&mut flow.log, &mut self.room, &packet.carries)
+        {
+            log.note(room, now, is_back, packet, segment);
+        }
         let notes = match (&mut flow.tcp, &packet.carries) {
             // A moment of 0 is one that has not been.
             (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
@@ -212,6 +228,7 @@ impl Analysis {
             payload: [0; 2],
             times: [(0, 0); 2],
             tcp: (protocol == FlowProtocol::Tcp).then(Box::default),
+            log: (protocol == FlowProtocol::Tcp && self.room.is_some()).then(Box::default),
         });
         self.numbers.insert(key, number);
         self.last = Some((key, number));
@@ -281,6 +298,7 @@ impl Flow {
         };
         Found {
             facts: [facts(0), facts(1)],
+            log: self.log.take(),
             flow: CapturedFlow {
                 protocol: self.protocol,
                 a: self.ends[0],

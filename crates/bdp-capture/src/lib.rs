@@ -4,6 +4,7 @@
 //! not grow with it. What the sender of a connection did becomes facts, as a measurement has them, so that the same rules explain both.
 #![forbid(unsafe_code)]
 
+pub mod between;
 pub mod decode;
 mod filter;
 mod flows;

@@ -5,13 +5,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bdp_capture::between::{SEGMENTS_MOST, SegmentLog};
 use bdp_capture::tcptrace::TcpTrace;
 use bdp_capture::{Analysis, Filter, Found, Frame, Notes};
 use bdp_explain::explain;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use bdp_model::capture_pair::CapturePair;
 use bdp_pcap::{Packets, ReadError, unpacked};
 
 use crate::RunError;
+use crate::capture_pairs::{self, Logged};
 
 /// More flows are counted and not followed: about 10 GB of memory where each is a connection.
 const MOST_FLOWS: usize = 2_000_000;
@@ -44,7 +47,24 @@ pub struct TracedCapture {
 impl PcapPlan {
     /// Reads each file to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
     pub fn run(&self, each: EachPacket<'_>, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
-        self.files.iter().map(|file| explain_file(file, &self.filter, each, cancel)).collect()
+        self.files
+            .iter()
+            .map(|file| Ok(explain_file(file, &self.filter, None, each, cancel)?.capture))
+            .collect()
+    }
+
+    /// The same of files that may be captures of one path at several places: those that hold the same connections are compared.
+    pub fn run_compared(
+        &self,
+        cancel: &AtomicBool,
+    ) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
+        let room = (self.files.len() > 1).then_some(SEGMENTS_MOST);
+        let each: EachPacket<'_> = &mut |_, _, _| {};
+        let mut all = Vec::new();
+        for file in &self.files {
+            all.push(explain_file(file, &self.filter, room, each, cancel)?);
+        }
+        Ok(capture_pairs::compared(all))
     }
 
     /// What tcptrace prints of each file.
@@ -62,10 +82,14 @@ impl PcapPlan {
 fn explain_file(
     file: &Path,
     filter: &Filter,
+    room: Option<u64>,
     each: EachPacket<'_>,
     cancel: &AtomicBool,
-) -> Result<ReadCapture, RunError> {
+) -> Result<Logged, RunError> {
     let mut analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
+    if let Some(segments) = room {
+        analysis = analysis.logged(segments);
+    }
     let read = frames(file, cancel, &mut |number, frame| {
         let found = analysis.frame(frame);
         if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
@@ -74,8 +98,9 @@ fn explain_file(
     })?;
     analysis.dropped(read.dropped);
     let (summary, found) = analysis.finish();
-    let flows = found.into_iter().map(explained).collect();
-    Ok(ReadCapture { name: name(file), summary, flows, broke: read.broke })
+    let (flows, logs) = found.into_iter().map(explained).unzip();
+    let capture = ReadCapture { name: name(file), summary, flows, broke: read.broke };
+    Ok(Logged { capture, logs })
 }
 
 fn name(file: &Path) -> String {
@@ -131,10 +156,10 @@ fn frames(
     Ok(ReadToEnd { dropped: packets.dropped(), broke })
 }
 
-fn explained(found: Found) -> ExplainedFlow {
-    let Found { flow, facts } = found;
+fn explained(found: Found) -> (ExplainedFlow, Option<Box<SegmentLog>>) {
+    let Found { flow, facts, log } = found;
     let findings = [0, 1].map(|way| facts[way].as_deref().map(explain).unwrap_or_default());
-    ExplainedFlow { flow, facts, findings }
+    (ExplainedFlow { flow, facts, findings }, log)
 }
 
 /// Why reading ended, in a line.

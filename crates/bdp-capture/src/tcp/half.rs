@@ -422,7 +422,7 @@ impl HalfConnection {
 
     /// What is in flight, as far as the sender can know.
     pub(super) fn in_flight(&self) -> u64 {
-        (self.next - self.una).saturating_sub(self.scoreboard.sacked())
+        self.next.saturating_sub(self.una).saturating_sub(self.scoreboard.sacked())
     }
 
     /// No further segment fits the receive window.

@@ -20,6 +20,7 @@ Examples:
   bdp pcap slow.pcapng --flow 2                     one flow by itself
   bdp pcap slow.pcapng --report slow.html           a page with charts of each connection
   bdp pcap big.pcap.gz --filter 'host 10.0.0.7 and port 443'
+  bdp pcap client.pcap server.pcap                  two places of one path: what was lost, changed and delayed between
   ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a capture while it is taken, explained at its end
 
 Reads pcap and pcapng, compressed by gzip or zstd too. Details: 'bdp help captures'.")]
@@ -31,6 +32,10 @@ pub struct PcapArgs {
     /// Only packets that meet this, as in tcpdump: host, net, port, tcp, src, and, or, not; 'after 2s', 'before 10s'
     #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST, conflicts_with = "compat")]
     filter: Option<Filter>,
+
+    /// Explain each file by itself, though several hold the same connections
+    #[arg(long, help_heading = help::TEST, conflicts_with = "compat")]
+    separate: bool,
 
     /// Print one flow by itself, by its number in the table
     #[arg(long, value_name = "N", help_heading = help::OUTPUT, value_parser = clap::value_parser!(u32).range(1..))]
@@ -69,25 +74,29 @@ impl PcapArgs {
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let Self { files, filter, flow, top, compat, page, json } = self;
+        let Self { files, filter, separate, flow, top, compat, page, json } = self;
         let plan = PcapPlan { files, filter: filter.unwrap_or_else(Filter::all) };
         match compat {
             Some(Compat::Tshark) => return as_tshark(&plan, cancel),
             Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),
             None => {}
         }
-        let captures = plan.run(&mut |_, _, _| {}, cancel).map_err(|error| refused(&error))?;
+        let (captures, pairs) = match separate {
+            true => plan.run(&mut |_, _, _| {}, cancel).map(|captures| (captures, Vec::new())),
+            false => plan.run_compared(cancel),
+        }
+        .map_err(|error| refused(&error))?;
         let flow = flow.map(|number| number as usize);
         let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
         if let Some(number) = flow.filter(|&number| number > most) {
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
         let text = match json {
-            true => format!("{:#}\n", captures_json(&captures)),
-            false => captures_text(&captures, Shown { rows: top, flow }, &output::style()),
+            true => format!("{:#}\n", captures_json(&captures, &pairs)),
+            false => captures_text(&captures, &pairs, Shown { rows: top, flow }, &output::style()),
         };
         output::print(&text)?;
-        page.write_page(|about| html_of_captures(&captures, about))?;
+        page.write_page(|about| html_of_captures(&captures, &pairs, about))?;
         Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
     }
 }

@@ -79,6 +79,8 @@ pub struct Analysis {
     filter: Option<Filter>,
     /// How many further segments are kept one by one.
     room: Option<u64>,
+    /// Which part of the flows this follows, and of how many.
+    part: Option<(u64, u64)>,
     summary: CaptureSummary,
 }
 
@@ -96,6 +98,12 @@ impl Analysis {
     /// The same, which keeps what it takes to compare segments with those of another capture: of so many at the most.
     pub fn logged(self, segments: u64) -> Self {
         Self { room: Some(segments), ..self }
+    }
+
+    /// The same, which follows only one part of the flows, of so many: several that are given the same frames, each by a thread of its own, find together
+    /// what one would ([`together`]).
+    pub fn part(self, index: u64, of: u64) -> Self {
+        Self { part: Some((index, of)), room: self.room.map(|room| room / of), ..self }
     }
 
     /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
@@ -148,6 +156,9 @@ impl Analysis {
         };
         let (from, to) = ((packet.source, source), (packet.destination, destination));
         let key = Key { low: from.min(to), high: from.max(to), protocol };
+        if self.part.is_some_and(|(index, of)| key.digest() % of != index) {
+            return None;
+        }
         let number = self.number_of(key, from, to, packet)?;
         let now = self.now_ns;
         let flow = &mut self.flows[number as usize];
@@ -256,12 +267,49 @@ impl Analysis {
             ..std::mem::take(&mut self.summary)
         };
         let mut found: Vec<Found> = self.flows.into_iter().map(Flow::finish).collect();
-        // What can be explained is what is looked for.
-        let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
-        found
-            .sort_by_key(|found| (is_left(found), std::cmp::Reverse(found.flow.bytes()), found.flow.from_ns));
+        sort(&mut found);
         (summary, found)
     }
+}
+
+/// What all parts of an analysis come to ([`Analysis::part`]), the first part first.
+pub fn together(parts: Vec<(CaptureSummary, Vec<Found>)>) -> (CaptureSummary, Vec<Found>) {
+    let left_out = parts.iter().map(|(summary, _)| summary.flows_left_out).sum();
+    let mut parts = parts.into_iter();
+    // Every part counts all packets.
+    let (summary, mut found) = parts.next().unwrap_or_default();
+    found.extend(parts.flat_map(|(_, found)| found));
+    sort(&mut found);
+    (CaptureSummary { flows_left_out: left_out, ..summary }, found)
+}
+
+/// What can be explained is what is looked for; then the flow with the most bytes.
+fn sort(found: &mut [Found]) {
+    let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
+    found.sort_by_key(|found| {
+        let flow = &found.flow;
+        (is_left(found), std::cmp::Reverse(flow.bytes()), flow.from_ns, flow.protocol, flow.a, flow.b)
+    });
+}
+
+impl Key {
+    /// The same for both ways of a flow, spread evenly (splitmix64 of the two ends).
+    fn digest(&self) -> u64 {
+        let of = |(address, port): (IpAddr, u16)| {
+            let bits = match address {
+                IpAddr::V4(v4) => u64::from(v4.to_bits()),
+                IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
+            };
+            mixed(bits ^ u64::from(port) << 32)
+        };
+        mixed(of(self.low) ^ of(self.high).rotate_left(1) ^ u64::from(self.protocol))
+    }
+}
+
+fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ bits >> 31
 }
 
 impl Flow {

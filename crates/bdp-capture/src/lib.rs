@@ -14,5 +14,5 @@ pub mod tcptrace;
 pub mod tshark;
 
 pub use filter::{Filter, FilterError};
-pub use flows::{Analysis, Found, Frame};
+pub use flows::{Analysis, Found, Frame, together};
 pub use notes::Notes;

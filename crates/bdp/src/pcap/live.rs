@@ -21,15 +21,15 @@ pub(super) struct LiveArgs {
     live: Option<String>,
 
     /// End the capture after this time [default: at Ctrl-C]
-    #[arg(short = 't', long = "for", value_name = "TIME", help_heading = LIVE, requires = "live", value_parser = seconds)]
+    #[arg(short = 't', long = "for", value_name = "TIME", help_heading = LIVE, requires = "live", conflicts_with = "files", value_parser = seconds)]
     time: Option<Nanos>,
 
     /// Bytes kept of each packet, 64 to 262144
-    #[arg(long, value_name = "BYTES", help_heading = LIVE, requires = "live", default_value_t = SNAP_BYTES, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    #[arg(long, value_name = "BYTES", help_heading = LIVE, requires = "live", conflicts_with = "files", default_value_t = SNAP_BYTES, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     snap: u32,
 
     /// Write the packets to a file too, in pcapng; with --filter only those that meet it
-    #[arg(long, value_name = "FILE", help_heading = LIVE, requires = "live")]
+    #[arg(long, value_name = "FILE", help_heading = LIVE, requires = "live", conflicts_with = "files")]
     write: Option<PathBuf>,
 }
 

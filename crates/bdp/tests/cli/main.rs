@@ -34,6 +34,7 @@ mod package;
 mod path;
 mod path_mtu;
 mod pcap;
+mod pcap_live;
 mod ping;
 mod protocol;
 mod report;

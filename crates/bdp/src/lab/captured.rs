@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_capture::Filter;
 use bdp_model::record::Record;
 use bdp_report::capture_line;
-use bdp_run::pcap::PcapPlan;
+use bdp_run::pcap::{PcapPlan, Source};
 
 use crate::output;
 
@@ -25,8 +25,8 @@ pub fn explained(records: &[Record]) -> String {
 }
 
 fn line(path: &str) -> String {
-    let plan = PcapPlan { files: vec![PathBuf::from(path)], filter: Filter::all() };
-    match plan.run(&mut |_, _, _| {}, &AtomicBool::new(false)) {
+    let plan = PcapPlan { sources: vec![Source::File(PathBuf::from(path))], filter: Filter::all() };
+    match plan.run(&AtomicBool::new(false)) {
         Ok(captures) => captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
         // The run itself went well.
         Err(error) => format!("capture  {error}\n"),

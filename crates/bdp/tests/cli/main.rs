@@ -35,6 +35,7 @@ mod path;
 mod path_mtu;
 mod pcap;
 mod pcap_pair;
+mod pcap_live;
 mod ping;
 mod protocol;
 mod report;

@@ -4,10 +4,12 @@
 //! not grow with it. What the sender of a connection did becomes facts, as a measurement has them, so that the same rules explain both.
 #![forbid(unsafe_code)]
 
+mod datagrams;
 pub mod decode;
 mod filter;
 mod flows;
 mod notes;
+mod rtt;
 mod tcp;
 pub mod tcptrace;
 pub mod tshark;

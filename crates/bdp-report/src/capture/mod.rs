@@ -1,5 +1,6 @@
 //! The flows of a capture: a line of what was read, a table of flows, and one flow by itself.
 
+mod datagrams;
 pub(crate) mod flow;
 mod json;
 mod words;
@@ -10,6 +11,7 @@ use bdp_model::finding::Limit;
 use crate::grid::{Align, Cell, Column, render, tame, total_width};
 use crate::style::{Style, Tint};
 
+pub(crate) use datagrams::{are_known, has_streams};
 pub use json::{CAPTURE_SCHEMA, captures_json};
 pub(crate) use words::{caveats, ends, figures, read, words};
 
@@ -22,7 +24,7 @@ pub struct Shown {
     pub flow: Option<usize>,
 }
 
-/// Each capture: its table of flows, or the one flow that is asked for. A single flow that carries data is printed by itself, too.
+/// Each capture: its table of flows, or the one flow that is asked for. A single flow of which something is known is printed by itself, too.
 pub fn captures_text(captures: &[ReadCapture], shown: Shown, style: &Style) -> String {
     let mut text = String::new();
     for capture in captures {
@@ -42,12 +44,15 @@ pub fn captures_text(captures: &[ReadCapture], shown: Shown, style: &Style) -> S
     text
 }
 
-/// The one flow that could be explained.
+/// The one flow that could be explained; where there is none, the one whose datagrams say something.
 fn only(flows: &[ExplainedFlow]) -> Option<(usize, &ExplainedFlow)> {
-    let mut explained =
-        flows.iter().enumerate().filter(|(_, found)| found.findings.iter().any(|all| !all.is_empty()));
-    let (index, found) = explained.next()?;
-    explained.next().is_none().then_some((index + 1, found))
+    let explained = |found: &ExplainedFlow| found.findings.iter().any(|all| !all.is_empty());
+    let only = |is_meant: &dyn Fn(&ExplainedFlow) -> bool| {
+        let mut meant = flows.iter().enumerate().filter(|(_, found)| is_meant(found));
+        let (index, found) = meant.next()?;
+        meant.next().is_none().then_some((index + 1, found))
+    };
+    if flows.iter().any(explained) { only(&explained) } else { only(&datagrams::are_known) }
 }
 
 /// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
@@ -77,6 +82,10 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
         column(["RTT ms", "min"], Align::Point, &|found| figures(found).rtt_min_ms),
         column(["", "retr"], Align::Point, &|found| figures(found).retransmissions),
     ];
+    if shown.iter().any(has_streams) {
+        columns.push(column(["lost", "%"], Align::Point, &|found| figures(found).lost_percent));
+        columns.push(column(["jitter", "ms"], Align::Point, &|found| figures(found).jitter_ms));
+    }
     let limits = shown.iter().map(|found| {
         let (text, tint) = limit(found);
         Cell::tinted(text, tint)

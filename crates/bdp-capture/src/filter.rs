@@ -360,6 +360,7 @@ fn seconds(value: &str) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::Span;
 
     fn udp(source: &str, destination: &str) -> Packet {
         let address = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
@@ -373,7 +374,12 @@ mod tests {
             dscp: 0,
             hop_limit: 64,
             tunnels: 0,
-            carries: Carries::Udp { source: a.port(), destination: b.port(), payload: 72 },
+            carries: Carries::Udp {
+                source: a.port(),
+                destination: b.port(),
+                payload: 72,
+                kept: Span::default(),
+            },
         }
     }
 

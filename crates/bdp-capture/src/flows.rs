@@ -9,6 +9,7 @@ use bdp_model::capture::{
 use bdp_model::facts::Facts;
 
 use crate::between::SegmentLog;
+use crate::datagrams::Datagrams;
 use crate::decode::{self, Carries, Packet, Unread};
 use crate::filter::Filter;
 use crate::notes::Notes;
@@ -50,6 +51,8 @@ struct Flow {
     times: [(u64, u64); 2],
     tcp: Option<Box<Connection>>,
     log: Option<Box<SegmentLog>>,
+    /// Of UDP and ICMP.
+    datagrams: Option<Box<Datagrams>>,
 }
 
 /// What was found out about a flow.
@@ -124,7 +127,7 @@ impl Analysis {
         }
         match decode::packet(frame.link_type, frame.data, frame.length) {
             Ok(packet) if self.filter.as_ref().is_none_or(|filter| filter.meets(&packet, self.now_ns)) => {
-                self.packet(&packet)
+                self.packet(&packet, frame.data)
             }
             Ok(_) => {
                 self.summary.filtered += 1;
@@ -143,7 +146,7 @@ impl Analysis {
         }
     }
 
-    fn packet(&mut self, packet: &Packet) -> Option<(u32, Notes)> {
+    fn packet(&mut self, packet: &Packet, frame: &[u8]) -> Option<(u32, Notes)> {
         let (protocol, source, destination) = match packet.carries {
             Carries::Tcp(segment) => (6, segment.source, segment.destination),
             Carries::Udp { source, destination, .. } => (17, source, destination),
@@ -161,6 +164,7 @@ impl Analysis {
         }
         let number = self.number_of(key, from, to, packet)?;
         let now = self.now_ns;
+        let at = self.began_ns.map(|_| now);
         let flow = &mut self.flows[number as usize];
         let is_back = flow.is_back(from);
         let side = usize::from(is_back);
@@ -179,8 +183,17 @@ impl Analysis {
         let notes = match (&mut flow.tcp, &packet.carries) {
             // A moment of 0 is one that has not been.
             (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
-            (_, Carries::Udp { payload, .. }) => {
+            (_, Carries::Udp { payload, kept, .. }) => {
                 flow.payload[side] += u64::from(*payload);
+                if let Some(datagrams) = &mut flow.datagrams {
+                    datagrams.udp(at, side, kept.of(frame), *payload);
+                }
+                Notes::default()
+            }
+            (_, Carries::Icmp { echo: Some(echo), .. }) => {
+                if let Some(datagrams) = &mut flow.datagrams {
+                    datagrams.icmp(at, side, echo);
+                }
                 Notes::default()
             }
             _ => Notes::default(),
@@ -240,6 +253,7 @@ impl Analysis {
             times: [(0, 0); 2],
             tcp: (protocol == FlowProtocol::Tcp).then(Box::default),
             log: (protocol == FlowProtocol::Tcp && self.room.is_some()).then(Box::default),
+            datagrams: matches!(protocol, FlowProtocol::Udp | FlowProtocol::Icmp).then(Box::default),
         });
         self.numbers.insert(key, number);
         self.last = Some((key, number));
@@ -338,6 +352,7 @@ impl Flow {
                 payload_bytes,
                 goodput_bps,
                 tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)).map(Box::new),
+                datagrams: self.datagrams.as_ref().map(|datagrams| Box::new(datagrams.report(side))),
             }
         };
         let facts = |side| {
@@ -355,6 +370,7 @@ impl Flow {
                 to_ns: self.to_ns,
                 directions: [direction(0), direction(1)],
                 tcp: self.tcp.as_ref().map(|tcp| tcp.report()),
+                quic: self.datagrams.as_ref().and_then(|all| all.quic_report()).map(Box::new),
             },
         }
     }

@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod between;
+mod datagrams;
 pub mod decode;
 mod filter;
 mod flows;
 mod notes;
+mod rtt;
 mod tcp;
 pub mod tcptrace;
 pub mod tshark;

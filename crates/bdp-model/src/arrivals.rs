@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::stats::{nearest_rank, resolves};
 
-/// Numbers that are remembered, as a power of two: a datagram that comes later than so many others is [`Arrival::Stale`].
+/// Numbers that are remembered where nothing else is asked, as a power of two: a datagram that comes later than so many others is [`Arrival::Stale`].
 const WINDOW: u64 = 1 << 20;
 /// Bits of a word of the map.
 const WORD: u64 = 64;
@@ -33,6 +33,8 @@ pub enum Arrival {
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     map: Vec<u64>,
+    /// Numbers that it holds.
+    window: u64,
     /// The number after the highest that has come (`NextExp` of RFC 4737).
     next: u64,
     received: u64,
@@ -44,8 +46,17 @@ pub struct Arrivals {
 
 impl Default for Arrivals {
     fn default() -> Self {
+        Self::remembering(WINDOW)
+    }
+}
+
+impl Arrivals {
+    /// One that remembers so many numbers, a power of two from 64 on: a bit each.
+    pub fn remembering(numbers: u64) -> Self {
+        let window = numbers.next_power_of_two().max(WORD);
         Self {
-            map: vec![0; (WINDOW / WORD) as usize],
+            map: vec![0; (window / WORD) as usize],
+            window,
             next: 0,
             received: 0,
             duplicated: 0,
@@ -54,13 +65,11 @@ impl Default for Arrivals {
             displacement_max: 0,
         }
     }
-}
 
-impl Arrivals {
     /// Notes a datagram by its number, which counts from 0.
     pub fn note(&mut self, number: u64) -> Arrival {
         // No sender gets there: whoever made it up shall not end the counting.
-        if number >= u64::MAX - WINDOW {
+        if number >= u64::MAX - self.window {
             self.stale += 1;
             return Arrival::Stale;
         }
@@ -73,7 +82,7 @@ impl Arrivals {
             return Arrival::New { gap };
         }
         let behind = self.next - 1 - number;
-        if behind >= WINDOW {
+        if behind >= self.window {
             self.stale += 1;
             return Arrival::Stale;
         }
@@ -112,13 +121,13 @@ impl Arrivals {
 
     /// Clears the places of the numbers up to and with the one after the gap: others stood there, a window before.
     fn forget(&mut self, gap: u64) {
-        if gap >= WINDOW {
+        if gap >= self.window {
             self.map.fill(0);
             return;
         }
         let (mut at, end) = (self.next, self.next + gap);
         while at <= end {
-            let (word, bit) = place(at);
+            let (word, bit) = self.place(at);
             if bit == 0 && end - at >= WORD {
                 self.map[word] = 0;
                 at += WORD;
@@ -130,18 +139,18 @@ impl Arrivals {
     }
 
     fn set(&mut self, number: u64) {
-        let (word, bit) = place(number);
+        let (word, bit) = self.place(number);
         self.map[word] |= 1 << bit;
     }
 
     fn has(&self, number: u64) -> bool {
-        let (word, bit) = place(number);
+        let (word, bit) = self.place(number);
         self.map[word] >> bit & 1 == 1
     }
-}
 
-fn place(number: u64) -> (usize, u64) {
-    ((number % WINDOW / WORD) as usize, number % WORD)
+    fn place(&self, number: u64) -> (usize, u64) {
+        ((number & (self.window - 1)) as usize / WORD as usize, number % WORD)
+    }
 }
 
 /// What came of the numbers of one stream, or of several together.

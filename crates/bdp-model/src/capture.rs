@@ -1,12 +1,20 @@
 //! What a capture says of the flows in it: times and counts as they were seen at the place where it was taken.
 
+mod datagrams;
+mod times;
+
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::units::Nanos;
+
+pub use datagrams::{
+    CapturedDatagrams, CapturedEcho, CapturedQuic, CapturedSpin, CapturedStream, ClockRateSource, FlowEnd,
+    NumberedProtocol, QuicHandshake, SpinState,
+};
+pub use times::CapturedRtt;
 
 /// A file of packets, read and explained.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +130,8 @@ pub struct CapturedFlow {
     pub directions: [CapturedDirection; 2],
     /// Of TCP, what more was seen.
     pub tcp: Option<CapturedTcp>,
+    /// Of UDP that was recognised as QUIC, what its headers show.
+    pub quic: Option<Box<CapturedQuic>>,
 }
 
 impl CapturedFlow {
@@ -145,6 +155,8 @@ pub struct CapturedDirection {
     pub goodput_bps: Option<f64>,
     /// Of TCP, what its data met.
     pub tcp: Option<Box<CapturedData>>,
+    /// Of UDP and ICMP, what the headers of its datagrams say.
+    pub datagrams: Option<Box<CapturedDatagrams>>,
 }
 
 /// A TCP connection.
@@ -367,26 +379,4 @@ pub struct Retransmissions {
     pub needless: u64,
     /// Of all, such as the receiver reported to have had (DSACK, RFC 2883).
     pub needless_reported: u64,
-}
-
-/// Times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CapturedRtt {
-    /// How many.
-    pub samples: u64,
-    /// The smallest.
-    #[serde(rename = "min_ns", with = "crate::units::nanoseconds")]
-    pub min: Nanos,
-    /// Their mean.
-    #[serde(rename = "mean_ns", with = "crate::units::nanoseconds")]
-    pub mean: Nanos,
-    /// Their median, a 256th off at the most.
-    #[serde(rename = "p50_ns", with = "crate::units::nanoseconds")]
-    pub p50: Nanos,
-    /// The 95th percentile, a 256th off at the most.
-    #[serde(rename = "p95_ns", with = "crate::units::nanoseconds")]
-    pub p95: Nanos,
-    /// The largest.
-    #[serde(rename = "max_ns", with = "crate::units::nanoseconds")]
-    pub max: Nanos,
 }

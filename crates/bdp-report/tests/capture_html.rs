@@ -72,6 +72,7 @@ fn flow(port: u16) -> ExplainedFlow {
         payload_bytes: 100 * each,
         goodput_bps: Some(3e6),
         tcp: Some(Box::new(data)),
+        datagrams: None,
     };
     let flow = CapturedFlow {
         protocol: FlowProtocol::Tcp,
@@ -81,6 +82,7 @@ fn flow(port: u16) -> ExplainedFlow {
         to_ns: at(101),
         directions: [main, CapturedDirection::default()],
         tcp: Some(CapturedTcp::default()),
+        quic: None,
     };
     let finding = Finding::new(Limit::SackMissing, Place::path(), Confidence::Medium)
         .evidence([Evidence::flag(Fact::SackUsed, false)]);

@@ -54,10 +54,7 @@ impl PcapPlan {
     }
 
     /// The same of files that may be captures of one path at several places: those that hold the same connections are compared.
-    pub fn run_compared(
-        self,
-        cancel: &AtomicBool,
-    ) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
+    pub fn run_compared(self, cancel: &AtomicBool) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
         let Self { sources, filter } = self;
         let room = (sources.len() > 1).then_some(SEGMENTS_MOST);
         let all: Result<Vec<Logged>, RunError> =

@@ -137,14 +137,19 @@ impl Header {
 
     /// From the beginning of a datagram of the stream with this tag; `None` of anything else.
     pub fn read(datagram: &[u8], tag: &[u8; 8]) -> Option<Self> {
+        Self::of_any(datagram).filter(|header| header.tag == *tag)
+    }
+
+    /// From the beginning of a datagram of whatever stream.
+    pub fn of_any(datagram: &[u8]) -> Option<Self> {
         let bytes = datagram.first_chunk::<HEADER_BYTES>()?;
         let last = bytes[5] == 9;
-        if bytes[..8] != preamble(if last { 9 } else { 8 }) || bytes[8..16] != *tag {
+        if bytes[..8] != preamble(if last { 9 } else { 8 }) {
             return None;
         }
         Some(Self {
             last,
-            tag: *tag,
+            tag: *bytes[8..].first_chunk()?,
             number: u64::from_be_bytes(*bytes[16..].first_chunk()?),
             sent_ns: u64::from_be_bytes(*bytes[24..].first_chunk()?),
         })

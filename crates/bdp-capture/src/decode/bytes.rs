@@ -19,12 +19,15 @@ pub(super) struct Bytes<'a> {
     pub(super) rest: &'a [u8],
     /// How long the rest was before it was cut.
     pub(super) length: u32,
+    /// Where in the frame the rest begins.
+    pub(super) at: usize,
 }
 
 impl<'a> Bytes<'a> {
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8], Unread> {
         let (taken, rest) = self.rest.split_at_checked(n).ok_or(Unread::Cut)?;
         self.rest = rest;
+        self.at += n;
         self.length = self.length.saturating_sub(n as u32);
         Ok(taken)
     }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::bytes::{Bytes, Unread};
-use super::packet::{Carries, Packet};
+use super::packet::{Carries, Echo, Packet, Span};
 use super::tcp;
 
 /// Within so many headers around each other there is a packet, or none.
@@ -22,7 +22,7 @@ const LINKTYPE_IPV6: u16 = 229;
 const LINUX_SLL2: u16 = 276;
 
 pub(super) fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {
-    let mut bytes = Bytes { rest: frame, length: length.max(frame.len() as u32) };
+    let mut bytes = Bytes { rest: frame, length: length.max(frame.len() as u32), at: 0 };
     match link_type {
         ETHERNET => ethernet(bytes, 0),
         LINUX_SLL => {
@@ -235,7 +235,7 @@ fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
 /// The payload of a packet, without what a link added behind it.
 fn within(bytes: Bytes<'_>, payload: u32) -> Bytes<'_> {
     let kept = bytes.rest.len().min(payload as usize);
-    Bytes { rest: &bytes.rest[..kept], length: payload }
+    Bytes { rest: &bytes.rest[..kept], length: payload, at: bytes.at }
 }
 
 fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
@@ -255,11 +255,12 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
             // A length of 0 is one that does not fit the field.
             let payload =
                 if length == 0 || head.is_fragment { bytes.length } else { length.saturating_sub(8) };
-            Carries::Udp { source, destination, payload }
+            let kept = Span::new(bytes.at, bytes.rest.len().min(payload as usize));
+            Carries::Udp { source, destination, payload, kept }
         }
         ICMP | ICMPV6 => {
             let [kind, code] = bytes.array()?;
-            Carries::Icmp { kind, code }
+            Carries::Icmp { kind, code, echo: echo(kind, bytes) }
         }
         IPIP | IPV6 if !head.is_fragment => return ip_packet(bytes, tunnels + 1),
         GRE if !head.is_fragment => return gre(bytes, tunnels + 1),
@@ -276,6 +277,17 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
         tunnels,
         carries,
     })
+}
+
+/// Of an echo its identifier and number (RFC 792, RFC 4443).
+fn echo(kind: u8, mut bytes: Bytes<'_>) -> Option<Echo> {
+    let is_reply = match kind {
+        8 | 128 => false,
+        0 | 129 => true,
+        _ => return None,
+    };
+    bytes.take(2).ok()?;
+    Some(Echo { is_reply, id: bytes.u16().ok()?, number: bytes.u16().ok()? })
 }
 
 /// GRE (RFC 2784, RFC 2890): checksum, key and number where their bits say so.

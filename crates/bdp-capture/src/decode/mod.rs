@@ -6,7 +6,7 @@ mod packet;
 mod tcp;
 
 pub use bytes::Unread;
-pub use packet::{Carries, Packet};
+pub use packet::{Carries, Echo, Packet, Span};
 pub use tcp::{Flags, Options, SackBlocks, Segment};
 
 /// The innermost packet of a frame whose link layer has this number, of this length before it was cut.

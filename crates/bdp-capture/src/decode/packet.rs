@@ -40,16 +40,51 @@ pub enum Carries {
         destination: u16,
         /// Bytes.
         payload: u32,
+        /// Where the payload lies in the frame, as far as it was kept.
+        kept: Span,
     },
-    /// ICMP or ICMPv6: type and code.
+    /// ICMP or ICMPv6: type and code, and what an echo is known by.
     Icmp {
         /// Type.
         kind: u8,
         /// Code.
         code: u8,
+        /// Of an echo; `None` where it was cut off.
+        echo: Option<Echo>,
     },
     /// A fragment that is not the first, of this protocol.
     Fragment(u8),
     /// Another protocol.
     Other(u8),
+}
+
+/// Where in its frame something lies. A packet has no payload of its own, so that it can be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    from: u32,
+    length: u32,
+}
+
+impl Span {
+    /// So many bytes from there on.
+    pub const fn new(from: usize, length: usize) -> Self {
+        Self { from: from as u32, length: length as u32 }
+    }
+
+    /// These bytes of the frame; none where it is another one that is shorter.
+    pub fn of(self, frame: &[u8]) -> &[u8] {
+        let from = self.from as usize;
+        frame.get(from..from + self.length as usize).unwrap_or_default()
+    }
+}
+
+/// A request to send back what it carries, or what was sent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echo {
+    /// Whether it answers.
+    pub is_reply: bool,
+    /// Who asks.
+    pub id: u16,
+    /// Which request.
+    pub number: u16,
 }

@@ -108,6 +108,8 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     })
 }
 
+/// A first window / what all later ones are as the sender reads them, at the least.
+const SHRUNK_TO: u64 = 32;
 /// A window without scaling that is as large as they get, in whole segments.
 const NEAR_64_KIB: u64 = 58_000;
 
@@ -119,6 +121,11 @@ fn scaling(connection: &Connection, side: usize, readings: &[(u64, Reading)]) ->
     }
     let [a, b] = connection.offers.map(|offer| offer.map(|offer| offer.window_scale.is_some()));
     let is_refused = a.zip(b).is_some_and(|(a, b)| !(a && b));
+    // Only the first window is never scaled: its receiver goes on scaling all later ones, as it does not know that its option was taken out.
+    let first = connection.offers[1 - side].map_or(0, |offer| u64::from(offer.window));
+    if is_refused && connection.halves[side].window_most.is_some_and(|most| most * SHRUNK_TO < first) {
+        return [Some(false), Some(true)];
+    }
     // A window that stays well below has another cause.
     let is_largest = connection.halves[side].window_most.is_some_and(|most| most >= NEAR_64_KIB);
     [(is_refused && is_largest).then_some(false); 2]

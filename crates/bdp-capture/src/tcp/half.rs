@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use bdp_model::capture::Retransmissions;
 use bdp_model::record::{CongestionState, LossEpisode};
 
-use super::rtt::RoundTrips;
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
+use crate::rtt::RoundTrips;
 
 /// From here to an end and back no less is measured further.
 pub(super) const HERE_NS: u64 = 50_000;

@@ -5,7 +5,6 @@ mod facts;
 mod half;
 mod progress;
 mod retransmission;
-mod rtt;
 mod scoreboard;
 mod series;
 mod trace;

@@ -4,6 +4,7 @@ use bdp_model::capture::{CapturedData, CapturedTcp, Ended, ExplainedFlow, Offer,
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 
+use super::datagrams::lines as datagram_lines;
 use super::words::ends;
 use crate::finding::{rate, size, time};
 use crate::grid::wrap;
@@ -53,6 +54,7 @@ pub(crate) fn lines(found: &ExplainedFlow) -> Vec<(&'static str, String)> {
             ("receiver", receiver(data)),
         ]);
     }
+    lines.extend(datagram_lines(found));
     lines.retain(|(_, words)| !words.is_empty());
     lines
 }

@@ -1,5 +1,6 @@
 //! The flows of a capture: a line of what was read, a table of flows, and one flow by itself.
 
+mod datagrams;
 pub(crate) mod flow;
 mod json;
 pub(crate) mod pair;
@@ -14,6 +15,7 @@ use crate::style::{Style, Tint};
 use self::pair::Paired;
 use self::words::limit;
 
+pub(crate) use datagrams::{are_known, has_streams};
 pub use json::{CAPTURE_SCHEMA, captures_json};
 pub(crate) use words::{caveats, ends, figures, read, words};
 
@@ -26,7 +28,7 @@ pub struct Shown {
     pub flow: Option<usize>,
 }
 
-/// Each capture: its table of flows, or the one flow that is asked for. A single flow that carries data is printed by itself, too. What two captures of
+/// Each capture: its table of flows, or the one flow that is asked for. A single flow of which something is known is printed by itself, too. What two captures of
 /// one path have in common is printed once, below both.
 pub fn captures_text(captures: &[ReadCapture], pairs: &[CapturePair], shown: Shown, style: &Style) -> String {
     let mut text = String::new();
@@ -109,11 +111,19 @@ pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
     crate::grid::wrap("capture  ", Tint::Faint, &words, style)
 }
 
-/// The one flow that could be explained.
+/// The one flow that could be explained; where there is none, the one whose datagrams say something.
 fn only<'a>(flows: &[(usize, &'a ExplainedFlow)]) -> Option<(usize, &'a ExplainedFlow)> {
-    let mut explained = flows.iter().filter(|(_, found)| found.findings.iter().any(|all| !all.is_empty()));
-    let &only = explained.next()?;
-    explained.next().is_none().then_some(only)
+    let explained = |found: &ExplainedFlow| found.findings.iter().any(|all| !all.is_empty());
+    let only = |is_meant: &dyn Fn(&ExplainedFlow) -> bool| {
+        let mut meant = flows.iter().filter(|(_, found)| is_meant(found));
+        let &only = meant.next()?;
+        meant.next().is_none().then_some(only)
+    };
+    if flows.iter().any(|(_, found)| explained(found)) {
+        only(&explained)
+    } else {
+        only(&datagrams::are_known)
+    }
 }
 
 /// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
@@ -143,6 +153,10 @@ fn table(flows: &[(usize, &ExplainedFlow)], rows: usize, style: &Style) -> Strin
         column(["RTT ms", "min"], Align::Point, &|found| figures(found).rtt_min_ms),
         column(["", "retr"], Align::Point, &|found| figures(found).retransmissions),
     ];
+    if shown.iter().any(|(_, found)| has_streams(found)) {
+        columns.push(column(["lost", "%"], Align::Point, &|found| figures(found).lost_percent));
+        columns.push(column(["jitter", "ms"], Align::Point, &|found| figures(found).jitter_ms));
+    }
     let limits = shown.iter().map(|(_, found)| {
         let (text, tint) = limit(found);
         Cell::tinted(text, tint)

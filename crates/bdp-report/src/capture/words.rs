@@ -5,6 +5,7 @@ use bdp_model::capture::{
 };
 use bdp_model::finding::{Finding, Limit};
 
+use super::datagrams::{self, protocol};
 use crate::finding::{confidence, subject};
 use crate::number::three_digits;
 use crate::style::Tint;
@@ -73,29 +74,42 @@ pub(crate) struct Figures {
     pub rtt_min_ms: String,
     /// Segments.
     pub retransmissions: String,
+    /// Of a stream of datagrams, %.
+    pub lost_percent: String,
+    /// Interarrival jitter at its end, ms.
+    pub jitter_ms: String,
 }
 
 /// The figures of a flow's main way.
 pub(crate) fn figures(found: &ExplainedFlow) -> Figures {
     let way = &found.flow.directions[found.main_direction()];
     let dash = || "-".to_owned();
+    let main = datagrams::main(found);
+    let lost = main.filter(|all| all.expected > 0).map(|all| all.lost as f64 / all.expected as f64);
     let (of_rate, of_time) = (|bps: f64| three_digits(bps / 1e6), |ns: u64| three_digits(ns as f64 / 1e6));
     Figures {
         mbps: way.goodput_bps.map_or_else(dash, of_rate),
         megabytes: three_digits(way.payload_bytes as f64 / 1e6),
         seconds: three_digits((found.flow.to_ns - found.flow.from_ns) as f64 / 1e9),
-        rtt_min_ms: way.tcp.as_ref().and_then(|data| data.rtt_min_ns).map_or_else(dash, of_time),
+        rtt_min_ms: way
+            .tcp
+            .as_ref()
+            .and_then(|data| data.rtt_min_ns)
+            .or_else(|| datagrams::rtt_min_ns(found))
+            .map_or_else(dash, of_time),
         retransmissions: way.tcp.as_ref().map_or_else(dash, |data| data.retransmissions.segments.to_string()),
+        lost_percent: lost.map_or_else(dash, |share| three_digits(share * 100.0)),
+        jitter_ms: main.and_then(|all| all.jitter_ns).map_or_else(dash, |ns| three_digits(ns / 1e6)),
     }
 }
 
-/// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most.
+/// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most; with what it speaks where that is not TCP.
 pub(crate) fn ends(found: &ExplainedFlow) -> String {
     let (a, b) = (&found.flow.a, &found.flow.b);
     let (from, to) = if found.main_direction() == 0 { (a, b) } else { (b, a) };
     match found.flow.protocol {
         FlowProtocol::Tcp => format!("{from} -> {to}"),
-        FlowProtocol::Udp => format!("{from} -> {to} udp"),
+        FlowProtocol::Udp => format!("{from} -> {to} {}", protocol(found)),
         FlowProtocol::Icmp => format!("{} -> {} icmp", from.ip(), to.ip()),
         FlowProtocol::Other => format!("{} -> {}", from.ip(), to.ip()),
     }

@@ -14,7 +14,7 @@ use self::names::{anchor, arrowed};
 use super::page::{About, Script, head, numbers, page_with, words};
 use super::verdict::Verdict;
 use crate::capture::pair::Paired;
-use crate::capture::{caveats, ends, figures, read, words as limit_words};
+use crate::capture::{are_known, caveats, ends, figures, has_streams, read, words as limit_words};
 use crate::markup::Markup;
 
 /// Rows of the table of flows.
@@ -75,7 +75,7 @@ fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     }
     let sections: Vec<usize> =
         (0..capture.flows.len()).filter(|&i| has_section(&capture.flows[i])).take(MOST_SECTIONS).collect();
-    if let Some(&largest) = sections.first() {
+    if let Some(&largest) = sections.iter().find(|&&index| section::is_explained(&capture.flows[index])) {
         // Its section says why.
         let Verdict { headline, .. } = section::verdict(&capture.flows[largest], Some(largest + 1));
         Verdict { headline, why: String::new() }.write(m);
@@ -92,15 +92,15 @@ fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     }
 }
 
-/// Whether there is enough of a flow to explain it.
+/// Whether there is enough of a flow to explain it, or its datagrams say something.
 fn has_section(found: &ExplainedFlow) -> bool {
-    found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
+    section::is_explained(found) || are_known(found)
 }
 
 fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &str) {
     m.element("div", &[("class", "scroll")], |m| {
         m.element("table", &[], |m| {
-            let headings = [
+            let mut headings = vec![
                 numbers("#"),
                 words("flow"),
                 numbers("Mbit/s"),
@@ -108,13 +108,17 @@ fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &s
                 numbers("s"),
                 numbers("least RTT, ms"),
                 numbers("retransmitted"),
-                words("limited by"),
             ];
+            let is_numbered = flows.iter().take(MOST_ROWS).any(has_streams);
+            if is_numbered {
+                headings.extend([numbers("lost, %"), numbers("jitter, ms")]);
+            }
+            headings.push(words("limited by"));
             head(m, &headings);
             m.element("tbody", &[], |m| {
                 for (index, found) in flows.iter().enumerate().take(MOST_ROWS) {
                     let link = sections.contains(&index).then(|| format!("#{}", anchor(prefix, index + 1)));
-                    row(m, index + 1, found, link.as_deref());
+                    row(m, index + 1, found, link.as_deref(), is_numbered);
                 }
             });
         });
@@ -127,13 +131,16 @@ fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &s
     }
 }
 
-fn row(m: &mut Markup, number: usize, found: &ExplainedFlow, link: Option<&str>) {
+fn row(m: &mut Markup, number: usize, found: &ExplainedFlow, link: Option<&str>, is_numbered: bool) {
     let figures = figures(found);
+    let of_streams = is_numbered.then_some([figures.lost_percent, figures.jitter_ms]);
     m.element("tr", &[], |m| {
         m.leaf("td", &[("class", "n")], &number.to_string());
         m.element("td", &[], |m| linked(m, link, &arrowed(&ends(found))));
         for figure in
             [figures.mbps, figures.megabytes, figures.seconds, figures.rtt_min_ms, figures.retransmissions]
+                .into_iter()
+                .chain(of_streams.into_iter().flatten())
         {
             m.leaf("td", &[("class", "n")], &figure);
         }

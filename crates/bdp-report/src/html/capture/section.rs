@@ -26,13 +26,21 @@ pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
     }
 }
 
-/// The section of a flow of which there are facts.
+/// Whether there is enough of a flow to explain it.
+pub(super) fn is_explained(found: &ExplainedFlow) -> bool {
+    found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
+}
+
+/// The section of a flow of which there are facts, or whose datagrams say something.
 pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix: &str) {
     let main = found.main_direction();
-    let Some(known) = &found.facts[main] else { return };
     let title = arrowed(&flow::title(number, found));
     m.leaf("h2", &[("id", &anchor(prefix, number))], sentence(&title).trim_end_matches('.'));
     m.line();
+    let Some(known) = &found.facts[main] else {
+        facts(m, "As the capture shows it", &rows(found));
+        return;
+    };
     let transfer = Transfer::of_capture(known);
     let Verdict { headline, why } = verdict(found, None);
     m.element("p", &[("class", "why")], |m| {
@@ -41,13 +49,15 @@ pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix
     });
     m.line();
     verdict::further(m, &found.findings[main]);
-    let rows: Vec<(String, String)> =
-        flow::lines(found).into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
-    facts(m, "As the capture shows it", &rows);
+    facts(m, "As the capture shows it", &rows(found));
     if let Some(figure) = time_share::figure(&transfer, &transfer.name()) {
         figure.write(m);
     }
     charts(m, found, &transfer);
+}
+
+fn rows(found: &ExplainedFlow) -> Vec<(String, String)> {
+    flow::lines(found).into_iter().map(|(name, words)| (name.to_owned(), words)).collect()
 }
 
 /// The charts with one axis of time, which zoom together.

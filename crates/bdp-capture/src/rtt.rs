@@ -9,7 +9,7 @@ const STEPS: u32 = 256;
 
 /// Round trips of one way.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RoundTrips {
+pub(crate) struct RoundTrips {
     /// Buckets that were met, with how often, in order.
     counts: Vec<(u16, u32)>,
     samples: u64,

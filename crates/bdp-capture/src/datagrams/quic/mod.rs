@@ -1,0 +1,228 @@
+//! QUIC by what is not encrypted: long headers, the time of the handshake, and the spin bit. Nothing is decrypted, not even Initial packets, whose keys
+//! everybody can make.
+
+mod header;
+mod spin;
+
+use bdp_model::capture::{CapturedQuic, FlowEnd, QuicHandshake};
+
+use self::header::{Id, Kind, Long, NotLong, long};
+use self::spin::Spin;
+
+/// A client pads the datagram of its first Initial to this (RFC 9000, section 14.1).
+const CLIENT_LEAST: u32 = 1200;
+/// Its connection ID for the server has so many bytes at least (section 7.2).
+const CLIENT_ID_LEAST: usize = 8;
+/// No packet with a short header is smaller: one byte, packet number and tag (section 10.3).
+const SHORT_LEAST: usize = 21;
+
+/// A connection.
+#[derive(Debug)]
+pub(in crate::datagrams) struct Quic {
+    /// Whether it is one: until then a datagram looked like a client's first, of a version that bdp does not know.
+    is_sure: bool,
+    version: u32,
+    /// The side of the client.
+    client: usize,
+    began: bool,
+    /// What the client's first packet has for connection IDs, the server's first.
+    first_ids: [Id; 2],
+    /// What each side wants to be addressed by.
+    ids: [Option<Id>; 2],
+    has_handshake: [bool; 2],
+    retry: bool,
+    version_negotiation: bool,
+    zero_rtt: u64,
+    began_at: Option<u64>,
+    answered_at: Option<u64>,
+    /// The client's first packet with a short header, and whether there may have been one before that was cut off.
+    through_at: Option<u64>,
+    is_through: bool,
+    was_cut: bool,
+    spin: Spin,
+}
+
+/// A datagram of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::datagrams) struct Datagram<'a> {
+    /// From the end that began, 0, or the other one.
+    pub side: usize,
+    /// When it passed here.
+    pub at: Option<u64>,
+    /// What was kept of its payload.
+    pub kept: &'a [u8],
+    /// Bytes of its payload.
+    pub length: u32,
+}
+
+impl Quic {
+    /// A connection that begins with this datagram, the first of its flow or not; `None` where it is no beginning of one.
+    pub(in crate::datagrams) fn starting(datagram: &Datagram<'_>, is_first: bool) -> Option<Self> {
+        // Both bits that the first byte of any connection begins with.
+        if datagram.kept.first()? >> 6 != 3 {
+            return None;
+        }
+        let header = long(datagram.kept, datagram.length as usize).ok()?;
+        let is_client_like =
+            datagram.length >= CLIENT_LEAST && header.destination.as_slice().len() >= CLIENT_ID_LEAST;
+        let is_known = match header.kind {
+            Kind::Initial | Kind::Handshake => true,
+            Kind::ZeroRtt | Kind::Retry | Kind::VersionNegotiation => return None,
+            Kind::Unknown => false,
+        };
+        if !is_known && !(is_client_like && is_first) {
+            return None;
+        }
+        let mut quic = Self {
+            is_sure: is_known,
+            version: header.version,
+            client: datagram.side,
+            began: is_first && is_client_like && header.kind != Kind::Handshake,
+            first_ids: [header.destination, header.source],
+            ids: [None; 2],
+            has_handshake: [false; 2],
+            retry: false,
+            version_negotiation: false,
+            zero_rtt: 0,
+            began_at: datagram.at,
+            answered_at: None,
+            through_at: None,
+            is_through: false,
+            was_cut: false,
+            spin: Spin::default(),
+        };
+        quic.datagram(datagram);
+        Some(quic)
+    }
+
+    pub(in crate::datagrams) fn is_sure(&self) -> bool {
+        self.is_sure
+    }
+
+    /// Looks at the packets of a datagram, as far as they were kept.
+    pub(in crate::datagrams) fn datagram(&mut self, datagram: &Datagram<'_>) {
+        let Datagram { side, at, kept, length } = *datagram;
+        let mut from = 0;
+        while from < length as usize {
+            let (rest, whole) = (kept.get(from..).unwrap_or_default(), length as usize - from);
+            match rest.first() {
+                None => {
+                    self.cut(side);
+                    return;
+                }
+                Some(first) if first & 0x80 == 0 => {
+                    self.short(side, at, rest, whole, from > 0);
+                    return;
+                }
+                Some(_) => {}
+            }
+            match long(rest, whole) {
+                Ok(header) => {
+                    self.long(side, at, &header);
+                    let Some(length) = header.length else { return };
+                    from += length;
+                }
+                Err(NotLong::Cut) => {
+                    self.cut(side);
+                    return;
+                }
+                Err(NotLong::Other) => return,
+            }
+        }
+    }
+
+    fn long(&mut self, side: usize, at: Option<u64>, header: &Long) {
+        match header.kind {
+            Kind::VersionNegotiation => {
+                // Connection IDs come back crosswise (RFC 8999, section 6).
+                if side != self.client && [header.source, header.destination] == self.first_ids {
+                    self.version_negotiation = true;
+                    self.is_sure = true;
+                }
+                return;
+            }
+            Kind::Unknown => return,
+            Kind::Retry if side != self.client => {
+                self.retry = true;
+                self.ids[side] = Some(header.source);
+                return;
+            }
+            Kind::Retry => return,
+            Kind::ZeroRtt => {
+                self.zero_rtt += 1;
+                return;
+            }
+            Kind::Handshake if side == self.client && !self.has_handshake[1 - side] => {
+                // A client has no keys for this before it has the server's: what was taken for the client is the server.
+                self.client = 1 - side;
+                self.began = false;
+            }
+            Kind::Initial | Kind::Handshake => {}
+        }
+        self.is_sure = true;
+        self.has_handshake[side] |= header.kind == Kind::Handshake;
+        self.ids[side] = Some(header.source);
+        if side != self.client {
+            if self.answered_at.is_none() {
+                self.answered_at = at;
+            }
+            self.version = header.version;
+        } else if self.ids[1 - side].is_none() {
+            self.version = header.version;
+        }
+    }
+
+    fn short(&mut self, side: usize, at: Option<u64>, rest: &[u8], whole: usize, is_coalesced: bool) {
+        if !self.is_sure || whole < SHORT_LEAST {
+            return;
+        }
+        let addressed =
+            self.ids[1 - side].map(|id| rest.get(1..=id.as_slice().len()).map(|to| to == id.as_slice()));
+        let is_fixed = rest[0] & 0x40 != 0;
+        // Padding behind the last packet of a datagram is none; the fixed bit of others may be greased (RFC 9287).
+        if (!is_fixed || is_coalesced) && addressed.flatten() != Some(true) {
+            return;
+        }
+        if side == self.client && !self.is_through {
+            match addressed {
+                Some(Some(true)) => {
+                    self.is_through = true;
+                    self.through_at = at;
+                }
+                Some(None) => self.cut(side),
+                // A connection ID that the server gave later: what used the first one was not seen.
+                Some(Some(false)) | None => {}
+            }
+        }
+        self.spin.note(side, self.client, rest[0] & 0x20 != 0, at);
+    }
+
+    /// A packet of this side was cut off.
+    fn cut(&mut self, side: usize) {
+        self.was_cut |= side == self.client && !self.is_through;
+    }
+
+    pub(in crate::datagrams) fn report(&self) -> CapturedQuic {
+        let since = |to: Option<u64>| Some(to?.saturating_sub(self.began_at?)).filter(|_| self.began);
+        let handshake = if !self.began {
+            QuicHandshake::BeginningMissing
+        } else if self.was_cut {
+            QuicHandshake::Cut
+        } else if !self.is_through {
+            QuicHandshake::NotSeen
+        } else {
+            QuicHandshake::Known
+        };
+        CapturedQuic {
+            version: self.version,
+            client: if self.client == 0 { FlowEnd::A } else { FlowEnd::B },
+            retry: self.retry,
+            version_negotiation: self.version_negotiation,
+            zero_rtt: self.zero_rtt,
+            first_answer_ns: since(self.answered_at),
+            handshake_ns: since(self.through_at).filter(|_| handshake == QuicHandshake::Known),
+            handshake,
+            spin: self.spin.report(),
+        }
+    }
+}

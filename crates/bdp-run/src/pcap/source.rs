@@ -21,7 +21,7 @@ pub enum Source {
     /// A file; `-` is standard input.
     File(PathBuf),
     /// A capture that has begun.
-    Live(LiveCapture),
+    Live(Box<LiveCapture>),
 }
 
 impl Source {

@@ -85,7 +85,11 @@ impl PcapArgs {
         let Self { files, live, filter, separate, flow, top, compat, page, json } = self;
         let filter = filter.unwrap_or_else(Filter::all);
         let live = live.begin(&filter)?;
-        let sources = files.into_iter().map(Source::File).chain(live.map(Source::Live)).collect();
+        let sources = files
+            .into_iter()
+            .map(Source::File)
+            .chain(live.map(|live| Source::Live(Box::new(live))))
+            .collect();
         let plan = PcapPlan { sources, filter };
         match compat {
             Some(Compat::Tshark) => return as_tshark(plan, cancel),

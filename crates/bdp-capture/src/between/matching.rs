@@ -102,7 +102,7 @@ pub(super) fn matched(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2], full: u32)
     found
 }
 
-fn single<'a>(group: &'a [Copy]) -> Option<[&'a Copy; 2]> {
+fn single(group: &[Copy]) -> Option<[&Copy; 2]> {
     match group {
         [a, b] if a.place != b.place => Some([a, b]),
         _ => None,
@@ -113,8 +113,8 @@ fn single<'a>(group: &'a [Copy]) -> Option<[&'a Copy; 2]> {
 fn parts(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2]) -> Vec<Copy> {
     let passed = |place: usize, numbered: &Numbered| &logs[place].passed[numbered.index as usize];
     let mut edges = Vec::new();
-    for place in 0..2 {
-        for numbered in ways[place] {
+    for (place, way) in ways.iter().enumerate() {
+        for numbered in *way {
             let payload = i64::from(passed(place, numbered).payload);
             if payload > 0 {
                 edges.extend([numbered.from, numbered.from + payload]);
@@ -126,8 +126,8 @@ fn parts(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2]) -> Vec<Copy> {
     // Edges that no one would come by: a segment has no more parts than it has bytes, and all have a few times as many as there are segments.
     let room = 8 * (ways[0].len() + ways[1].len()) + 64;
     let mut all = Vec::with_capacity(ways[0].len() + ways[1].len());
-    for place in 0..2 {
-        for numbered in ways[place] {
+    for (place, way) in ways.iter().enumerate() {
+        for numbered in *way {
             let own = passed(place, numbered);
             let (from, index, place) = (numbered.from, numbered.index, place as u8);
             if own.payload == 0 {

@@ -1,5 +1,6 @@
 //! Reading captures, of files and of interfaces, and explaining the flows in them.
 
+mod beside;
 mod end;
 mod kept;
 mod live;
@@ -17,6 +18,7 @@ use bdp_model::capture_pair::CapturePair;
 
 use crate::RunError;
 use crate::capture_pairs::{self, Logged};
+pub use beside::BesideCapture;
 pub use live::{LiveCapture, LivePlan, SNAP_BYTES};
 pub use source::Source;
 

@@ -1,6 +1,6 @@
 //! What the captures of a run say by themselves, beside what its hosts reported.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::Filter;
@@ -15,8 +15,13 @@ const MOST: usize = 12;
 
 /// A line for each capture: its largest flow, and what limits that.
 pub fn explained(records: &[Record]) -> String {
-    let paths: Vec<&str> =
-        records.iter().flat_map(|record| &record.captures).map(|capture| capture.path.as_str()).collect();
+    let captures = records.iter().flat_map(|record| &record.captures);
+    let is_there = |path: &&str| Path::new(path).exists();
+    let paths: Vec<&str> = captures
+        .filter(|capture| capture.packets > 0)
+        .map(|capture| capture.path.as_str())
+        .filter(is_there)
+        .collect();
     let mut text: String = paths.iter().take(MOST).map(|path| line(path)).collect();
     if paths.len() > MOST {
         text.push_str(&format!("capture  and {} more; 'bdp pcap FILE' explains each\n", paths.len() - MOST));

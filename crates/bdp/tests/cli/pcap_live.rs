@@ -75,6 +75,33 @@ fn transfer_over_loopback_is_captured_once_until_the_interrupt() {
 }
 
 #[test]
+fn a_measurement_captures_itself_and_explains_that() {
+    let bench = Bench::new();
+    let script = format!(
+        "{LOOPBACK}
+        name=text; code=0
+        \"$BDP\" measure 127.0.0.1 --forward -n 8M -b 100M --idle 0.1 --store none --capture own.pcapng >text.out 2>text.err || code=$?
+        echo $code >text.code
+        name=read; code=0; \"$BDP\" pcap own.pcapng --json >read.out 2>read.err || code=$?; echo $code >read.code"
+    );
+    if isolated(&bench, &script).is_none() {
+        return;
+    }
+    let (code, out, err) = said(&bench, "text");
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("all interfaces: ") && out.contains("limited by"), "{out}");
+    let (read, _, _) = captured(&bench, "read");
+    let (_, payload) = largest(&read);
+    let sent = 8 << 20;
+    assert!((sent..sent + 65_536).contains(&payload), "{payload}");
+    // Nothing but the test: each flow has its port.
+    for flow in read["flows"].as_array().unwrap() {
+        let ends = ["a", "b"].map(|end| flow[end].as_str().unwrap().ends_with(":5201"));
+        assert_eq!(ends.iter().filter(|&&is_server| is_server).count(), 1, "{flow:#}");
+    }
+}
+
+#[test]
 fn time_and_interface_end_a_capture_and_the_filter_counts() {
     let bench = Bench::new();
     let script = format!(

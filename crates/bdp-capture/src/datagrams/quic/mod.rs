@@ -67,12 +67,9 @@ impl Quic {
             datagram.length >= CLIENT_LEAST && header.destination.as_slice().len() >= CLIENT_ID_LEAST;
         let is_known = match header.kind {
             Kind::Initial | Kind::Handshake => true,
-            Kind::ZeroRtt | Kind::Retry | Kind::VersionNegotiation => return None,
-            Kind::Unknown => false,
+            Kind::Unknown if is_client_like && is_first => false,
+            Kind::ZeroRtt | Kind::Retry | Kind::VersionNegotiation | Kind::Unknown => return None,
         };
-        if !is_known && !(is_client_like && is_first) {
-            return None;
-        }
         let mut quic = Self {
             is_sure: is_known,
             version: header.version,

@@ -1,32 +1,21 @@
-//! `bdp measure --capture`: the packets of the test, and what they say.
-
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+//! `bdp measure --capture`: what the packets of the test say.
 
 use bdp_model::capture::ReadCapture;
-use bdp_model::measurement::MeasureRequest;
-use bdp_report::Shown;
-use bdp_run::RunError;
-use bdp_run::pcap::BesideCapture;
+use bdp_report::{Shown, Style, capture_line, captures_text};
 
-use crate::exit;
+use crate::output;
 
 /// Connections that are printed.
-pub const SHOWN: Shown = Shown { rows: 8, flow: None };
+const SHOWN: Shown = Shown { rows: 8, flow: None };
 
-/// Begins the capture that was asked for.
-pub fn begin(
-    file: Option<&Path>,
-    request: &MeasureRequest,
-    cancel: &AtomicBool,
-) -> anyhow::Result<Option<BesideCapture>> {
-    let Some(file) = file else { return Ok(None) };
-    BesideCapture::begin(request, file.to_owned(), cancel)
-        .map(Some)
-        .map_err(|error| super::refusal(error, &request.host))
-}
-
-/// Ends it.
-pub fn end(capture: BesideCapture) -> anyhow::Result<Vec<ReadCapture>> {
-    capture.end().map_err(|error: RunError| exit::environment(error.to_string()))
+/// Prints them below the measurement; where data goes to standard output, a line each beside it.
+pub fn print(captured: &[ReadCapture], beside_data: bool, style: &Style) -> anyhow::Result<()> {
+    if !beside_data {
+        return output::print(&captures_text(captured, &[], SHOWN, style)).map(drop);
+    }
+    for capture in captured {
+        let line = capture_line(capture, &output::style_of_errors());
+        output::note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    Ok(())
 }

@@ -19,12 +19,11 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::capture::ReadCapture;
 use bdp_model::measurement::MeasureRequest;
-use bdp_report::{capture_line, captures_text};
 use bdp_run::baseline::Baseline;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
+use bdp_run::pcap::BesideCapture;
 use bdp_run::{Event, RunError};
 use bdp_store::SqliteStore;
 
@@ -59,14 +58,15 @@ impl MeasureArgs {
         // It runs for as long as this is held.
         let far_end = self.ssh.start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
-        let capture = captured::begin(self.capture.as_deref(), &plan.request, cancel)?;
+        let capture = self.capture.clone().map(|file| BesideCapture::begin(&plan.request, file, cancel));
+        let capture = capture.transpose().map_err(|error| refusal(error, &plan.request.host))?;
         let job = Job::Measure(Box::new(plan.clone()));
         let mut watch = |event: Event<'_>| watchers.show(&event);
         let mut ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
         watchers.end(&ended.result);
         let Watchers { log, moved, .. } = watchers;
         drop(far_end);
-        let captured = capture.map(captured::end);
+        let captured = capture.map(BesideCapture::end);
         let outcome = std::mem::replace(&mut ended.result, Ok(()));
         let outcome = outcome.map_err(|error| refusal(error, &plan.request.host));
         // Where nothing was measured there is nothing to print, only the error.
@@ -77,7 +77,9 @@ impl MeasureArgs {
             self.print(&ended)?;
         }
         if let Some(captured) = captured {
-            self.print_captured(&captured?)?;
+            let captured = captured.map_err(|error| refusal(error, &plan.request.host))?;
+            let beside_data = self.json || self.json_stream || self.csv || self.is_iperf3_json();
+            captured::print(&captured, beside_data, &self.style())?;
         }
         self.write_page(&ended, store.as_ref())?;
         let metrics = self.write_metrics(&ended, &plan.request);
@@ -104,19 +106,6 @@ impl MeasureArgs {
             lines: self.json_stream.then(|| Lines::new(plan, !self.prints_no_intervals())),
             moved: false,
         }
-    }
-
-    /// What the packets of the test say.
-    fn print_captured(&self, captured: &[ReadCapture]) -> anyhow::Result<()> {
-        // Data goes to standard output, unless that is one document.
-        if self.json || self.json_stream || self.csv || self.is_iperf3_json() {
-            for capture in captured {
-                let line = capture_line(capture, &output::style_of_errors());
-                output::note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
-            }
-            return Ok(());
-        }
-        output::print(&captures_text(captured, &[], captured::SHOWN, &self.style())).map(drop)
     }
 
     /// The page that was asked for.

@@ -3,13 +3,14 @@
 mod fixture;
 
 use bdp_model::capture::{
-    CaptureSummary, CapturedData, CapturedDirection, CapturedFlow, CapturedTcp, ClosedWindow, ExplainedFlow,
-    FlowProtocol, ReadCapture, Retransmissions, TracePoint,
+    CaptureSummary, CapturedData, CapturedDatagrams, CapturedDirection, CapturedEcho, CapturedFlow,
+    CapturedQuic, CapturedSpin, CapturedStream, CapturedTcp, ClockRateSource, ClosedWindow, ExplainedFlow,
+    FlowProtocol, NumberedProtocol, QuicHandshake, ReadCapture, Retransmissions, SpinState, TracePoint,
 };
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Confidence, Evidence, Fact, Finding, Limit, Place};
 use bdp_model::record::{ReceiverSample, SenderSample};
-use bdp_report::{About, captures_json, html_of_captures};
+use bdp_report::{About, Shown, Style, captures_json, captures_text, html_of_captures};
 use fixture::{Recipe, all, parse, record, text};
 use roxmltree::{Document, Node};
 
@@ -125,6 +126,86 @@ fn the_page_names_each_flow_and_its_finding() {
         rows.iter().any(|r| r.starts_with("losses") && r.contains("2 segments retransmitted")),
         "{rows:#?}"
     );
+}
+
+/// A flow of UDP whose datagrams are these.
+fn datagrams(of: CapturedDatagrams, quic: Option<CapturedQuic>) -> ExplainedFlow {
+    let way = CapturedDirection { packets: 200, payload_bytes: 34_400, ..CapturedDirection::default() };
+    let ways = [CapturedDirection { datagrams: Some(Box::new(of)), ..way }, CapturedDirection::default()];
+    let flow = CapturedFlow {
+        protocol: FlowProtocol::Udp,
+        a: "198.18.0.1:5004".parse().unwrap(),
+        b: "198.18.0.2:5004".parse().unwrap(),
+        from_ns: 0,
+        to_ns: 4_000_000_000,
+        directions: ways,
+        tcp: None,
+        quic: quic.map(Box::new),
+    };
+    ExplainedFlow { flow, facts: [None, None], findings: [Vec::new(), Vec::new()] }
+}
+
+#[test]
+fn datagrams_have_their_losses_in_the_table_and_a_list_of_facts() {
+    let stream = CapturedStream {
+        protocol: NumberedProtocol::Rtp,
+        ssrc: Some(0xdead_beef),
+        payload_types: vec![96],
+        packets: 197,
+        payload_bytes: 33_884,
+        rate_bps: Some(67_800.0),
+        expected: 200,
+        lost: 3,
+        reordered: 2,
+        duplicates: 0,
+        stale: 0,
+        restarts: 0,
+        clock_rate_hz: Some(48_000),
+        clock_rate_from: Some(ClockRateSource::Timestamps),
+        jitter_ns: Some(1_250_000.0),
+        jitter_mean_ns: Some(1e6),
+        jitter_max_ns: Some(3e6),
+    };
+    let rtp = datagrams(CapturedDatagrams { streams: vec![stream], ..Default::default() }, None);
+    let text_of = |found: &ExplainedFlow| {
+        let shown = Shown { rows: 20, flow: None };
+        let text = captures_text(&[capture("udp.pcap", vec![found.clone()])], shown, &Style::plain());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = text_of(&rtp);
+    for expected in [
+        "198.18.0.2:5004 rtp",
+        "1.50 1.25 -",
+        "rtp 0xdeadbeef, payload type 96",
+        "3 of 200 datagrams lost (1.5 %), 2 reordered",
+        "jitter 1.25 ms at the end, 1 ms on average, 3 ms at most (clock of 48000 Hz as its timestamps run)",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let page = page(&[capture("udp.pcap", vec![rtp])]);
+    let rows: Vec<String> = all(&parse(&page), "tr").into_iter().map(self::text).collect();
+    assert!(rows.iter().any(|row| row.starts_with("stream") && row.contains("3 of 200")), "{rows:#?}");
+    assert!(rows[0].contains("jitter, ms") && page.contains("flow-1"), "{rows:#?}");
+    let quic = CapturedQuic {
+        version: 1,
+        retry: true,
+        first_answer_ns: Some(30_000_000),
+        handshake: QuicHandshake::Cut,
+        spin: CapturedSpin { state: SpinState::Erratic, ..Default::default() },
+        ..Default::default()
+    };
+    let echo = CapturedEcho { sent: 10, answered: 9, ..Default::default() };
+    let cut = CapturedDatagrams { headers_cut: 7, echo: Some(echo), ..Default::default() };
+    let text = text_of(&datagrams(cut, Some(quic)));
+    for expected in [
+        "version 1, Retry; first answer 30 ms after the client's first Initial",
+        "handshake time unknown: too little of its packets was kept",
+        "changes at random",
+        "9 of 10 requests answered",
+        "too little was kept of 7 datagrams",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]

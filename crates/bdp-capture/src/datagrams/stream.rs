@@ -40,7 +40,7 @@ pub(super) struct Datagram {
 /// What the times of a stream are by.
 #[derive(Debug)]
 enum Clock {
-    Ticks(Timestamps),
+    Ticks(Box<Timestamps>),
     Ns { last: (u64, u64), jitter: Jitter },
 }
 
@@ -65,7 +65,7 @@ impl Stream {
     /// One of which this is the first datagram seen, and which is known to have begun with `began` where that is known.
     pub(super) fn starting(format: Format, first: &Datagram, began: Option<u64>) -> Self {
         let clock = first.at.map(|at| match first.sent {
-            Sent::Ticks(timestamp) => Clock::Ticks(Timestamps::starting(at, timestamp)),
+            Sent::Ticks(timestamp) => Clock::Ticks(Box::new(Timestamps::starting(at, timestamp))),
             Sent::Ns(sent) => Clock::Ns { last: (at, sent), jitter: Jitter::default() },
         });
         Self {

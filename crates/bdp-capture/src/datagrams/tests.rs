@@ -390,7 +390,7 @@ fn spin_bits_of_a_connection_give_round_trips() {
         shake_hands(&mut all, 1500);
         // Question and answer, 40 ms from here to the server and back, 10 to the client.
         for round in 0..40_u64 {
-            let mut bit = |bit: bool| if greased { random.next() % 2 == 0 } else { bit };
+            let mut bit = |bit: bool| if greased { random.next().is_multiple_of(2) } else { bit };
             let (asked, answered) = (short(&SERVER, bit(round % 2 == 1)), short(b"new", bit(round % 2 == 1)));
             for (ms, side, packet) in [(0, 0, asked), (40, 1, answered)] {
                 all.udp(Some((1100 + round * 50 + ms) * MS), side, &packet, packet.len() as u32);

@@ -18,7 +18,7 @@ const SHORT_LEAST: usize = 21;
 
 /// A connection.
 #[derive(Debug)]
-pub(in crate::datagrams) struct Quic {
+pub(crate) struct Quic {
     /// Whether it is one: until then a datagram looked like a client's first, of a version that bdp does not know.
     is_sure: bool,
     version: u32,
@@ -44,7 +44,7 @@ pub(in crate::datagrams) struct Quic {
 
 /// A datagram of a flow.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::datagrams) struct Datagram<'a> {
+pub(crate) struct Datagram<'a> {
     /// From the end that began, 0, or the other one.
     pub side: usize,
     /// When it passed here.
@@ -57,7 +57,7 @@ pub(in crate::datagrams) struct Datagram<'a> {
 
 impl Quic {
     /// A connection that begins with this datagram, the first of its flow or not; `None` where it is no beginning of one.
-    pub(in crate::datagrams) fn starting(datagram: &Datagram<'_>, is_first: bool) -> Option<Self> {
+    pub(crate) fn starting(datagram: &Datagram<'_>, is_first: bool) -> Option<Self> {
         // Both bits that the first byte of any connection begins with.
         if datagram.kept.first()? >> 6 != 3 {
             return None;
@@ -67,12 +67,9 @@ impl Quic {
             datagram.length >= CLIENT_LEAST && header.destination.as_slice().len() >= CLIENT_ID_LEAST;
         let is_known = match header.kind {
             Kind::Initial | Kind::Handshake => true,
-            Kind::ZeroRtt | Kind::Retry | Kind::VersionNegotiation => return None,
-            Kind::Unknown => false,
+            Kind::Unknown if is_client_like && is_first => false,
+            Kind::ZeroRtt | Kind::Retry | Kind::VersionNegotiation | Kind::Unknown => return None,
         };
-        if !is_known && !(is_client_like && is_first) {
-            return None;
-        }
         let mut quic = Self {
             is_sure: is_known,
             version: header.version,
@@ -95,12 +92,12 @@ impl Quic {
         Some(quic)
     }
 
-    pub(in crate::datagrams) fn is_sure(&self) -> bool {
+    pub(crate) fn is_sure(&self) -> bool {
         self.is_sure
     }
 
     /// Looks at the packets of a datagram, as far as they were kept.
-    pub(in crate::datagrams) fn datagram(&mut self, datagram: &Datagram<'_>) {
+    pub(crate) fn datagram(&mut self, datagram: &Datagram<'_>) {
         let Datagram { side, at, kept, length } = *datagram;
         let mut from = 0;
         while from < length as usize {
@@ -202,7 +199,7 @@ impl Quic {
         self.was_cut |= side == self.client && !self.is_through;
     }
 
-    pub(in crate::datagrams) fn report(&self) -> CapturedQuic {
+    pub(crate) fn report(&self) -> CapturedQuic {
         let since = |to: Option<u64>| Some(to?.saturating_sub(self.began_at?)).filter(|_| self.began);
         let handshake = if !self.began {
             QuicHandshake::BeginningMissing

@@ -53,7 +53,7 @@ fn compressed_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Frames of any bytes: the link layer first, then each with its length and how much later it came. Bytes acknowledged are none that were not
-/// numbered, and the states of a sender's time add up to it.
+/// numbered, the datagrams of a stream are as many as passed, and the states of a sender's time add up to it.
 fn connections(bytes: &[u8]) {
     let Some((&link, mut rest)) = bytes.split_first() else { return };
     let link_type = [101, 1, 113, 276, 0, 9][usize::from(link) % 6];
@@ -61,13 +61,27 @@ fn connections(bytes: &[u8]) {
     while let [length, a, b, more @ ..] = rest {
         let length = usize::from(*length).min(more.len());
         at += u64::from(u16::from_be_bytes([*a, *b])) * 10_000;
-        let frame = Frame { at_ns: Some(at), link_type, length: length as u32 + u32::from(*b & 7), data: &more[..length] };
+        let frame = Frame {
+            at_ns: Some(at),
+            link_type,
+            length: length as u32 + u32::from(*b & 7),
+            data: &more[..length],
+        };
         analysis.frame(&frame);
         trace.frame(&frame);
         rest = &more[length..];
     }
     let (summary, found) = analysis.finish();
     assert!(found.len() as u64 <= summary.packets);
+    for stream in found
+        .iter()
+        .flat_map(|found| &found.flow.directions)
+        .filter_map(|way| way.datagrams.as_ref())
+        .flat_map(|all| &all.streams)
+    {
+        let passed = stream.expected.checked_sub(stream.lost).expect("no more are lost than there were");
+        assert!(passed <= stream.packets, "datagrams that passed");
+    }
     for facts in found.iter().flat_map(|found| found.facts.iter().flatten()) {
         if let Some(spent) = facts.time_spent() {
             for stretch in &spent.stretches {
@@ -79,8 +93,88 @@ fn connections(bytes: &[u8]) {
     let _ = trace.text();
 }
 
-/// A handshake, twelve segments, one of them twice, and their acknowledgements.
+/// TCP, and datagrams of each kind.
 fn connection_seeds() -> Vec<Vec<u8>> {
+    vec![segments(), datagrams()]
+}
+
+/// Twenty packets of RTP, of bdp's, iperf3's and iperf2's own, a QUIC handshake with spin bits behind it, and ICMP echoes.
+fn datagrams() -> Vec<u8> {
+    let mut all = vec![0];
+    let mut packet = |from_b: bool, port: u16, protocol: u8, body: &[u8], whole: u16| {
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let (source, destination) = if from_b { (b, a) } else { (a, b) };
+        let (sport, dport) = if from_b { (port, 5000) } else { (5000, port) };
+        let transport = if protocol == 17 {
+            [sport.to_be_bytes(), dport.to_be_bytes(), (whole + 8).to_be_bytes(), [0; 2]].concat()
+        } else {
+            Vec::new()
+        };
+        all.extend([20 + transport.len() as u8 + body.len() as u8, 3, 232]);
+        let length = (20 + transport.len() as u16 + whole).to_be_bytes();
+        all.extend(
+            [&[0x45, 0][..], &length, &[0, 0, 0x40, 0, 64, protocol, 0, 0], &source, &destination].concat(),
+        );
+        all.extend([&transport, body].concat());
+    };
+    let (cid, sid) = (*b"client", *b"server");
+    let long = |kind: u8, to: &[u8], from: &[u8], length: u16| {
+        let token: &[u8] = if kind == 0 { &[0] } else { &[] };
+        let ids = [&[to.len() as u8][..], to, &[from.len() as u8], from].concat();
+        let head = [&[0xc0 | kind << 4, 0, 0, 0, 1][..], &ids, token].concat();
+        let rest = (0x4000 | (length - head.len() as u16 - 2)).to_be_bytes();
+        [&head[..], &rest, &[7; 8]].concat()
+    };
+    packet(false, 443, 17, &long(0, b"randomly", &cid, 1200), 1200);
+    packet(true, 443, 17, &long(0, &cid, &sid, 1200), 1200);
+    packet(false, 443, 17, &long(2, &sid, &cid, 100), 100);
+    for i in 0..20_u32 {
+        let number = i.to_be_bytes();
+        packet(
+            false,
+            5004,
+            17,
+            &[&[0x80, 0][..], &number[2..], &(i * 160).to_be_bytes(), b"ssrc"].concat(),
+            172,
+        );
+        packet(
+            false,
+            5005,
+            17,
+            &[&b"\xbdbdp\x01\x08\0\0the tag!\0\0\0\0"[..], &number, &[0; 4], &number].concat(),
+            1000,
+        );
+        packet(
+            false,
+            5006,
+            17,
+            &[&[0; 4][..], &(i * 1000).to_be_bytes(), &(i + 1).to_be_bytes(), &[0; 4]].concat(),
+            1000,
+        );
+        packet(
+            false,
+            5007,
+            17,
+            &[&(i + 1).to_be_bytes()[..], &[0; 4], &(i * 1000).to_be_bytes(), &[0; 4]].concat(),
+            1000,
+        );
+        for from_b in [false, true] {
+            let bit = 0x40 | (i as u8 & 1) << 5;
+            packet(from_b, 443, 17, &[&[bit][..], if from_b { &cid } else { &sid }, &[9; 20]].concat(), 100);
+            packet(
+                from_b,
+                0,
+                1,
+                &[&[if from_b { 0 } else { 8 }, 0, 0, 0, 0, 1][..], &number[2..]].concat(),
+                8,
+            );
+        }
+    }
+    all
+}
+
+/// A handshake, twelve segments, one of them twice, and their acknowledgements.
+fn segments() -> Vec<u8> {
     let mut all = vec![0];
     let mut segment = |from_b: bool, seq: u32, ack: u32, flags: u8, payload: u8| {
         let options: &[u8] = if flags & 2 != 0 { &[2, 4, 5, 0xb4, 4, 2, 3, 3, 7, 1, 1, 0] } else { &[] };
@@ -107,7 +201,7 @@ fn connection_seeds() -> Vec<Vec<u8>> {
     segment(false, 601, 901, 0x18, 100);
     segment(true, 901, 1301, 0x10, 0);
     segment(false, 1301, 901, 0x11, 0);
-    vec![all]
+    all
 }
 
 /// Any text is an expression or an error in one line.

@@ -98,7 +98,7 @@ fn connection_seeds() -> Vec<Vec<u8>> {
     vec![segments(), datagrams()]
 }
 
-/// Twelve packets of RTP, of bdp's, iperf3's and iperf2's own, a QUIC handshake with spin bits behind it, and ICMP echoes.
+/// Twenty packets of RTP, of bdp's, iperf3's and iperf2's own, a QUIC handshake with spin bits behind it, and ICMP echoes.
 fn datagrams() -> Vec<u8> {
     let mut all = vec![0];
     let mut packet = |from_b: bool, port: u16, protocol: u8, body: &[u8], whole: u16| {
@@ -128,7 +128,7 @@ fn datagrams() -> Vec<u8> {
     packet(false, 443, 17, &long(0, b"randomly", &cid, 1200), 1200);
     packet(true, 443, 17, &long(0, &cid, &sid, 1200), 1200);
     packet(false, 443, 17, &long(2, &sid, &cid, 100), 100);
-    for i in 0..12_u32 {
+    for i in 0..20_u32 {
         let number = i.to_be_bytes();
         packet(
             false,

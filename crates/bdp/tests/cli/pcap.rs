@@ -199,39 +199,6 @@ fn datagrams_are_lost_as_the_emulator_lost_them() {
 }
 
 #[test]
-fn datagrams_are_lost_as_the_emulator_lost_them() {
-    let bench = Bench::new();
-    if !guests_boot(&bench) {
-        return;
-    }
-    let flow = "protocol = 'udp'\nrate = '10M'\ndatagram = 1000";
-    let scenario = LINUX.replace("omit = '1s'\n", "");
-    let (files, record) = captured(&bench, &scenario, "loss = '2%'\nforward.jitter = '2ms'", flow);
-    let truth = &record["flows"][0]["udp"];
-    let (sent, lost) = (truth["sent"].as_u64().unwrap(), truth["lost"].as_u64().unwrap());
-    assert!(lost > 20, "{truth:#}");
-    for (file, is_far) in files.iter().zip([false, true]) {
-        let document = explained(&bench, file);
-        let flows = document["captures"][0]["flows"].as_array().unwrap();
-        let streams = flows.iter().flat_map(|flow| flow["directions"].as_array().unwrap());
-        let streams: Vec<&Value> =
-            streams.filter_map(|way| way["datagrams"]["streams"].as_array()).flatten().collect();
-        assert_eq!(streams.len(), 1, "{document:#}");
-        let stream = streams[0];
-        assert_eq!(stream["protocol"], "bdp");
-        assert_eq!(stream["expected"], sent, "{stream:#}");
-        assert_eq!(stream["lost"], if is_far { lost } else { 0 }, "{stream:#}");
-        if is_far {
-            let ratio = stream["jitter_ns"].as_f64().unwrap() / truth["jitter_ns"].as_f64().unwrap();
-            assert!((0.9..1.1).contains(&ratio), "{stream:#} {truth:#}");
-        }
-    }
-    let text = bench.run(&format!("pcap {}", files[1]));
-    let line = format!("{lost} of {sent} datagrams lost");
-    assert!(text.out.split_whitespace().collect::<Vec<_>>().join(" ").contains(&line), "{}", text.out);
-}
-
-#[test]
 fn packed_piped_and_filtered_captures_give_the_same_flow() {
     let bench = Bench::new();
     let ([near, _], _) = captured(&bench, STEPPED, "", "window = '32K'");

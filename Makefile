@@ -207,6 +207,10 @@ explain-short: build ## The same with three cases of each fault, held to 95 % ri
 bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
 	BDP=$(abspath $(BDP)) benches/captures
 
+.PHONY: bench-capture-speed
+bench-capture-speed: build ## Read large captures beside tcptrace and tshark: how long each takes
+	BDP=$(abspath $(BDP)) benches/capture-speed
+
 .PHONY: captures-short
 captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
 	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_JUDGED_MB=10 BENCH_BARS=1 benches/captures

@@ -22,7 +22,9 @@ pub struct Target {
 
 /// All of them.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [target::WIRE, target::MODEL, target::CAPTURE, target::IPERF, target::IPERF3, target::SOCKETS].into_iter().flatten()
+    [target::WIRE, target::MODEL, target::CAPTURE, target::IPERF, target::IPERF3, target::SOCKETS]
+        .into_iter()
+        .flatten()
 }
 
 /// The one of this name.

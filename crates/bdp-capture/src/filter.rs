@@ -371,6 +371,7 @@ mod tests {
             length: 100,
             identification: None,
             ecn: 0,
+            dscp: 0,
             hop_limit: 64,
             tunnels: 0,
             carries: Carries::Udp {

@@ -8,6 +8,7 @@ use bdp_model::capture::{
 };
 use bdp_model::facts::Facts;
 
+use crate::between::SegmentLog;
 use crate::datagrams::Datagrams;
 use crate::decode::{self, Carries, Packet, Unread};
 use crate::filter::Filter;
@@ -49,6 +50,7 @@ struct Flow {
     payload: [u64; 2],
     times: [(u64, u64); 2],
     tcp: Option<Box<Connection>>,
+    log: Option<Box<SegmentLog>>,
     /// Of UDP and ICMP.
     datagrams: Option<Box<Datagrams>>,
 }
@@ -60,6 +62,8 @@ pub struct Found {
     pub flow: CapturedFlow,
     /// For the rules, the facts of each way that carried enough.
     pub facts: [Option<Box<Facts>>; 2],
+    /// Of TCP its segments one by one, where they are kept ([`Analysis::logged`]).
+    pub log: Option<Box<SegmentLog>>,
 }
 
 /// Everything that the packets of a capture say.
@@ -76,6 +80,10 @@ pub struct Analysis {
     now_ns: u64,
     unread: HashMap<(WhyUnread, Option<u16>), u64>,
     filter: Option<Filter>,
+    /// How many further segments are kept one by one.
+    room: Option<u64>,
+    /// Which part of the flows this follows, and of how many.
+    part: Option<(u64, u64)>,
     summary: CaptureSummary,
 }
 
@@ -88,6 +96,17 @@ impl Analysis {
     /// The same of the packets that meet a filter.
     pub fn filtered(self, filter: Filter) -> Self {
         Self { filter: Some(filter).filter(|filter| !filter.is_all()), ..self }
+    }
+
+    /// The same, which keeps what it takes to compare segments with those of another capture: of so many at the most.
+    pub fn logged(self, segments: u64) -> Self {
+        Self { room: Some(segments), ..self }
+    }
+
+    /// The same, which follows only one part of the flows, of so many: several that are given the same frames, each by a thread of its own, find together
+    /// what one would ([`together`]).
+    pub fn part(self, index: u64, of: u64) -> Self {
+        Self { part: Some((index, of)), room: self.room.map(|room| room / of), ..self }
     }
 
     /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
@@ -140,6 +159,9 @@ impl Analysis {
         };
         let (from, to) = ((packet.source, source), (packet.destination, destination));
         let key = Key { low: from.min(to), high: from.max(to), protocol };
+        if self.part.is_some_and(|(index, of)| key.digest() % of != index) {
+            return None;
+        }
         let number = self.number_of(key, from, to, packet)?;
         let now = self.now_ns;
         let at = self.began_ns.map(|_| now);
@@ -153,6 +175,11 @@ impl Analysis {
         flow.times[side].1 = now;
         flow.packets[side] += 1;
         flow.bytes[side] += u64::from(packet.length);
+        if let (Some(log), Some(room), Carries::Tcp(segment)) =
+            (&mut flow.log, &mut self.room, &packet.carries)
+        {
+            log.note(room, now, is_back, packet, segment);
+        }
         let notes = match (&mut flow.tcp, &packet.carries) {
             // A moment of 0 is one that has not been.
             (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
@@ -225,6 +252,7 @@ impl Analysis {
             payload: [0; 2],
             times: [(0, 0); 2],
             tcp: (protocol == FlowProtocol::Tcp).then(Box::default),
+            log: (protocol == FlowProtocol::Tcp && self.room.is_some()).then(Box::default),
             datagrams: matches!(protocol, FlowProtocol::Udp | FlowProtocol::Icmp).then(Box::default),
         });
         self.numbers.insert(key, number);
@@ -253,12 +281,49 @@ impl Analysis {
             ..std::mem::take(&mut self.summary)
         };
         let mut found: Vec<Found> = self.flows.into_iter().map(Flow::finish).collect();
-        // What can be explained is what is looked for.
-        let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
-        found
-            .sort_by_key(|found| (is_left(found), std::cmp::Reverse(found.flow.bytes()), found.flow.from_ns));
+        sort(&mut found);
         (summary, found)
     }
+}
+
+/// What all parts of an analysis come to ([`Analysis::part`]), the first part first.
+pub fn together(parts: Vec<(CaptureSummary, Vec<Found>)>) -> (CaptureSummary, Vec<Found>) {
+    let left_out = parts.iter().map(|(summary, _)| summary.flows_left_out).sum();
+    let mut parts = parts.into_iter();
+    // Every part counts all packets.
+    let (summary, mut found) = parts.next().unwrap_or_default();
+    found.extend(parts.flat_map(|(_, found)| found));
+    sort(&mut found);
+    (CaptureSummary { flows_left_out: left_out, ..summary }, found)
+}
+
+/// What can be explained is what is looked for; then the flow with the most bytes.
+fn sort(found: &mut [Found]) {
+    let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
+    found.sort_by_key(|found| {
+        let flow = &found.flow;
+        (is_left(found), std::cmp::Reverse(flow.bytes()), flow.from_ns, flow.protocol, flow.a, flow.b)
+    });
+}
+
+impl Key {
+    /// The same for both ways of a flow, spread evenly (splitmix64 of the two ends).
+    fn digest(&self) -> u64 {
+        let of = |(address, port): (IpAddr, u16)| {
+            let bits = match address {
+                IpAddr::V4(v4) => u64::from(v4.to_bits()),
+                IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
+            };
+            mixed(bits ^ u64::from(port) << 32)
+        };
+        mixed(of(self.low) ^ of(self.high).rotate_left(1) ^ u64::from(self.protocol))
+    }
+}
+
+fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ bits >> 31
 }
 
 impl Flow {
@@ -296,6 +361,7 @@ impl Flow {
         };
         Found {
             facts: [facts(0), facts(1)],
+            log: self.log.take(),
             flow: CapturedFlow {
                 protocol: self.protocol,
                 a: self.ends[0],

@@ -4,6 +4,7 @@
 //! not grow with it. What the sender of a connection did becomes facts, as a measurement has them, so that the same rules explain both.
 #![forbid(unsafe_code)]
 
+pub mod between;
 mod datagrams;
 pub mod decode;
 mod filter;
@@ -15,5 +16,5 @@ pub mod tcptrace;
 pub mod tshark;
 
 pub use filter::{Filter, FilterError};
-pub use flows::{Analysis, Found, Frame};
+pub use flows::{Analysis, Found, Frame, together};
 pub use notes::Notes;

@@ -23,7 +23,7 @@ type Rule = fn(&Facts) -> Option<Finding>;
 
 /// The rules, in an order in which an earlier answer makes later ones meaningless: a reader that pauses closes the window, and its bursts fill queues, so that
 /// what later rules make of those would be wrong.
-const RULES: [Rule; 29] = [
+const RULES: [Rule; 31] = [
     rule::black_hole::judge,
     rule::at_ceiling::judge,
     rule::watched::at_this_end,
@@ -34,7 +34,9 @@ const RULES: [Rule; 29] = [
     // Neither a program that pauses nor a sender that runs dry keeps a path busy, though their bursts fill its queue.
     rule::nagle::judge,
     rule::slow_reader::judge,
+    rule::captured::reads_late,
     rule::send_buffer::runs_dry,
+    rule::captured::writes_late,
     rule::slow_start::judge,
     rule::outage::judge,
     rule::path_step::judge,
@@ -61,11 +63,12 @@ const RULES: [Rule; 29] = [
 ];
 
 /// Rules that see what is true of the connection or the path whatever else binds: marks, counters, options.
-const BESIDE: [Rule; 4] = [
+const BESIDE: [Rule; 5] = [
     rule::ecn_marks::judge,
     rule::host_drops::judge,
     rule::sack_missing::judge,
     rule::timestamps_missing::judge,
+    rule::reverse_path::is_full_too,
 ];
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.

@@ -17,7 +17,7 @@ use bdp_model::plain::in_words;
 use bdp_model::record::CaptureRecord;
 use bdp_model::scenario::LinkSpec;
 use bdp_model::units::Nanos;
-use bdp_pcap::{Direction, Interface, Packet, Section, Statistics, Writer};
+use bdp_pcap::{Direction, Interface, LINKTYPE_RAW, Packet, Section, Statistics, Writer};
 use bdp_sys::{clock, process};
 
 use crate::LabError;
@@ -264,6 +264,7 @@ impl CaptureFile {
         blocks.interface(&Interface {
             name: &format!("link{index}"),
             description: &description,
+            link_type: LINKTYPE_RAW,
             snap_length,
         })?;
         let mut capture = Self {

@@ -261,6 +261,8 @@ pub struct CapturedData {
     pub window_full: u64,
     /// How long the sender then waited for the next acknowledgement that gave room.
     pub window_waits: Option<CapturedRtt>,
+    /// Of these, such as took half a round trip or more: the sender was idle until the receiver had the whole window.
+    pub window_stalls: Option<CapturedRtt>,
     /// Packets of the receiver that gave a window of 0.
     pub zero_windows: u64,
     /// For how long it was closed.

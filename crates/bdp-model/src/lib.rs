@@ -7,6 +7,7 @@ pub mod application;
 pub mod arrivals;
 pub mod breach;
 pub mod capture;
+pub mod capture_pair;
 pub mod case;
 pub mod caveat;
 pub mod checksum;

@@ -1,6 +1,6 @@
 //! Captures in pcapng, by the IETF's draft-ietf-opsawg-pcapng, and in pcap (draft-ietf-opsawg-pcap).
 //!
-//! [`Writer`] writes one section of bare IP packets, with nanoseconds and a comment on each packet. [`blocks`] reads
+//! [`Writer`] writes one section, with nanoseconds and a comment on each packet. [`blocks`] reads
 //! sections of either byte order from memory and passes over what it does not know. [`Packets`] reads the packets of a stream of any length, in pcap or
 //! pcapng. No bytes make them panic.
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bdp_model::units::Nanos;
 
-use crate::block::{self, BLOCK_OVERHEAD, Direction, LINKTYPE_RAW, option, padding};
+use crate::block::{self, BLOCK_OVERHEAD, Direction, option, padding};
 
 /// What a section says of itself; empty text is left out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,8 +24,10 @@ pub struct Section<'a> {
 pub struct Interface<'a> {
     /// Its name on the host.
     pub name: &'a str,
-    /// Where it leads.
+    /// Where it leads; empty text is left out.
     pub description: &'a str,
+    /// What its packets begin with, as [`LINKTYPE_RAW`](crate::LINKTYPE_RAW).
+    pub link_type: u16,
     /// Bytes that are kept of a packet, at most.
     pub snap_length: u32,
 }
@@ -88,12 +90,12 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describes an interface of bare IP packets with nanosecond stamps, and gives its number.
+    /// Describes an interface whose stamps are nanoseconds, and gives its number.
     pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
         /// Stamps count 10^-9 s.
         const NANOSECONDS: u8 = 9;
         self.begin(block::INTERFACE_DESCRIPTION);
-        self.room.extend(LINKTYPE_RAW.to_le_bytes());
+        self.room.extend(interface.link_type.to_le_bytes());
         self.room.extend([0; 2]);
         self.room.extend(interface.snap_length.to_le_bytes());
         self.text(option::IF_NAME, interface.name);

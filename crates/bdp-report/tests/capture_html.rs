@@ -97,7 +97,7 @@ fn capture(name: &str, flows: Vec<ExplainedFlow>) -> ReadCapture {
 }
 
 fn page(captures: &[ReadCapture]) -> String {
-    html_of_captures(captures, &About::default())
+    html_of_captures(captures, &[], &About::default())
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn datagrams_have_their_losses_in_the_table_and_a_list_of_facts() {
     let rtp = datagrams(CapturedDatagrams { streams: vec![stream], ..Default::default() }, None);
     let text_of = |found: &ExplainedFlow| {
         let shown = Shown { rows: 20, flow: None };
-        let text = captures_text(&[capture("udp.pcap", vec![found.clone()])], shown, &Style::plain());
+        let text = captures_text(&[capture("udp.pcap", vec![found.clone()])], &[], shown, &Style::plain());
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = text_of(&rtp);
@@ -315,7 +315,7 @@ fn numbers_that_are_none_do_no_harm() {
 
 #[test]
 fn the_document_of_json_has_the_trace() {
-    let document = captures_json(&[capture("a", vec![flow(1)])]);
+    let document = captures_json(&[capture("a", vec![flow(1)])], &[]);
     let data = &document["captures"][0]["flows"][0]["directions"][0]["tcp"];
     assert_eq!(data["trace"].as_array().map(Vec::len), Some(101));
     assert_eq!(data["trace"][1]["window_edge_bytes"], 37_500 + 65_160);

@@ -8,6 +8,7 @@
 pub mod baseline;
 mod calibrate;
 mod capture;
+mod capture_pairs;
 mod care;
 pub mod case_key;
 mod case_record;

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::netlink::{DeviceCounters, Netlink};
 use crate::{Result, SysError, check};
@@ -130,6 +130,18 @@ pub fn mtu(device: &str) -> Option<u32> {
         request.ifr_ifru.ifru_mtu
     };
     u32::try_from(mtu).ok()
+}
+
+/// What its link layer is, as `ARPHRD_*` of linux/if_arp.h, asked of any socket.
+pub(crate) fn hardware_type(socket: &OwnedFd, device: &str) -> Option<u16> {
+    let mut request = interface_request(device)?;
+    // SAFETY: the request names a device; the kernel stores its address in it, whose family is the type.
+    unsafe {
+        if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as libc::c_ulong, &raw mut request) < 0 {
+            return None;
+        }
+        Some(request.ifr_ifru.ifru_hwaddr.sa_family)
+    }
 }
 
 /// Its queueing discipline, as `fq`; `None` where it is not reported.

@@ -19,6 +19,7 @@ pub mod names;
 pub mod namespace;
 pub mod netlink;
 pub mod netstat;
+pub mod packet_ring;
 pub mod passing;
 pub mod payload;
 pub mod places;

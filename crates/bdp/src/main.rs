@@ -96,7 +96,7 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Calculate with the models: window, rate, loss, header overhead, slow start
     Calc(calc::CalcArgs),
-    /// Explain the connections of a capture: pcap and pcapng
+    /// Explain the connections of a capture file, or of an interface
     Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),

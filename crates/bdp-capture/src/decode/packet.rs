@@ -17,6 +17,8 @@ pub struct Packet {
     pub identification: Option<u32>,
     /// The two ECN bits.
     pub ecn: u8,
+    /// Differentiated services code point.
+    pub dscp: u8,
     /// TTL or hop limit.
     pub hop_limit: u8,
     /// Tunnels around it.

@@ -46,6 +46,11 @@ impl Flags {
         Self(bits)
     }
 
+    /// As they stand in the header.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// No more data follow.
     pub const fn fin(self) -> bool {
         self.0 & Self::FIN != 0

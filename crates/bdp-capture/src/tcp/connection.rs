@@ -194,6 +194,7 @@ impl Connection {
             window_least_bytes: way.window_least,
             window_full: way.window_full,
             window_waits: way.waits.report(),
+            window_stalls: way.stalls.report(),
             zero_windows: way.zero_windows,
             zero_window_ns: way.zero_window_ns,
             probes: way.probes,

@@ -49,8 +49,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         .map(|(at, reading)| sample(*at, reading, mss))
         .map(|s| SenderSample { app_limited: s.app_limited.filter(|_| is_here), ..s })
         .collect();
-    // A sender that takes the window as it is written, of a receiver that scales it.
-    let reads_unscaled = reads_unscaled(connection, side, &readings);
+    let scaling = scaling(connection, side, &readings);
     let name = |end: SocketAddr, window_scaling: Option<bool>| End {
         name: end.to_string(),
         window_scaling,
@@ -73,8 +72,8 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         source: Source::Captured,
         // Readings are taken as packets come: a time without any is no receiver that paused.
         asked: FlowSpec { bytes, interval: Nanos(longest), ..FlowSpec::default() },
-        sender: name(ends[side], reads_unscaled.then_some(false)),
-        receiver: name(ends[1 - side], reads_unscaled.then_some(true)),
+        sender: name(ends[side], scaling[0]),
+        receiver: name(ends[1 - side], scaling[1]),
         goodput_bps,
         bytes: way.acked(),
         duration_ns: took_ns,
@@ -107,6 +106,29 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         both_directions: false,
         through_tunnel: false,
     })
+}
+
+/// A first window / what all later ones are as the sender reads them, at the least.
+const SHRUNK_TO: u64 = 32;
+/// A window without scaling that is as large as they get, in whole segments.
+const NEAR_64_KIB: u64 = 58_000;
+
+/// Whether the sender and the receiver use window scaling: both or neither, by their SYNs, unless the sender takes the window as it is written,
+/// of a receiver that scales it.
+fn scaling(connection: &Connection, side: usize, readings: &[(u64, Reading)]) -> [Option<bool>; 2] {
+    if reads_unscaled(connection, side, readings) {
+        return [Some(false), Some(true)];
+    }
+    let [a, b] = connection.offers.map(|offer| offer.map(|offer| offer.window_scale.is_some()));
+    let is_refused = a.zip(b).is_some_and(|(a, b)| !(a && b));
+    // Only the first window is never scaled: its receiver goes on scaling all later ones, as it does not know that its option was taken out.
+    let first = connection.offers[1 - side].map_or(0, |offer| u64::from(offer.window));
+    if is_refused && connection.halves[side].window_most.is_some_and(|most| most * SHRUNK_TO < first) {
+        return [Some(false), Some(true)];
+    }
+    // A window that stays well below has another cause.
+    let is_largest = connection.halves[side].window_most.is_some_and(|most| most >= NEAR_64_KIB);
+    [(is_refused && is_largest).then_some(false); 2]
 }
 
 /// What is in flight never exceeds the window as it is written, and reaches it, though it is scaled: the sender does not know that, since

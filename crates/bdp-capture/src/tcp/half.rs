@@ -160,6 +160,8 @@ pub(super) struct HalfConnection {
     /// From the sender to the receiver and back.
     pub whole: RoundTrips,
     pub waits: RoundTrips,
+    /// Those of half a round trip and more.
+    pub stalls: RoundTrips,
     pub in_flight_most: u64,
     pub window_most: Option<u64>,
     pub window_least: Option<u64>,
@@ -354,17 +356,30 @@ impl HalfConnection {
 
     /// The sender goes on: by itself, or because an acknowledgement came.
     pub(super) fn note_start(&mut self, now: u64, payload: u32) {
-        const PROMPT_NS: u64 = 20_000;
         let is_here = self.own_side.is_some_and(|ns| ns < HERE_NS);
+        let prompt_ns = self.prompt_ns();
         if !is_here
             || self.last_sent == 0
-            || now - self.last_sent < PROMPT_NS
+            || now - self.last_sent < prompt_ns
             || self.una + u64::from(payload) >= self.next
         {
             return;
         }
         self.starts += 1;
-        self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= PROMPT_NS);
+        self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= prompt_ns);
+    }
+
+    /// What passes here within this time was sent at once. On a link between the sender and this place a segment takes its time, and a slow host
+    /// takes some too: a quarter of what lies between two segments there.
+    fn prompt_ns(&self) -> u64 {
+        const AT_ONCE_NS: u64 = 20_000;
+        const LATEST_NS: u64 = 500_000;
+        const BESIDE_NS: u64 = 5_000;
+        let spacing = self.round_trip().map(|ns| ns / (self.in_flight() / self.mss()).max(1));
+        match spacing.filter(|_| self.own_side.is_some_and(|ns| ns >= BESIDE_NS)) {
+            Some(ns) => (ns / 4).clamp(AT_ONCE_NS, LATEST_NS),
+            None => AT_ONCE_NS,
+        }
     }
 
     /// Nagle's algorithm held a small segment back until the one before it was acknowledged (RFC 896), for longer than a round trip takes: the
@@ -407,7 +422,7 @@ impl HalfConnection {
 
     /// What is in flight, as far as the sender can know.
     pub(super) fn in_flight(&self) -> u64 {
-        (self.next - self.una).saturating_sub(self.scoreboard.sacked())
+        self.next.saturating_sub(self.una).saturating_sub(self.scoreboard.sacked())
     }
 
     /// No further segment fits the receive window.

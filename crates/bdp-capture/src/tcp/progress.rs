@@ -134,7 +134,11 @@ impl HalfConnection {
         if !self.is_window_full()
             && let Some(since) = self.full_since.take()
         {
-            self.waits.add(ack.due.saturating_sub(since));
+            let waited = ack.due.saturating_sub(since);
+            self.waits.add(waited);
+            if self.whole.min().is_some_and(|rtt| waited >= rtt / 2) {
+                self.stalls.add(waited);
+            }
         }
         if newly > 0
             && let Some(open) = self.open.filter(|open| self.una >= open.until)

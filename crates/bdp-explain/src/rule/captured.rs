@@ -1,13 +1,16 @@
 //! What a capture shows of a sender that neither the path nor the receiver holds back: a congestion window would grow until something is lost or a
 //! queue stands, and what is in flight does not.
 
-use bdp_model::facts::{Facts, Source};
+use bdp_model::facts::{Facts, Source, TimeState};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
 use bdp_model::units::Nanos;
 
+/// A program is late for so much of the time, and for most of it.
+const LATE: f64 = 0.12;
+const MOSTLY: f64 = 0.5;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.9;
 /// No queue stands where even the 95th percentile of the round trip is no further above the least: a share of it, and a time.
@@ -33,6 +36,40 @@ pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
         };
     }
     finding
+}
+
+/// Claims a program that reads late: the window was full and below half of its largest, which a receiver that reads what comes never lets happen.
+pub fn reads_late(facts: &Facts) -> Option<Finding> {
+    let late = share_of(facts, TimeState::ReceiverApplication)?;
+    let (window, name) = (facts.window_use()?, &facts.receiver.name);
+    let confidence = if late >= MOSTLY { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
+        .evidence([
+            Evidence::share(Fact::ReadingPaused, late).at_least(LATE).on(name),
+            Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples),
+        ])
+        .remedy(Remedy::new(Action::FreeReader).host(name));
+    Some(finding)
+}
+
+/// Claims a program that writes late: nothing was in flight and nothing came, though both windows had room, and then it went on.
+pub fn writes_late(facts: &Facts) -> Option<Finding> {
+    let late = share_of(facts, TimeState::SenderApplication)?;
+    let name = &facts.sender.name;
+    if !is_at_sender(facts) || facts.asked.bytes.is_some() {
+        return None;
+    }
+    let confidence = if late >= MOSTLY { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
+        .evidence([Evidence::share(Fact::NothingToSend, late).at_least(LATE).on(name)])
+        .remedy(Remedy::new(Action::FreeWriter).host(name));
+    Some(finding)
+}
+
+/// The share of the time that a program is blamed for, of a capture, where it is worth a word.
+fn share_of(facts: &Facts, state: TimeState) -> Option<f64> {
+    let spent = facts.time_counted().filter(|_| facts.source == Source::Captured)?;
+    Some(spent.share(state)).filter(|&share| share >= LATE)
 }
 
 /// Claims the send buffer: what is in flight stays the same, is acknowledged within the least round trip, and nothing is lost.

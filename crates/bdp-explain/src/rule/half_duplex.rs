@@ -4,6 +4,8 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
+use super::reverse_path;
+
 /// What load adds to the way of the data at least, and to the way of the acknowledgements, which fill no queue of their own: they wait for
 /// the data's turn.
 const ADDED: (Nanos, Nanos) = (Nanos::millis(1), Nanos::micros(400));
@@ -26,6 +28,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         || (back.0 as f64) < OF_SEGMENT * segment_ns
         || back.0 as f64 > BACK * own.0 as f64
         || lost >= LOST
+        || reverse_path::queued(facts).is_some()
     {
         return None;
     }

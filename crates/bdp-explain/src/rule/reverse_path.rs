@@ -3,6 +3,7 @@
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::units::Nanos;
 
 /// Probes that are lost under load.
 const LOST: f64 = 0.1;
@@ -16,8 +17,7 @@ const UNHINDERED: (f64, f64, f64) = (0.97, 0.95, 0.8);
 
 /// Claims the way back: load adds delay to that way alone, or probes are lost that segments are not while the goodput is no plateau.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let idle_rtt = facts.rtt_idle()?;
-    let noise = QUEUE_NOISE.0.max((QUEUE_SHARE * idle_rtt.0 as f64) as u64);
+    let noise = noise_ns(facts)?;
     let own = facts.own_way_added();
     // A queue on the data's own way is there because the bottleneck there is full, however acknowledgements fare.
     let is_queued = facts.own_way_added_p95().or(own).is_some_and(|own| own.0 >= noise);
@@ -29,12 +29,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
         data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
     });
-    // Whatever delays them, acknowledgements cost nothing where a sender that goes by the rate has as much as it ever had.
-    let at_rate = facts.is_paced()
-        && facts.of_peak().is_some_and(|reached| reached >= UNHINDERED.0)
-        && facts.steadiness().is_some_and(|steady| steady >= UNHINDERED.1)
-        && facts.time_counted().is_some_and(|spent| spent.share(TimeState::FullPath) >= UNHINDERED.2);
-    let delayed = facts.way_back_added().filter(|back| back.0 >= noise && !is_queued && !at_rate);
+    let delayed =
+        facts.way_back_added().filter(|back| back.0 >= noise && !is_queued && !is_unhindered(facts));
     if facts.both_directions || lost.is_none() && delayed.is_none() {
         return None;
     }
@@ -55,4 +51,42 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         }))
         .remedy(Remedy::new(Action::FixWayBack).host(&facts.sender.name));
     Some(finding)
+}
+
+/// Sees a queue on the way back beside one on the data's own way: acknowledgements that stand in it come in bursts, and some are lost.
+pub fn is_full_too(facts: &Facts) -> Option<Finding> {
+    let back = queued(facts).filter(|_| !facts.both_directions && !is_unhindered(facts))?;
+    let evidence = Evidence::time(Fact::QueueWayBackP95, back).at_least(noise_ns(facts)? as f64);
+    let finding = Finding::new(Limit::ReversePath, Place::way_back(), Confidence::Medium)
+        .evidence([match facts.own_way_added_p95() {
+            Some(own) => evidence.with(Quantity::time(own)),
+            None => evidence,
+        }])
+        .remedy(Remedy::new(Action::FixWayBack).host(&facts.sender.name));
+    Some(finding)
+}
+
+/// What load adds to the way back at the 95th percentile, where that is a queue: on a half-duplex medium an acknowledgement waits for the turns of a few
+/// segments, give or take a tick of the clocks, and for much less than a segment at the end of the data's queue.
+pub fn queued(facts: &Facts) -> Option<Nanos> {
+    const TURNS: f64 = 2.5;
+    const TICK_NS: f64 = 1e6;
+    const OF_OWN: f64 = 0.4;
+    let segment_ns = facts.mss_bytes.unwrap_or(0) as f64 * 8e9 / facts.goodput_bps.max(1.0);
+    let own = facts.own_way_added_p95().map_or(0.0, |own| OF_OWN * own.0 as f64);
+    let least = noise_ns(facts)?.max((TURNS * segment_ns + TICK_NS).max(own) as u64);
+    facts.way_back_added_p95().filter(|back| back.0 >= least)
+}
+
+/// Whatever delays them, acknowledgements cost nothing where a sender that goes by the rate has as much as it ever had.
+fn is_unhindered(facts: &Facts) -> bool {
+    facts.is_paced()
+        && facts.of_peak().is_some_and(|reached| reached >= UNHINDERED.0)
+        && facts.steadiness().is_some_and(|steady| steady >= UNHINDERED.1)
+        && facts.time_counted().is_some_and(|spent| spent.share(TimeState::FullPath) >= UNHINDERED.2)
+}
+
+/// A delay that is no queue.
+fn noise_ns(facts: &Facts) -> Option<u64> {
+    Some(QUEUE_NOISE.0.max((QUEUE_SHARE * facts.rtt_idle()?.0 as f64) as u64))
 }

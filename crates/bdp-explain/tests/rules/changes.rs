@@ -5,7 +5,7 @@ use bdp_model::finding::{Action, At, Confidence, Fact, Limit};
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::udp::OneWayDelay;
 
-use crate::shape::{MS, came, found, limit, retransmit};
+use crate::shape::{MS, came, findings, found, limit, retransmit};
 
 /// Probes every 50 ms: what became of each by when it was sent.
 fn probes(outcome: impl Fn(u64) -> ProbeOutcome) -> ProbeSeries {
@@ -217,7 +217,11 @@ fn queue_that_never_ends_beside_a_goodput_that_changes_is_others_traffic() {
     let waits = |facts: &mut Facts| {
         facts.one_way.as_mut().unwrap().back_loaded.as_mut().unwrap().p95 = Some(40_000_000);
     };
-    assert_ne!(differently(&waits), Limit::CrossTraffic, "the way back has a queue at times");
+    let both = findings(|facts| {
+        shared(facts);
+        waits(facts);
+    });
+    assert_ne!(both[0].limit, Limit::CrossTraffic, "the way back has a queue at times");
     let level =
         |facts: &mut Facts| facts.sent.iter_mut().for_each(|s| s.delivery_rate_bps = Some(20_000_000));
     assert_ne!(differently(&level), Limit::CrossTraffic, "it never had more");
@@ -228,7 +232,11 @@ fn way_back_is_the_limit_where_it_alone_delays_or_loses() {
     let finding = found(|facts| added(facts, 0, 64_000));
     assert_eq!((finding.limit, finding.place.at), (Limit::ReversePath, At::WayBack), "{finding:#?}");
     assert_eq!(finding.observed(Fact::QueueWayBack).unwrap().value, 64e6);
-    assert_eq!(limit(|facts| added(facts, 64_000, 64_000)), Limit::HalfDuplex);
+    // Nothing waits that long for its turn on a wire.
+    let both = findings(|facts| added(facts, 64_000, 64_000));
+    let limits: Vec<Limit> = both.iter().map(|finding| finding.limit).collect();
+    assert_eq!(limits, [Limit::PathRate, Limit::ReversePath], "{both:#?}");
+    assert_eq!(both[1].observed(Fact::QueueWayBackP95).unwrap().value, 64e6);
     let lost_back = |facts: &mut Facts, segments: u64| {
         facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 60, unknown: 0 });
         let loaded = facts.rtt.loaded.as_mut().unwrap();

@@ -195,11 +195,16 @@ pub fn retransmit(facts: &mut Facts, segments: u64) {
     }
 }
 
-/// What is found of these facts, the plain ones with a change.
-pub fn found(change: impl FnOnce(&mut Facts)) -> Finding {
+/// All that is found of these facts, the plain ones with a change.
+pub fn findings(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
     let mut facts = plain();
     change(&mut facts);
-    let mut findings = bdp_explain::explain(&facts);
+    bdp_explain::explain(&facts)
+}
+
+/// The one finding of these facts.
+pub fn found(change: impl FnOnce(&mut Facts)) -> Finding {
+    let mut findings = findings(change);
     assert_eq!(findings.len(), 1, "{findings:?}");
     let finding = findings.remove(0);
     for evidence in &finding.evidence {

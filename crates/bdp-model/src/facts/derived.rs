@@ -170,6 +170,13 @@ impl Facts {
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
+    /// The same at the 95th percentile.
+    pub fn way_back_added_p95(&self) -> Option<Nanos> {
+        let ways = self.one_way?;
+        let added = ways.back_loaded?.p95?.saturating_sub(ways.back_idle?.p50);
+        Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
     /// How it began, where slow start can be told apart from the rest.
     pub fn ramp_up(&self) -> Option<RampUp> {
         RampUp::of(&self.received, self.omit_ns)

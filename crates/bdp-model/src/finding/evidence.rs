@@ -76,6 +76,8 @@ named! {
         QueueRoundTrip = "queue_round_trip",
         /// What load adds to the median delay of the way of the acknowledgements; with what it adds to the data's own way.
         QueueWayBack = "queue_way_back",
+        /// The same at the 95th percentile of both ways.
+        QueueWayBackP95 = "queue_way_back_p95",
 
         /// Retransmitted segments; with those that carried the data, and retransmitted / those.
         Retransmitted = "retransmitted",

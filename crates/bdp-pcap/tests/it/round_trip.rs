@@ -29,7 +29,8 @@ pub fn write(packets: &[Owned], interfaces: u32) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &section).unwrap();
     for number in 0..interfaces {
         let name = format!("link{number}");
-        let interface = Interface { name: &name, description: "near, to far", snap_length: 200 };
+        let interface =
+            Interface { name: &name, description: "near, to far", link_type: LINKTYPE_RAW, snap_length: 200 };
         assert_eq!(writer.interface(&interface).unwrap(), number);
     }
     for (i, packet) in packets.iter().enumerate() {
@@ -87,7 +88,9 @@ proptest! {
 #[test]
 fn a_packet_is_laid_out_as_the_draft_says() {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
-    writer.interface(&Interface { name: "l", description: "", snap_length: 96 }).unwrap();
+    writer
+        .interface(&Interface { name: "l", description: "", link_type: LINKTYPE_RAW, snap_length: 96 })
+        .unwrap();
     writer
         .packet(&Packet {
             interface: 0,

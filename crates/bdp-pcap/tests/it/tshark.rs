@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::untested;
 use bdp_model::units::Nanos;
-use bdp_pcap::{Direction, Interface, Packet, Section, Statistics, Writer};
+use bdp_pcap::{Direction, Interface, LINKTYPE_RAW, Packet, Section, Statistics, Writer};
 
 /// IPv4 and UDP headers of an empty datagram from 198.18.0.1 to 198.18.0.2.
 const DATAGRAM: [u8; 28] = [
@@ -21,7 +21,14 @@ fn tshark_shows_stamps_directions_and_comments() {
     let path = folder.path().join("capture.pcapng");
     let section = Section { application: "bdp 0.1.0", ..Section::default() };
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &section).unwrap();
-    writer.interface(&Interface { name: "link0", description: "near, to far", snap_length: 28 }).unwrap();
+    writer
+        .interface(&Interface {
+            name: "link0",
+            description: "near, to far",
+            link_type: LINKTYPE_RAW,
+            snap_length: 28,
+        })
+        .unwrap();
     let packets = [
         (1_700_000_000_000_000_001, Direction::Outbound, 28, "dropped: loss"),
         (1_700_000_000_000_000_777, Direction::Inbound, 1500, "delivered, 3.1 us late"),

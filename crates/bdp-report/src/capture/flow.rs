@@ -143,6 +143,13 @@ fn windows(data: &CapturedData) -> String {
             waits.samples
         ));
     }
+    if let Some(stalls) = data.window_stalls {
+        words.push_str(&format!(
+            "; of these waits {} took half a round trip or more, {} (median): the sender was idle",
+            stalls.samples,
+            time(stalls.p50)
+        ));
+    }
     words
 }
 

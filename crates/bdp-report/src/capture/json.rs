@@ -1,6 +1,7 @@
 //! Captures as one document of JSON: `docs/pcap.schema.json`.
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use bdp_model::capture_pair::CapturePair;
 use serde_json::{Value, json as value};
 
 use super::words::caveats;
@@ -10,10 +11,10 @@ use crate::time_spent;
 /// The form of the document.
 pub const CAPTURE_SCHEMA: &str = "bdp.pcap/1";
 
-/// All captures with all of their flows.
-pub fn captures_json(captures: &[ReadCapture]) -> Value {
+/// All captures with all of their flows, and what those of one path say together.
+pub fn captures_json(captures: &[ReadCapture], pairs: &[CapturePair]) -> Value {
     let all: Vec<Value> = captures.iter().map(capture_json).collect();
-    value!({"schema": CAPTURE_SCHEMA, "captures": all})
+    value!({"schema": CAPTURE_SCHEMA, "captures": all, "pairs": pairs})
 }
 
 fn capture_json(capture: &ReadCapture) -> Value {

@@ -3,13 +3,17 @@
 mod datagrams;
 pub(crate) mod flow;
 mod json;
+pub(crate) mod pair;
 mod words;
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::finding::Limit;
+use bdp_model::capture_pair::CapturePair;
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width};
 use crate::style::{Style, Tint};
+
+use self::pair::Paired;
+use self::words::limit;
 
 pub(crate) use datagrams::{are_known, has_streams};
 pub use json::{CAPTURE_SCHEMA, captures_json};
@@ -24,35 +28,102 @@ pub struct Shown {
     pub flow: Option<usize>,
 }
 
-/// Each capture: its table of flows, or the one flow that is asked for. A single flow of which something is known is printed by itself, too.
-pub fn captures_text(captures: &[ReadCapture], shown: Shown, style: &Style) -> String {
+/// Each capture: its table of flows, or the one flow that is asked for. A single flow of which something is known is printed by itself, too. What two captures of
+/// one path have in common is printed once, below both.
+pub fn captures_text(captures: &[ReadCapture], pairs: &[CapturePair], shown: Shown, style: &Style) -> String {
     let mut text = String::new();
-    for capture in captures {
+    for (index, capture) in captures.iter().enumerate() {
         text.push_str(&heading(capture, style));
-        match shown.flow.and_then(|number| Some((number, capture.flows.get(number.checked_sub(1)?)?))) {
-            Some((number, found)) => text.push_str(&flow::text(number, found, style)),
-            None if shown.flow.is_some() => {}
+        let flows = own_flows(index, capture, pairs);
+        match shown.flow {
+            Some(number) => {
+                let found = flows.iter().find(|(own, _)| *own == number);
+                text.extend(found.map(|(number, found)| flow::text(*number, found, style)));
+            }
             None => {
-                text.push_str(&table(&capture.flows, shown.rows, style));
-                if let Some((number, found)) = only(&capture.flows) {
+                text.push_str(&table(&flows, shown.rows, style));
+                if let Some((number, found)) = only(&flows) {
                     text.push('\n');
                     text.push_str(&flow::text(number, found, style));
                 }
             }
         }
     }
+    for paired in pairs.iter().filter_map(|pair| Paired::of(captures, pair)) {
+        text.push_str(&pair_text(&paired, shown, style));
+    }
     text
 }
 
+/// The flows of a capture that no pair explains, with their numbers.
+fn own_flows<'a>(
+    index: usize,
+    capture: &'a ReadCapture,
+    pairs: &[CapturePair],
+) -> Vec<(usize, &'a ExplainedFlow)> {
+    let is_paired = |number: usize| {
+        let places =
+            pairs.iter().filter_map(|pair| Some((pair, pair.captures.iter().position(|&i| i == index)?)));
+        places.into_iter().any(|(pair, place)| pair.connections.iter().any(|one| one.flows[place] == number))
+    };
+    let numbered = capture.flows.iter().enumerate().map(|(i, found)| (i + 1, found));
+    numbered.filter(|(number, _)| !is_paired(*number)).collect()
+}
+
+/// Two captures of one path: the connections that passed both places, and the one that there is, or is asked for by its number in the first.
+fn pair_text(paired: &Paired<'_>, shown: Shown, style: &Style) -> String {
+    let connections = &paired.pair.connections;
+    let mut text = String::new();
+    if shown.flow.is_none() {
+        text.push_str(&format!("\n{}\n", paired.title()));
+        for caveat in paired.caveats() {
+            text.push_str(&crate::grid::wrap("  ", Tint::Doubtful, &caveat, style));
+        }
+        text.push_str(&pair::table(paired, shown.rows, style));
+    }
+    let asked = match (shown.flow, connections.as_slice()) {
+        (Some(number), all) => all.iter().find(|one| one.flows[0] == number),
+        (None, [one]) => Some(one),
+        (None, _) => None,
+    };
+    if let Some((connection, found)) = asked.and_then(|one| Some((one, paired.flow(one)?))) {
+        text.push('\n');
+        text.push_str(&flow::text(connection.flows[0], found, style));
+        text.push_str(&pair::between(paired, connection, style));
+    }
+    text
+}
+
+/// A capture in a line: its largest flow, and what limits that.
+pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
+    let mut words = format!("{}: {} packets", tame(&capture.name), capture.summary.packets);
+    if let Some(found) = capture.flows.first() {
+        let figures = figures(found);
+        words.push_str(&format!("; {}, {} Mbit/s", ends(found), figures.mbps));
+        if found.flow.tcp.is_some() {
+            words.push_str(&format!(
+                ", RTT {} ms, {} retransmits",
+                figures.rtt_min_ms, figures.retransmissions
+            ));
+        }
+        words.push_str(&format!(", limited by: {}", limit(found).0));
+    }
+    crate::grid::wrap("capture  ", Tint::Faint, &words, style)
+}
+
 /// The one flow that could be explained; where there is none, the one whose datagrams say something.
-fn only(flows: &[ExplainedFlow]) -> Option<(usize, &ExplainedFlow)> {
+fn only<'a>(flows: &[(usize, &'a ExplainedFlow)]) -> Option<(usize, &'a ExplainedFlow)> {
     let explained = |found: &ExplainedFlow| found.findings.iter().any(|all| !all.is_empty());
     let only = |is_meant: &dyn Fn(&ExplainedFlow) -> bool| {
-        let mut meant = flows.iter().enumerate().filter(|(_, found)| is_meant(found));
-        let (index, found) = meant.next()?;
-        meant.next().is_none().then_some((index + 1, found))
+        let mut meant = flows.iter().filter(|(_, found)| is_meant(found));
+        let &only = meant.next()?;
+        meant.next().is_none().then_some(only)
     };
-    if flows.iter().any(explained) { only(&explained) } else { only(&datagrams::are_known) }
+    if flows.iter().any(|(_, found)| explained(found)) {
+        only(&explained)
+    } else {
+        only(&datagrams::are_known)
+    }
 }
 
 /// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
@@ -64,15 +135,15 @@ fn heading(capture: &ReadCapture, style: &Style) -> String {
     text
 }
 
-fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
+fn table(flows: &[(usize, &ExplainedFlow)], rows: usize, style: &Style) -> String {
     if flows.is_empty() {
         return String::new();
     }
     let shown = &flows[..flows.len().min(rows)];
     let column = |head, align, of: &dyn Fn(&ExplainedFlow) -> String| {
-        Column::new(head, align, shown.iter().map(|found| Cell::plain(of(found))).collect())
+        Column::new(head, align, shown.iter().map(|(_, found)| Cell::plain(of(found))).collect())
     };
-    let numbers = (1..=shown.len()).map(|number| Cell::plain(number.to_string())).collect();
+    let numbers = shown.iter().map(|(number, _)| Cell::plain(number.to_string())).collect();
     let mut columns = vec![
         Column::new(["", "#"], Align::Point, numbers),
         column(["", "flow"], Align::Left, &ends),
@@ -82,11 +153,11 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
         column(["RTT ms", "min"], Align::Point, &|found| figures(found).rtt_min_ms),
         column(["", "retr"], Align::Point, &|found| figures(found).retransmissions),
     ];
-    if shown.iter().any(has_streams) {
+    if shown.iter().any(|(_, found)| has_streams(found)) {
         columns.push(column(["lost", "%"], Align::Point, &|found| figures(found).lost_percent));
         columns.push(column(["jitter", "ms"], Align::Point, &|found| figures(found).jitter_ms));
     }
-    let limits = shown.iter().map(|found| {
+    let limits = shown.iter().map(|(_, found)| {
         let (text, tint) = limit(found);
         Cell::tinted(text, tint)
     });
@@ -99,12 +170,4 @@ fn table(flows: &[ExplainedFlow], rows: usize, style: &Style) -> String {
         text.push_str(&format!("and {more} more with fewer bytes; --top shows more\n"));
     }
     text
-}
-
-/// What limits the main way of a flow, in a few words.
-fn limit(found: &ExplainedFlow) -> (String, Tint) {
-    let Some(finding) = found.findings[found.main_direction()].first() else {
-        return ("-".to_owned(), Tint::None);
-    };
-    (words(finding), if finding.limit == Limit::Unknown { Tint::None } else { Tint::Doubtful })
 }

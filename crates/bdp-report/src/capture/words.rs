@@ -8,6 +8,7 @@ use bdp_model::finding::{Finding, Limit};
 use super::datagrams::{self, protocol};
 use crate::finding::{confidence, subject};
 use crate::number::three_digits;
+use crate::style::Tint;
 
 /// `47715 packets, 45.9 MiB in 7.01 s, 3 flows`.
 pub(crate) fn read(capture: &ReadCapture) -> String {
@@ -120,4 +121,12 @@ pub(crate) fn words(finding: &Finding) -> String {
         Limit::Unknown => "unknown".to_owned(),
         _ => format!("{} ({})", subject(finding), confidence(finding.confidence)),
     }
+}
+
+/// What limits the main way of a flow, in a few words.
+pub(super) fn limit(found: &ExplainedFlow) -> (String, Tint) {
+    let Some(finding) = found.findings[found.main_direction()].first() else {
+        return ("-".to_owned(), Tint::None);
+    };
+    (words(finding), if finding.limit == Limit::Unknown { Tint::None } else { Tint::Doubtful })
 }

@@ -244,12 +244,13 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::TimestampsUsed => {
             "the connection has no timestamps, by which a sender sees that a retransmission was not needed".to_owned()
         }
-        Fact::QueueWayBack => {
+        Fact::QueueWayBack | Fact::QueueWayBackP95 => {
             let own = match evidence.with.is_empty() {
                 true => String::new(),
                 false => format!(", {} to the way there", time(nanos(other(0)))),
             };
-            format!("load adds {} to the median delay of the way back{own}", time(nanos(value)))
+            let of = if evidence.fact == Fact::QueueWayBack { "median" } else { "95th percentile of the" };
+            format!("load adds {} to the {of} delay of the way back{own}", time(nanos(value)))
         }
         Fact::MathisRate => {
             format!("Reno carries about {} with such losses (Mathis et al.)", rate(value))

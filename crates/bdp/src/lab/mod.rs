@@ -1,5 +1,6 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
+mod captured;
 mod conformance;
 mod exec;
 mod import;
@@ -256,7 +257,10 @@ pub fn finish_with(
 
 /// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.
 fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
-    let mut text = if ending.as_json { String::new() } else { ending.next.to_owned() };
+    let mut text = match ending.as_json {
+        true => String::new(),
+        false => format!("{}{}", captured::explained(records), ending.next),
+    };
     if let Some(page) = &ending.page {
         let command = crate::command_line::typed();
         let started = records.iter().map(|r| r.environment.started_unix_ms).min().map(crate::output::utc);

@@ -160,6 +160,10 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub(super) page: PageArgs,
 
+    /// Capture the packets of the test to this file (pcapng), and explain them as 'bdp pcap' does; takes root or CAP_NET_RAW
+    #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
+    pub(super) capture: Option<PathBuf>,
+
     /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) prometheus: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod baseline;
+mod captured;
 mod iperf3_json;
 pub mod judgement;
 mod lines;
@@ -22,6 +23,7 @@ use bdp_model::measurement::MeasureRequest;
 use bdp_run::baseline::Baseline;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
+use bdp_run::pcap::BesideCapture;
 use bdp_run::{Event, RunError};
 use bdp_store::SqliteStore;
 
@@ -56,12 +58,15 @@ impl MeasureArgs {
         // It runs for as long as this is held.
         let far_end = self.ssh.start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
+        let capture = self.capture.clone().map(|file| BesideCapture::begin(&plan.request, file, cancel));
+        let capture = capture.transpose().map_err(|error| refusal(error, &plan.request.host))?;
         let job = Job::Measure(Box::new(plan.clone()));
         let mut watch = |event: Event<'_>| watchers.show(&event);
         let mut ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
         watchers.end(&ended.result);
         let Watchers { log, moved, .. } = watchers;
         drop(far_end);
+        let captured = capture.map(BesideCapture::end);
         let outcome = std::mem::replace(&mut ended.result, Ok(()));
         let outcome = outcome.map_err(|error| refusal(error, &plan.request.host));
         // Where nothing was measured there is nothing to print, only the error.
@@ -70,6 +75,11 @@ impl MeasureArgs {
             log.print(measured, outcome.as_ref().err())?;
         } else if !measured.is_empty() && !self.json_stream {
             self.print(&ended)?;
+        }
+        if let Some(captured) = captured {
+            let captured = captured.map_err(|error| refusal(error, &plan.request.host))?;
+            let beside_data = self.json || self.json_stream || self.csv || self.is_iperf3_json();
+            captured::print(&captured, beside_data, &self.style())?;
         }
         self.write_page(&ended, store.as_ref())?;
         let metrics = self.write_metrics(&ended, &plan.request);

@@ -1,16 +1,19 @@
 //! `bdp pcap`: what limits the connections of a capture.
 
+mod live;
+
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, Notes, tshark};
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::RunError;
-use bdp_run::pcap::PcapPlan;
+use bdp_run::pcap::{PcapPlan, Source};
 
 use crate::exit::{self, Exit, Outcome};
 use crate::report::PageArgs;
 use crate::{help, interrupt, output};
+use live::LiveArgs;
 
 /// Arguments of `bdp pcap`.
 #[derive(clap::Args)]
@@ -20,20 +23,30 @@ Examples:
   bdp pcap slow.pcapng --flow 2                     one flow by itself
   bdp pcap slow.pcapng --report slow.html           a page with charts of each connection
   bdp pcap big.pcap.gz --filter 'host 10.0.0.7 and port 443'
+  bdp pcap client.pcap server.pcap                  two places of one path: what was lost, changed and delayed between
+  bdp pcap --live eth0                              capture until Ctrl-C, then the same of what passed
+  bdp pcap --live any --for 30s --filter 'port 443'
   ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a capture while it is taken, explained at its end
 
-Reads pcap and pcapng, compressed by gzip or zstd too. Details: 'bdp help captures'.")]
+Reads pcap and pcapng, compressed by gzip or zstd too. Capturing takes root, or CAP_NET_RAW. Details: 'bdp help captures'.")]
 pub struct PcapArgs {
     /// Captures; '-' is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "live", conflicts_with = "live")]
     files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    live: LiveArgs,
 
     /// Only packets that meet this, as in tcpdump: host, net, port, tcp, src, and, or, not; 'after 2s', 'before 10s'
     #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST, conflicts_with = "compat")]
     filter: Option<Filter>,
 
+    /// Explain each file by itself, though several hold the same connections
+    #[arg(long, help_heading = help::TEST, conflicts_with = "compat")]
+    separate: bool,
+
     /// Print one flow by itself, by its number in the table
-    #[arg(long, value_name = "N", help_heading = help::OUTPUT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = help::OUTPUT, conflicts_with = "live", value_parser = clap::value_parser!(u32).range(1..))]
     flow: Option<u32>,
 
     /// Rows of the table at the most
@@ -69,30 +82,41 @@ impl PcapArgs {
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let Self { files, filter, flow, top, compat, page, json } = self;
-        let plan = PcapPlan { files, filter: filter.unwrap_or_else(Filter::all) };
+        let Self { files, live, filter, separate, flow, top, compat, page, json } = self;
+        let filter = filter.unwrap_or_else(Filter::all);
+        let live = live.begin(&filter)?;
+        let sources = files
+            .into_iter()
+            .map(Source::File)
+            .chain(live.map(|live| Source::Live(Box::new(live))))
+            .collect();
+        let plan = PcapPlan { sources, filter };
         match compat {
-            Some(Compat::Tshark) => return as_tshark(&plan, cancel),
-            Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),
+            Some(Compat::Tshark) => return as_tshark(plan, cancel),
+            Some(Compat::Tcptrace) => return as_tcptrace(plan, cancel),
             None => {}
         }
-        let captures = plan.run(&mut |_, _, _| {}, cancel).map_err(|error| refused(&error))?;
+        let (captures, pairs) = match separate {
+            true => plan.run(cancel).map(|captures| (captures, Vec::new())),
+            false => plan.run_compared(cancel),
+        }
+        .map_err(|error| refused(&error))?;
         let flow = flow.map(|number| number as usize);
         let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
         if let Some(number) = flow.filter(|&number| number > most) {
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
         let text = match json {
-            true => format!("{:#}\n", captures_json(&captures)),
-            false => captures_text(&captures, Shown { rows: top, flow }, &output::style()),
+            true => format!("{:#}\n", captures_json(&captures, &pairs)),
+            false => captures_text(&captures, &pairs, Shown { rows: top, flow }, &output::style()),
         };
         output::print(&text)?;
-        page.write_page(|about| html_of_captures(&captures, about))?;
+        page.write_page(|about| html_of_captures(&captures, &pairs, about))?;
         Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
     }
 }
 
-fn as_tshark(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+fn as_tshark(plan: PcapPlan, cancel: &AtomicBool) -> Outcome {
     let mut lines = String::new();
     let mut printed = Ok(Exit::Done);
     let mut each = |packet: u64, stream: u32, notes: Notes| {
@@ -101,13 +125,13 @@ fn as_tshark(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
             printed = output::print(&std::mem::take(&mut lines));
         }
     };
-    let captures = plan.run(&mut each, cancel).map_err(|error| refused(&error))?;
+    let read = plan.notes(&mut each, cancel).map_err(|error| refused(&error))?;
     printed?;
     output::print(&lines)?;
-    Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
+    Ok(broken(read.into_iter()))
 }
 
-fn as_tcptrace(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+fn as_tcptrace(plan: PcapPlan, cancel: &AtomicBool) -> Outcome {
     let read = plan.tcptrace(cancel).map_err(|error| refused(&error))?;
     output::print(&read.iter().map(|capture| capture.text.as_str()).collect::<String>())?;
     Ok(broken(read.into_iter().map(|capture| (capture.name, capture.broke))))

@@ -34,6 +34,8 @@ mod package;
 mod path;
 mod path_mtu;
 mod pcap;
+mod pcap_live;
+mod pcap_pair;
 mod ping;
 mod protocol;
 mod report;

@@ -115,6 +115,56 @@ fn losses_are_counted_as_the_kernel_counts_them_and_told_from_reordering() {
     assert!(data["tcp"]["reordered"].as_u64().unwrap() > 50, "{data:#}");
 }
 
+/// What a scenario that ships shows in its capture at this host: the limits of the largest flow, the binding one first, and what its data met.
+fn of_scenario(bench: &Bench, scenario: &str, filter: &str, host: &str) -> (Vec<String>, Value) {
+    let line = format!(
+        "lab run {scenario} --filter '{filter}' --repetitions 1 --clock virtual --set stack=linux-6.1 --store none --capture {scenario} --json"
+    );
+    let ended = start(bench.shell(&format!("exec {BDP} {line}"))).wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let captures = document["cases"][0]["captures"].as_array().unwrap();
+    let own = captures.iter().find(|capture| capture["host"] == host).unwrap();
+    let document = explained(bench, own["path"].as_str().unwrap());
+    let data = first(&document).1.clone();
+    let findings = data["findings"].as_array().unwrap();
+    (findings.iter().map(|finding| finding["limit"].as_str().unwrap().to_owned()).collect(), data)
+}
+
+/// What took an expert and a capture in the source: the sender is idle for a round trip between two windows.
+#[test]
+fn the_stall_of_a_small_window_is_found_in_a_capture_alone() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let (limits, data) = of_scenario(&bench, "s3-noscale", "#1", "near");
+    assert_eq!(limits, ["receive_window"], "{data:#}");
+    let finding = &data["findings"][0];
+    assert_eq!(finding["cause"], "scaling_missing", "{finding:#}");
+    assert_eq!(finding["remedy"]["action"], "find_window_scaling", "{finding:#}");
+    let stalls = &data["tcp"]["window_stalls"];
+    let ms = stalls["p50_ns"].as_u64().unwrap() / 1_000_000;
+    // 51 ms less the time over which a window is spread; one for each round trip of 12 s.
+    assert!((35..=51).contains(&ms), "{stalls:#}");
+    assert!(stalls["samples"].as_u64().unwrap() > 200, "{stalls:#}");
+}
+
+#[test]
+fn loss_no_sack_and_a_full_way_back_are_found_in_captures_alone() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let (limits, data) = of_scenario(&bench, "s4-loss", "reno sack=true", "h1");
+    assert_eq!(limits, ["random_loss"], "{data:#}");
+    let (limits, data) = of_scenario(&bench, "s4-loss", "reno sack=false", "h1");
+    assert_eq!(limits, ["random_loss", "sack_missing"], "{data:#}");
+    assert_eq!(data["tcp"]["congestion_control"]["like"], "reno", "{data:#}");
+    let (limits, data) = of_scenario(&bench, "s4-reverse", "reno sack=true", "h1");
+    assert!(limits.contains(&"reverse_path".to_owned()), "{limits:?} {data:#}");
+}
+
 #[test]
 fn datagrams_are_lost_as_the_emulator_lost_them() {
     let bench = Bench::new();

@@ -2,15 +2,18 @@
 
 mod curves;
 mod names;
+mod pair;
 mod plot;
 mod section;
 mod sequence;
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use bdp_model::capture_pair::CapturePair;
 
 use self::names::{anchor, arrowed};
 use super::page::{About, Script, head, numbers, page_with, words};
 use super::verdict::Verdict;
+use crate::capture::pair::Paired;
 use crate::capture::{are_known, caveats, ends, figures, has_streams, read, words as limit_words};
 use crate::markup::Markup;
 
@@ -24,7 +27,7 @@ const ZOOM: Script =
     Script { text: include_str!("zoom.js"), sha256: "xLKcFEAnmMl2tAmj9Q5SIcBbx2sUnPlO5oFM1gSN2aE=" };
 
 /// A page about captures, whole in itself: HTML with style, drawings and the script of its charts in it.
-pub fn html_of_captures(captures: &[ReadCapture], about: &About<'_>) -> String {
+pub fn html_of_captures(captures: &[ReadCapture], pairs: &[CapturePair], about: &About<'_>) -> String {
     let mut m = Markup::default();
     let [first, further @ ..] = captures else {
         let title = about.begin(&mut m, about.label.unwrap_or("No capture").to_owned(), []);
@@ -37,6 +40,9 @@ pub fn html_of_captures(captures: &[ReadCapture], about: &About<'_>) -> String {
         return finished(&title, m);
     }
     let title = about.begin(&mut m, format!("{} captures", captures.len()), []);
+    for paired in pairs.iter().filter_map(|pair| Paired::of(captures, pair)) {
+        pair::write(&mut m, &paired);
+    }
     for (index, one) in captures.iter().enumerate() {
         m.leaf("h2", &[("id", &format!("capture-{}", index + 1))], &one.name);
         m.line();

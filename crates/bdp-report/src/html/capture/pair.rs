@@ -1,0 +1,97 @@
+//! Two captures of one path: what was lost, changed and delayed between, with the queueing delay of each way over time.
+
+use bdp_model::capture_pair::{BetweenDirection, PairedConnection};
+
+use super::names::{anchor, arrowed};
+use super::plot::{Fit, Place, Plot, Unit};
+use super::section::verdict;
+use crate::capture::ends;
+use crate::capture::pair::Paired;
+use crate::finding::time;
+use crate::html::page::{Figure, facts};
+use crate::markup::Markup;
+use bdp_model::units::Nanos;
+
+/// Connections of a pair that have a section.
+const MOST: usize = 20;
+
+/// The pair, and each of its connections.
+pub(super) fn write(m: &mut Markup, paired: &Paired<'_>) {
+    m.leaf("h2", &[], &paired.title());
+    m.line();
+    for caveat in paired.caveats() {
+        m.leaf("p", &[("class", "note")], &format!("Note: {caveat}."));
+        m.line();
+    }
+    for connection in paired.pair.connections.iter().take(MOST) {
+        section(m, paired, connection);
+    }
+    if paired.pair.connections.len() > MOST {
+        let text = format!(
+            "{} more connections with fewer bytes have no section.",
+            paired.pair.connections.len() - MOST
+        );
+        m.leaf("p", &[("class", "note")], &text);
+        m.line();
+    }
+}
+
+fn section(m: &mut Markup, paired: &Paired<'_>, connection: &PairedConnection) {
+    let Some(found) = paired.flow(connection) else { return };
+    let place = connection.explained_by.min(1);
+    let name = arrowed(&ends(found));
+    m.leaf("h3", &[], &name);
+    m.line();
+    if found.facts[found.main_direction()].is_some() {
+        m.element("p", &[("class", "why")], |m| {
+            m.leaf("b", &[], &verdict(found, None).headline);
+            let prefix = format!("capture-{}-", paired.pair.captures[place] + 1);
+            let link = format!("#{}", anchor(&prefix, connection.flows[place]));
+            m.text(" ");
+            m.leaf("a", &[("href", &link)], &format!("As {} shows it", paired.name(place)));
+        });
+        m.line();
+    }
+    let rows: Vec<(String, String)> =
+        paired.lines(connection).into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
+    facts(m, &format!("Between {} and {}", paired.name(0), paired.name(1)), &rows);
+    let main = paired.main(connection);
+    for (direction, heading) in
+        [(main, "Queueing delay of the data"), (1 - main, "Queueing delay of the way back")]
+    {
+        if let Some(figure) = queueing(&connection.directions[direction], heading, &name) {
+            figure.write(m);
+        }
+    }
+}
+
+/// The delay above the least, with the moments of losses.
+fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option<Figure<'static>> {
+    let last = [way.delays.last().map(|point| point.at_ns), way.losses.last().map(|point| point.at_ns)];
+    let seconds = last.into_iter().flatten().max()? as f64 / 1e9;
+    let most_ns = way.delays.iter().map(|point| point.queueing_ns).max().filter(|&ns| ns > 0)?;
+    if seconds <= 0.0 {
+        return None;
+    }
+    let most = most_ns as f64 / 1e6;
+    let mut plot = Plot::new(seconds, most, Unit::Named("ms"), Fit::FromZero);
+    let points =
+        way.delays.iter().map(|point| (point.at_ns as f64 / 1e9, Some(point.queueing_ns as f64 / 1e6)));
+    plot.curve(
+        points,
+        "here",
+        "queueing",
+        "delay above the least of this way, the most of each moment",
+        Place::Within,
+    );
+    let lost = way.lost();
+    // Where the delay stood when it happened.
+    let losses = way.losses.iter().map(|point| {
+        let next = way.delays.partition_point(|delay| delay.at_ns <= point.at_ns);
+        let delay = next.checked_sub(1).and_then(|i| way.delays.get(i)).map_or(0, |delay| delay.queueing_ns);
+        [point.at_ns as f64 / 1e9, delay as f64 / 1e6]
+    });
+    plot.marks(losses, "retransmitted", &format!("lost between the two ({lost} packets in all)"));
+    let description = format!("Up to {} above the least delay; {lost} packets lost.", time(Nanos(most_ns)));
+    Some(plot.finish(heading, &format!("{name}: queueing delay over time"), &description, Vec::new()))
+}

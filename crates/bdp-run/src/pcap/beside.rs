@@ -1,0 +1,61 @@
+//! A capture of a measurement's own packets, taken beside it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use bdp_capture::Filter;
+use bdp_flow::session::dial;
+use bdp_model::capture::ReadCapture;
+use bdp_model::measurement::MeasureRequest;
+
+use super::live::{LiveCapture, LivePlan, SNAP_BYTES};
+use super::{PcapPlan, Source};
+use crate::RunError;
+
+/// A capture that goes on until [`BesideCapture::end`].
+#[derive(Debug)]
+pub struct BesideCapture {
+    thread: JoinHandle<Result<Vec<ReadCapture>, RunError>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl BesideCapture {
+    /// Begins to capture what this machine and the requested host send each other, into a file of pcapng.
+    pub fn begin(request: &MeasureRequest, file: PathBuf, cancel: &AtomicBool) -> Result<Self, RunError> {
+        let filter = filter(request, cancel)?;
+        let plan = LivePlan {
+            interface: "any".to_owned(),
+            time: None,
+            snap: SNAP_BYTES,
+            write: Some(file),
+            filter: filter.clone(),
+        };
+        let capture = LiveCapture::open(&plan)?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let thread = thread::spawn(move || {
+            PcapPlan { sources: vec![Source::Live(Box::new(capture))], filter }.run(&flag)
+        });
+        Ok(Self { thread, is_over })
+    }
+
+    /// Ends it, and explains what was captured.
+    pub fn end(self) -> Result<Vec<ReadCapture>, RunError> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The packets of a measurement: those of its host, and of its port where all of it goes there.
+fn filter(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Filter, RunError> {
+    let addresses = dial::resolve(request, cancel)?;
+    let hosts: Vec<String> = addresses.iter().map(|address| format!("host {}", address.ip())).collect();
+    let hosts = format!("({})", hosts.join(" or "));
+    let text = match (&request.ssh, &request.url) {
+        (None, None) => format!("{hosts} and port {}", request.port),
+        _ => hosts,
+    };
+    Filter::parse(&text).map_err(|error| RunError::Request(error.to_string()))
+}

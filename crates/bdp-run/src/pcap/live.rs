@@ -1,0 +1,174 @@
+//! Packets of an interface, while they pass.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_capture::{Filter, Frame};
+use bdp_model::units::Nanos;
+use bdp_sys::packet_ring::{Interface, PacketRing, RingPacket};
+use bdp_sys::{SysError, clock};
+
+use super::end::ReadToEnd;
+use super::kept::{About, KeptPackets};
+use crate::RunError;
+
+/// Bytes that are kept of each packet where nothing else is asked for: all headers, with every option and within tunnels.
+pub const SNAP_BYTES: u32 = 256;
+/// An interrupt, and the end of the time, are looked for after a block of the ring, and as often as this.
+const LOOK_NS: u64 = 50_000_000;
+/// What the kernel still holds at the end comes within this time, or not at all.
+const PATIENCE_NS: u64 = 2_000_000_000;
+/// The name of all interfaces.
+const ANY: &str = "any";
+
+/// A capture to begin.
+#[derive(Debug, Clone)]
+pub struct LivePlan {
+    /// The interface; `any` is all of them.
+    pub interface: String,
+    /// How long; `None` until it is cancelled.
+    pub time: Option<Nanos>,
+    /// Bytes of each packet that are kept.
+    pub snap: u32,
+    /// Where the packets are kept, too.
+    pub write: Option<PathBuf>,
+    /// Which of them.
+    pub filter: Filter,
+}
+
+/// A capture that has begun.
+#[derive(Debug)]
+pub struct LiveCapture {
+    interface: String,
+    ring: PacketRing,
+    /// By the monotonic clock.
+    until_ns: Option<u64>,
+    kept: Option<KeptPackets>,
+}
+
+impl LiveCapture {
+    /// Begins. An interface that is not there is the request's mistake; all else is refused by the system.
+    pub fn open(plan: &LivePlan) -> Result<Self, RunError> {
+        let name = &plan.interface;
+        let interface = match name.as_str() {
+            ANY => Interface::ANY,
+            _ => Interface::named(name).map_err(|_| {
+                RunError::Request(format!(
+                    "there is no interface '{name}'; 'ip link' lists them, '{ANY}' is all"
+                ))
+            })?,
+        };
+        let ring = PacketRing::open(interface, plan.snap).map_err(|error| refused(name, &error))?;
+        let about = About { interface: name, link_type: ring.link_type(), snap_length: ring.longest() };
+        let kept = plan.write.as_deref().map(|path| KeptPackets::create(path, &about, &plan.filter));
+        Ok(Self {
+            interface: name.clone(),
+            ring,
+            until_ns: plan.time.map(|time| clock::monotonic_ns() + time.as_ns()),
+            kept: kept.transpose()?,
+        })
+    }
+
+    /// `interface eth0`.
+    pub(super) fn name(&self) -> String {
+        match self.interface.as_str() {
+            ANY => "all interfaces".to_owned(),
+            name => format!("interface {name}"),
+        }
+    }
+
+    /// Gives each packet, with its number from 1, until it is cancelled or the time has passed.
+    pub(super) fn frames(
+        mut self,
+        cancel: &AtomicBool,
+        each: &mut dyn FnMut(u64, &Frame<'_>),
+    ) -> Result<ReadToEnd, RunError> {
+        let mut taker = Taker { number: 0, link_type: self.ring.link_type(), kept: self.kept.take(), each };
+        let ended = self.capture(&mut taker, cancel);
+        self.ring.stop()?;
+        self.take_rest(&mut taker);
+        let dropped = self.ring.dropped()?;
+        let unwritten = taker.kept.and_then(|kept| kept.finish(taker.number, dropped).err());
+        Ok(ReadToEnd { dropped, broke: ended.err().map(|error| what_happened(&error)).or(unwritten) })
+    }
+
+    /// Takes packets until it is to end; fails where no more will come.
+    fn capture(&mut self, taker: &mut Taker<'_>, cancel: &AtomicBool) -> Result<(), SysError> {
+        while !cancel.load(Ordering::Relaxed) && !taker.is_full() {
+            let left_ns = self.until_ns.map_or(LOOK_NS, |until| until.saturating_sub(clock::monotonic_ns()));
+            if left_ns == 0 {
+                break;
+            }
+            if self.ring.wait(left_ns.min(LOOK_NS))? {
+                self.ring.take(&mut |packet| taker.packet(packet));
+                // Read often enough for the kernel's counter of 32 bits.
+                self.ring.dropped()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what came before the end.
+    fn take_rest(&mut self, taker: &mut Taker<'_>) {
+        let until_ns = clock::monotonic_ns() + PATIENCE_NS;
+        loop {
+            if self.ring.take(&mut |packet| taker.packet(packet)) {
+                continue;
+            }
+            if !self.ring.has_more() || clock::monotonic_ns() > until_ns {
+                return;
+            }
+            // That an interface is down is known by now.
+            let _ = self.ring.wait(LOOK_NS);
+        }
+    }
+}
+
+/// Where packets go.
+struct Taker<'a> {
+    number: u64,
+    link_type: u16,
+    kept: Option<KeptPackets>,
+    each: &'a mut dyn FnMut(u64, &Frame<'_>),
+}
+
+impl Taker<'_> {
+    fn packet(&mut self, packet: &RingPacket<'_>) {
+        self.number += 1;
+        let RingPacket { at_ns, length, data, is_outgoing } = *packet;
+        let frame = Frame { at_ns: Some(at_ns), link_type: self.link_type, length, data };
+        if let Some(kept) = &mut self.kept {
+            kept.frame(&frame, is_outgoing);
+        }
+        (self.each)(self.number, &frame);
+    }
+
+    /// Whether a packet could not be written.
+    fn is_full(&self) -> bool {
+        self.kept.as_ref().is_some_and(KeptPackets::has_failed)
+    }
+}
+
+/// Why a capture can't begin, and the way out.
+fn refused(interface: &str, error: &SysError) -> RunError {
+    let text = match error.source.kind() {
+        ErrorKind::PermissionDenied => format!(
+            "capturing on '{interface}' takes root, or CAP_NET_RAW: 'sudo bdp pcap --live {interface}', or \
+             'sudo setcap cap_net_raw+ep FILE' of the program"
+        ),
+        ErrorKind::NetworkDown => {
+            format!("interface '{interface}' is down; 'ip link set {interface} up' brings it up")
+        }
+        _ => format!("capturing on '{interface}': {error}"),
+    };
+    RunError::Capture(text)
+}
+
+/// Why a capture ended.
+fn what_happened(error: &SysError) -> String {
+    match error.source.kind() {
+        ErrorKind::NetworkDown => "the interface went down".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,99 @@
+//! A file with many flows is read by several threads, each of which follows its part of them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use bdp_capture::{Analysis, Found, Frame, together};
+use bdp_model::capture::CaptureSummary;
+
+use super::end::ReadToEnd;
+use super::source::Source;
+use crate::RunError;
+
+/// A smaller file is read before threads are there.
+const WORTH_BYTES: u64 = 32 << 20;
+/// Threads at the most.
+const MOST: usize = 8;
+/// Packets by which it is decided whether the flows can be shared out.
+const SAMPLE: u64 = 20_000;
+/// Where one flow has more of the bytes, all but one thread would read for nothing.
+const LARGEST_SHARE: f64 = 0.5;
+/// How files begin that are unpacked while they are read, which one thread does: gzip, zstd.
+const PACKED: [&[u8]; 2] = [&[0x1F, 0x8B], &[0x28, 0xB5, 0x2F, 0xFD]];
+
+type PartRead = (ReadToEnd, CaptureSummary, Vec<Found>);
+
+/// Reads a source to its end.
+pub(super) fn read(
+    source: Source,
+    analysis: &(dyn Fn() -> Analysis + Sync),
+    cancel: &AtomicBool,
+) -> Result<PartRead, RunError> {
+    let Source::File(file) = &source else { return read_part(source, analysis(), cancel) };
+    let parts = parts(file);
+    if parts < 2 {
+        return read_part(source, analysis(), cancel);
+    }
+    let part = |index| read_part(Source::File(file.clone()), analysis().part(index, parts), cancel);
+    let read: Result<Vec<PartRead>, RunError> = thread::scope(|scope| {
+        let part = &part;
+        let others: Vec<_> = (1..parts).map(|index| scope.spawn(move || part(index))).collect();
+        let first = part(0);
+        let others = others.into_iter().map(|thread| match thread.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        std::iter::once(first).chain(others).collect()
+    });
+    let mut ends = Vec::new();
+    let found = read?.into_iter().map(|(end, summary, found)| {
+        ends.push(end);
+        (summary, found)
+    });
+    let (summary, found) = together(found.collect());
+    Ok((ends.swap_remove(0), summary, found))
+}
+
+fn read_part(source: Source, mut analysis: Analysis, cancel: &AtomicBool) -> Result<PartRead, RunError> {
+    let read = source.frames(cancel, &mut |_, frame: &Frame<'_>| {
+        analysis.frame(frame);
+    })?;
+    analysis.dropped(read.dropped);
+    let (summary, found) = analysis.finish();
+    Ok((read, summary, found))
+}
+
+/// By how many threads a file is read.
+fn parts(file: &Path) -> u64 {
+    let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST));
+    if threads < 2 || !is_large(file) {
+        return 1;
+    }
+    let mut sample = Analysis::default();
+    let enough = AtomicBool::new(false);
+    let read = Source::File(file.to_owned()).frames(&enough, &mut |number, frame| {
+        sample.frame(frame);
+        enough.store(number >= SAMPLE, std::sync::atomic::Ordering::Relaxed);
+    });
+    // That it can't be read is said by who reads it.
+    if read.is_err() {
+        return 1;
+    }
+    let (_, found) = sample.finish();
+    let bytes = |found: &Found| found.flow.bytes();
+    let (all, largest) = (found.iter().map(bytes).sum::<u64>(), found.iter().map(bytes).max().unwrap_or(0));
+    if largest as f64 > LARGEST_SHARE * all as f64 { 1 } else { threads as u64 }
+}
+
+/// A file of some size that is read as it is.
+fn is_large(file: &Path) -> bool {
+    let Ok(mut opened) = File::open(file) else { return false };
+    let is_large = opened.metadata().is_ok_and(|about| about.is_file() && about.len() >= WORTH_BYTES);
+    let mut begins = [0; 4];
+    is_large
+        && opened.read_exact(&mut begins).is_ok()
+        && !PACKED.iter().any(|packed| begins.starts_with(packed))
+}

@@ -1,0 +1,96 @@
+//! Where packets come from: a file that is read, or an interface while they pass.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bdp_capture::Frame;
+use bdp_pcap::{Packets, ReadError, unpacked};
+
+use super::end::ReadToEnd;
+use super::live::LiveCapture;
+use crate::RunError;
+
+/// An interrupt is looked for after so many packets.
+const LOOK: u64 = 4096;
+
+/// Packets to explain.
+#[derive(Debug)]
+pub enum Source {
+    /// A file; `-` is standard input.
+    File(PathBuf),
+    /// A capture that has begun.
+    Live(Box<LiveCapture>),
+}
+
+impl Source {
+    /// How the user called it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(file) => name(file),
+            Self::Live(live) => live.name(),
+        }
+    }
+
+    /// Gives each frame, with its number from 1.
+    pub(super) fn frames(
+        self,
+        cancel: &AtomicBool,
+        each: &mut dyn FnMut(u64, &Frame<'_>),
+    ) -> Result<ReadToEnd, RunError> {
+        match self {
+            Self::File(file) => frames(&file, cancel, each),
+            Self::Live(live) => live.frames(cancel, each),
+        }
+    }
+}
+
+fn name(file: &Path) -> String {
+    if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+fn frames(
+    file: &Path,
+    cancel: &AtomicBool,
+    each: &mut dyn FnMut(u64, &Frame<'_>),
+) -> Result<ReadToEnd, RunError> {
+    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{}: {why}", name(file)));
+    let source: Box<dyn Read + Send> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        let opened = File::open(file).map_err(|error| failed(&error))?;
+        if opened.metadata().is_ok_and(|about| about.is_dir()) {
+            return Err(failed(&"is a folder"));
+        }
+        Box::new(opened)
+    };
+    let source = unpacked(source).map_err(|error| failed(&error))?;
+    let mut packets = Packets::new(source).map_err(|error| failed(&told(&error)))?;
+    let (mut number, mut broke) = (0_u64, None);
+    while let Some(packet) = packets.next_packet() {
+        match packet {
+            Ok(packet) => {
+                number += 1;
+                let frame = Frame {
+                    at_ns: packet.at.map(|at| at.as_ns()),
+                    link_type: packet.link_type,
+                    length: packet.length,
+                    data: packet.data,
+                };
+                each(number, &frame);
+            }
+            Err(error) => broke = Some(told(&error)),
+        }
+        if number.is_multiple_of(LOOK) && cancel.load(Ordering::Relaxed) {
+            broke = Some(format!("interrupted at byte {}", packets.bytes()));
+            break;
+        }
+    }
+    Ok(ReadToEnd { dropped: packets.dropped(), broke })
+}
+
+/// Why reading ended, in a line.
+fn told(error: &ReadError) -> String {
+    bdp_model::plain::one_line(&error.to_string())
+}

@@ -1,0 +1,39 @@
+//! What the captures of a run say by themselves, beside what its hosts reported.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use bdp_capture::Filter;
+use bdp_model::record::Record;
+use bdp_report::capture_line;
+use bdp_run::pcap::{PcapPlan, Source};
+
+use crate::output;
+
+/// More lines than these would bury the table.
+const MOST: usize = 12;
+
+/// A line for each capture: its largest flow, and what limits that.
+pub fn explained(records: &[Record]) -> String {
+    let captures = records.iter().flat_map(|record| &record.captures);
+    let is_there = |path: &&str| Path::new(path).exists();
+    let paths: Vec<&str> = captures
+        .filter(|capture| capture.packets > 0)
+        .map(|capture| capture.path.as_str())
+        .filter(is_there)
+        .collect();
+    let mut text: String = paths.iter().take(MOST).map(|path| line(path)).collect();
+    if paths.len() > MOST {
+        text.push_str(&format!("capture  and {} more; 'bdp pcap FILE' explains each\n", paths.len() - MOST));
+    }
+    text
+}
+
+fn line(path: &str) -> String {
+    let plan = PcapPlan { sources: vec![Source::File(PathBuf::from(path))], filter: Filter::all() };
+    match plan.run(&AtomicBool::new(false)) {
+        Ok(captures) => captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
+        // The run itself went well.
+        Err(error) => format!("capture  {error}\n"),
+    }
+}

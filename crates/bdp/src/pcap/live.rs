@@ -1,0 +1,56 @@
+//! `bdp pcap --live`: a capture of this machine's own.
+
+use std::path::PathBuf;
+
+use bdp_capture::Filter;
+use bdp_model::units::Nanos;
+use bdp_run::RunError;
+use bdp_run::pcap::{LiveCapture, LivePlan, SNAP_BYTES};
+
+use crate::arguments::seconds;
+use crate::{exit, output};
+
+/// Group of the options.
+const LIVE: &str = "Live capture";
+
+/// Which interface, for how long, and what is kept.
+#[derive(clap::Args)]
+pub(super) struct LiveArgs {
+    /// Capture on an interface instead of reading a file; 'any' is all of them
+    #[arg(long, value_name = "INTERFACE", help_heading = LIVE)]
+    live: Option<String>,
+
+    /// End the capture after this time [default: at Ctrl-C]
+    #[arg(short = 't', long = "for", value_name = "TIME", help_heading = LIVE, requires = "live", conflicts_with = "files", value_parser = seconds)]
+    time: Option<Nanos>,
+
+    /// Bytes kept of each packet, 64 to 262144
+    #[arg(long, value_name = "BYTES", help_heading = LIVE, requires = "live", conflicts_with = "files", default_value_t = SNAP_BYTES, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    snap: u32,
+
+    /// Write the packets to a file too, in pcapng; with --filter only those that meet it
+    #[arg(long, value_name = "FILE", help_heading = LIVE, requires = "live", conflicts_with = "files")]
+    write: Option<PathBuf>,
+}
+
+impl LiveArgs {
+    /// Begins the capture that was asked for, and says so.
+    pub(super) fn begin(self, filter: &Filter) -> anyhow::Result<Option<LiveCapture>> {
+        let Self { live, time, snap, write } = self;
+        let Some(interface) = live else { return Ok(None) };
+        if time == Some(Nanos::ZERO) {
+            return Err(exit::usage("--for 0 captures nothing; give a time, as 30s, or leave it out"));
+        }
+        let plan = LivePlan { interface, time, snap, write, filter: filter.clone() };
+        let capture = LiveCapture::open(&plan).map_err(|error| match error {
+            RunError::Request(why) => exit::usage(why),
+            error => exit::environment(error.to_string()),
+        })?;
+        let until = time.map_or_else(String::new, |time| format!(" for {time}"));
+        output::note(&format!(
+            "bdp: capturing on {}{until}; Ctrl-C ends the capture and explains what was captured",
+            plan.interface
+        ));
+        Ok(Some(capture))
+    }
+}

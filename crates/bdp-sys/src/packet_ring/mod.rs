@@ -1,6 +1,6 @@
 //! What passes a network interface, from a ring of memory that the kernel shares (`AF_PACKET`; packet(7)).
 //!
-//! The kernel fills a block and hands it over when it is full, or [`HELD_MS`] after its first packet; a packet costs no system call.
+//! The kernel fills a block and hands it over when it is full, or 50 ms after its first packet; a packet costs no system call.
 //! Where every block waits to be read, packets are dropped and counted.
 
 mod block;
@@ -21,7 +21,7 @@ pub use block::RingPacket;
 use block::{COOKED_BYTES, Framing};
 use memory::Shared;
 
-/// Bytes of the ring; where the system has less the half, and so on down to [`LEAST_BYTES`].
+/// Bytes of the ring; where the system has less the half, and so on down to 4 MiB.
 pub const RING_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 4 * BLOCK_BYTES;
 /// Bytes of a block: the largest packet that is kept has room in it.

@@ -206,6 +206,8 @@ explain-short: build ## The same with three cases of each fault, held to 95 % ri
 .PHONY: bench-captures
 bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
 	BDP=$(abspath $(BDP)) benches/captures
+	BDP=$(abspath $(BDP)) benches/capture-pairs
+	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
 .PHONY: bench-capture-speed
 bench-capture-speed: build ## Read large captures beside tcptrace and tshark: how long each takes
@@ -214,6 +216,8 @@ bench-capture-speed: build ## Read large captures beside tcptrace and tshark: ho
 .PHONY: captures-short
 captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
 	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_JUDGED_MB=10 BENCH_BARS=1 benches/captures
+	BDP=$(abspath $(BDP)) BENCH_CASES=1 BENCH_BARS=1 benches/capture-pairs
+	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
 .PHONY: bench-explain-real
 bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root

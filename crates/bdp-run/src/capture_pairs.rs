@@ -44,14 +44,21 @@ fn place(logged: &Logged) -> Place<'_> {
     }
 }
 
-/// Captures from the end that began the largest connection to the other, by the round trip to it; as they were named where none says so.
+/// Captures from the end that began the first one's largest connection to the other, by the round trip to it; as they were named where none says so.
 fn along_the_path(logged: &[Logged]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..logged.len()).collect();
+    let connections =
+        |i: usize| logged[i].capture.flows.iter().map(|found| &found.flow).filter(|f| f.tcp.is_some());
+    let Some(largest) = order.first().and_then(|&first| connections(first).next()) else { return order };
+    let to_a = |&i: &usize| {
+        let same = connections(i).find(|flow| {
+            [largest.a, largest.b].contains(&flow.a) && [largest.a, largest.b].contains(&flow.b)
+        });
+        let ends =
+            same.and_then(|flow| Some(flow.tcp.as_ref()?.to_ends_ns[usize::from(flow.a != largest.a)]));
+        ends.flatten().unwrap_or(u64::MAX)
+    };
     if order.len() > 2 {
-        let to_a = |i: &usize| {
-            let tcp = logged[*i].capture.flows.iter().find_map(|found| found.flow.tcp.as_ref());
-            tcp.and_then(|tcp| tcp.to_ends_ns[0]).unwrap_or(u64::MAX)
-        };
         order.sort_by_key(to_a);
     }
     order

@@ -166,3 +166,34 @@ fn an_option_taken_out_on_the_way_is_named_and_explains_the_window() {
     let page = fs::read_to_string(bench.path("page.html")).unwrap();
     assert!(page.contains("Queueing delay of the data") && page.contains("1 connection passed both"));
 }
+
+#[test]
+fn three_captures_are_compared_in_their_order_on_the_path() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    bench.write(
+        "three.toml",
+        "title = 'three'\nclock = 'virtual'\nidle = '200ms'\n[hosts.near]\n[hosts.middle]\nrouter = true\n[hosts.far]\n\
+         [[link]]\nbetween = ['near', 'middle']\nrate = '50M'\ndelay = '5ms'\nlimit = 200\ncapture = 'both'\n\
+         [[link]]\nbetween = ['middle', 'far']\nrate = '20M'\ndelay = '20ms'\nlimit = 200\nloss = '0.5%'\ncapture = 'far'\n\
+         [[flow]]\nfrom = 'near'\nto = 'far'\nbytes = '2M'\nduration = '60s'\nomit = '100ms'\n",
+    );
+    let ended = bench.run("lab run three.toml --store none --json");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    let document = ended.json();
+    let captures = document["cases"][0]["captures"].as_array().unwrap();
+    let path = |host: &str| {
+        let own = captures.iter().find(|capture| capture["host"] == host).unwrap();
+        own["path"].as_str().unwrap()
+    };
+    // Not in that order.
+    let document = compared(&bench, &format!("{} {} {}", path("far"), path("near"), path("middle")));
+    let pairs = document["pairs"].as_array().unwrap();
+    let between: Vec<&Value> = pairs.iter().map(|pair| &pair["captures"]).collect();
+    assert_eq!(between, [&serde_json::json!([1, 2]), &serde_json::json!([0, 2])]);
+    let lost = |pair: &Value, way: usize| count(&pair["connections"][0]["directions"][way], "lost_segments");
+    assert_eq!(lost(&pairs[0], 0), 0, "{pairs:#?}");
+    assert!(lost(&pairs[1], 0) > 0, "{pairs:#?}");
+}

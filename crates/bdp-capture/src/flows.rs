@@ -106,7 +106,9 @@ impl Analysis {
     /// The same, which follows only one part of the flows, of so many: several that are given the same frames, each by a thread of its own, find together
     /// what one would ([`together`]).
     pub fn part(self, index: u64, of: u64) -> Self {
-        Self { part: Some((index, of)), room: self.room.map(|room| room / of), ..self }
+        let room = self.room.map(|room| room / of);
+        let most_flows = self.most_flows.map(|most| most / of as usize);
+        Self { part: Some((index, of)), room, most_flows, ..self }
     }
 
     /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
@@ -373,5 +375,71 @@ impl Flow {
                 quic: self.datagrams.as_ref().and_then(|all| all.quic_report()).map(Box::new),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of raw IPv4 with TCP, of the connection with this number, there or back.
+    fn packet(connection: u8, is_back: bool, flags: u8, [seq, ack]: [u32; 2], payload: usize) -> Vec<u8> {
+        let ends = [[10, 0, 0, connection], [198, 18, 0, 1]];
+        let ports = [40_000 + u16::from(connection), 443];
+        let (from, to) = if is_back { (1, 0) } else { (0, 1) };
+        let mut all = vec![0x45, 0];
+        all.extend((40 + payload as u16).to_be_bytes());
+        all.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        all.extend(ends[from]);
+        all.extend(ends[to]);
+        all.extend(ports[from].to_be_bytes());
+        all.extend(ports[to].to_be_bytes());
+        all.extend(seq.to_be_bytes());
+        all.extend(ack.to_be_bytes());
+        all.extend([0x50, flags, 0xFF, 0xFF, 0, 0, 0, 0]);
+        all.resize(40 + payload, 0);
+        all
+    }
+
+    fn read(mut analysis: Analysis) -> (CaptureSummary, Vec<Found>) {
+        let mut at_ns = 1_000_000_000;
+        let steps = [
+            (false, 2, [1, 0], 0),
+            (true, 18, [1, 2], 0),
+            (false, 24, [2, 2], 200),
+            (true, 24, [2, 202], 600),
+            (false, 17, [202, 602], 0),
+        ];
+        for (is_back, flags, numbers, payload) in steps {
+            for connection in 0..100 {
+                at_ns += 10_000;
+                let data = packet(connection, is_back, flags, numbers, payload);
+                let frame =
+                    Frame { at_ns: Some(at_ns), link_type: 101, length: data.len() as u32, data: &data };
+                analysis.frame(&frame);
+            }
+        }
+        // Of no flow.
+        analysis.frame(&Frame { at_ns: Some(at_ns), link_type: 9_999, length: 4, data: &[0; 4] });
+        analysis.finish()
+    }
+
+    #[test]
+    fn parts_find_together_what_one_analysis_finds() {
+        let (summary, found) = read(Analysis::of_at_most(1000));
+        assert_eq!((found.len(), summary.packets), (100, 501));
+        for of in [2, 3, 8] {
+            let parts: Vec<_> =
+                (0..of).map(|index| read(Analysis::of_at_most(1000).part(index, of))).collect();
+            assert!(parts.iter().all(|(_, found)| !found.is_empty()), "a part of {of} has nothing to do");
+            let (of_parts, all) = together(parts);
+            assert_eq!(of_parts, summary);
+            let flows = |found: &[Found]| found.iter().map(|one| one.flow.clone()).collect::<Vec<_>>();
+            assert_eq!(flows(&all), flows(&found));
+        }
+        let parts = (0..2).map(|index| read(Analysis::of_at_most(30).part(index, 2))).collect();
+        let (summary, found) = together(parts);
+        // All parts share the room; each step of the 70 others was left out.
+        assert_eq!((found.len(), summary.flows_left_out), (30, 5 * 70));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::cable::{isolated, said};
 use crate::support::nobody::{as_nobody, can_be_nobody};
+use crate::support::schema::assert_in_schema;
 use crate::support::{Bench, start};
 use serde_json::Value;
 
@@ -28,11 +29,7 @@ const LOOPBACK: &str = r#"
 fn captured(bench: &Bench, name: &str) -> (Value, i32, String) {
     let (code, out, err) = said(bench, name);
     let document: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{name}: {e}: {out}{err}"));
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let complaints: Vec<String> =
-        validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert_eq!(complaints, Vec::<String>::new());
+    assert_in_schema(&document, SCHEMA);
     (document["captures"][0].clone(), code, err)
 }
 

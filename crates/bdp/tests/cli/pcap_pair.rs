@@ -6,6 +6,7 @@ use bdp_pcap::{Block, Direction, blocks};
 use serde_json::Value;
 
 use crate::support::guests::guests_boot;
+use crate::support::schema::assert_in_schema;
 use crate::support::{BDP, Bench, start};
 
 const SCHEMA: &str = include_str!("../../../../docs/pcap.schema.json");
@@ -33,11 +34,7 @@ fn compared(bench: &Bench, line: &str) -> Value {
     let ended = start(bench.shell(&format!("exec {BDP} pcap {line} --json"))).wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);
     let document = ended.json();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let complaints: Vec<String> =
-        validator.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert_eq!(complaints, Vec::<String>::new());
+    assert_in_schema(&document, SCHEMA);
     document
 }
 

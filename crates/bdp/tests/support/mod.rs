@@ -13,6 +13,7 @@ pub mod machine;
 pub mod nobody;
 pub mod peer;
 pub mod scenario;
+pub mod schema;
 pub mod serving;
 pub mod untested;
 

@@ -4,15 +4,17 @@ mod datagrams;
 pub(crate) mod flow;
 mod json;
 pub(crate) mod pair;
+mod table;
 mod words;
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_model::capture_pair::CapturePair;
 
-use crate::grid::{Align, Cell, Column, render, tame, total_width};
+use crate::grid::{Align, Cell, Column, tame};
 use crate::style::{Style, Tint};
 
 use self::pair::Paired;
+use self::table::with_limits;
 use self::words::limit;
 
 pub(crate) use datagrams::{are_known, has_streams};
@@ -96,6 +98,11 @@ fn pair_text(paired: &Paired<'_>, shown: Shown, style: &Style) -> String {
 
 /// A capture in a line: its largest flow, and what limits that.
 pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
+    crate::grid::wrap("capture  ", Tint::Faint, &capture_words(capture), style)
+}
+
+/// The same as words alone.
+pub fn capture_words(capture: &ReadCapture) -> String {
     let mut words = format!("{}: {} packets", tame(&capture.name), capture.summary.packets);
     if let Some(found) = capture.flows.first() {
         let figures = figures(found);
@@ -108,7 +115,7 @@ pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
         }
         words.push_str(&format!(", limited by: {}", limit(found).0));
     }
-    crate::grid::wrap("capture  ", Tint::Faint, &words, style)
+    words
 }
 
 /// The one flow that could be explained; where there is none, the one whose datagrams say something.
@@ -157,17 +164,7 @@ fn table(flows: &[(usize, &ExplainedFlow)], rows: usize, style: &Style) -> Strin
         columns.push(column(["lost", "%"], Align::Point, &|found| figures(found).lost_percent));
         columns.push(column(["jitter", "ms"], Align::Point, &|found| figures(found).jitter_ms));
     }
-    let limits = shown.iter().map(|(_, found)| {
-        let (text, tint) = limit(found);
-        Cell::tinted(text, tint)
-    });
-    let mut limits = Column::new(["", "limited by"], Align::Left, limits.collect());
-    limits.narrow(style.columns().saturating_sub(total_width(&columns) + 2).max(16), style);
-    columns.push(limits);
-    let mut text = render(&columns, &[], style);
     let more = flows.len() - shown.len();
-    if more > 0 {
-        text.push_str(&format!("and {more} more with fewer bytes; --top shows more\n"));
-    }
-    text
+    let found: Vec<&ExplainedFlow> = shown.iter().map(|(_, found)| *found).collect();
+    with_limits(columns, &found, more, style)
 }

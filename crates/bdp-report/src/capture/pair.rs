@@ -9,9 +9,10 @@ use bdp_model::capture_pair::{
 };
 use bdp_model::units::Nanos;
 
-use super::words::{ends, figures, limit};
+use super::table::with_limits;
+use super::words::{ends, figures};
 use crate::finding::{size, time};
-use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::grid::{Align, Cell, Column, tame, wrap};
 use crate::number::{loss, three_digits};
 use crate::style::{Style, Tint};
 
@@ -323,7 +324,7 @@ pub(super) fn table(paired: &Paired<'_>, rows: usize, style: &Style) -> String {
         if row.0.terminated { "-".to_owned() } else { way(row, is_back).lost().to_string() }
     };
     let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
-    let mut columns = vec![
+    let columns = vec![
         column(["", "#"], Align::Point, &|row| row.0.flows[0].to_string()),
         column(["", "flow"], Align::Left, &|row| ends(row.1)),
         column(["", "Mbit/s"], Align::Point, &|row| figures(row.1).mbps),
@@ -336,19 +337,9 @@ pub(super) fn table(paired: &Paired<'_>, rows: usize, style: &Style) -> String {
             ms(way(row, false).queueing.filter(|_| !row.0.terminated).map(|queueing| queueing.p95_ns))
         }),
     ];
-    let limits = shown.iter().map(|(_, found)| {
-        let (text, tint) = limit(found);
-        Cell::tinted(text, tint)
-    });
-    let mut limits = Column::new(["", "limited by"], Align::Left, limits.collect());
-    limits.narrow(style.columns().saturating_sub(total_width(&columns) + 2).max(16), style);
-    columns.push(limits);
-    let mut text = render(&columns, &[], style);
     let more = paired.pair.connections.len() - shown.len();
-    if more > 0 {
-        text.push_str(&format!("and {more} more with fewer bytes; --top shows more\n"));
-    }
-    text
+    let found: Vec<&ExplainedFlow> = shown.iter().map(|(_, found)| *found).collect();
+    with_limits(columns, &found, more, style)
 }
 
 /// A connection between the two places.

@@ -1,7 +1,7 @@
 //! `bdp measure --capture`: what the packets of the test say.
 
 use bdp_model::capture::ReadCapture;
-use bdp_report::{Shown, Style, capture_line, captures_text};
+use bdp_report::{Shown, Style, capture_words, captures_text};
 
 use crate::output;
 
@@ -14,8 +14,7 @@ pub fn print(captured: &[ReadCapture], beside_data: bool, style: &Style) -> anyh
         return output::print(&captures_text(captured, &[], SHOWN, style)).map(drop);
     }
     for capture in captured {
-        let line = capture_line(capture, &output::style_of_errors());
-        output::note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+        output::note(&format!("capture  {}", capture_words(capture)));
     }
     Ok(())
 }

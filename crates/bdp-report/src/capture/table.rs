@@ -1,0 +1,28 @@
+//! What ends every table of flows: what limits each, and how many more there are.
+
+use bdp_model::capture::ExplainedFlow;
+
+use super::words::limit;
+use crate::grid::{Align, Cell, Column, render, total_width};
+use crate::style::Style;
+
+/// The table of these columns with what limits each flow as the last one, as wide as the terminal leaves it.
+pub(super) fn with_limits(
+    mut columns: Vec<Column>,
+    shown: &[&ExplainedFlow],
+    more: usize,
+    style: &Style,
+) -> String {
+    let limits = shown.iter().map(|found| {
+        let (text, tint) = limit(found);
+        Cell::tinted(text, tint)
+    });
+    let mut limits = Column::new(["", "limited by"], Align::Left, limits.collect());
+    limits.narrow(style.columns().saturating_sub(total_width(&columns) + 2).max(16), style);
+    columns.push(limits);
+    let mut text = render(&columns, &[], style);
+    if more > 0 {
+        text.push_str(&format!("and {more} more with fewer bytes; --top shows more\n"));
+    }
+    text
+}

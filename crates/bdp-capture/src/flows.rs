@@ -1,6 +1,7 @@
 //! Packets to the flows that they belong to.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::capture::{
@@ -161,7 +162,7 @@ impl Analysis {
         };
         let (from, to) = ((packet.source, source), (packet.destination, destination));
         let key = Key { low: from.min(to), high: from.max(to), protocol };
-        if self.part.is_some_and(|(index, of)| key.digest() % of != index) {
+        if self.part.is_some_and(|(index, of)| digest(&key) % of != index) {
             return None;
         }
         let number = self.number_of(key, from, to, packet)?;
@@ -308,24 +309,11 @@ fn sort(found: &mut [Found]) {
     });
 }
 
-impl Key {
-    /// The same for both ways of a flow, spread evenly (splitmix64 of the two ends).
-    fn digest(&self) -> u64 {
-        let of = |(address, port): (IpAddr, u16)| {
-            let bits = match address {
-                IpAddr::V4(v4) => u64::from(v4.to_bits()),
-                IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
-            };
-            mixed(bits ^ u64::from(port) << 32)
-        };
-        mixed(of(self.low) ^ of(self.high).rotate_left(1) ^ u64::from(self.protocol))
-    }
-}
-
-fn mixed(bits: u64) -> u64 {
-    let bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ bits >> 31
+/// The same of both ways of a flow, and in every part.
+fn digest(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Flow {

@@ -321,9 +321,8 @@ impl<'a> Compared<'a> {
         for direction in 0..2 {
             let way = self.way(direction);
             let (near, far) = (way.near, 1 - way.near);
-            let mut met: Vec<u32> = self.matched[direction].both.iter().map(|both| both.at[near]).collect();
-            met.dedup();
-            let packets = met.into_iter().collect::<HashSet<u32>>().len() as u64;
+            let met: HashSet<u32> = self.matched[direction].both.iter().map(|both| both.at[near]).collect();
+            let packets = met.len() as u64;
             let mut change = |what, sent, arrived| {
                 changes.push(Change {
                     what,

@@ -95,10 +95,8 @@ impl SegmentLog {
 
     /// The first SYN of a way: its sequence number and options.
     pub(super) fn syn(&self, side: usize) -> Option<(&Passed, &Options)> {
-        let own = |(index, options): &'_ (u32, Options)| (*index as usize, *options);
-        let index = self.syns.iter().map(own).position(|(i, _)| self.passed[i].side() == side)?;
-        let (at, options) = &self.syns[index];
-        Some((&self.passed[*at as usize], options))
+        let mut syns = self.syns.iter().map(|(at, options)| (&self.passed[*at as usize], options));
+        syns.find(|(passed, _)| passed.side() == side)
     }
 
     /// What the SYN at this place among the segments offers.

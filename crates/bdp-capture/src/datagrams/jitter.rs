@@ -4,8 +4,8 @@ use bdp_model::capture::ClockRateSource;
 
 /// Rates that a clock may have: those of RFC 3551, and those that are usual beside them.
 const RATES: [u32; 8] = [8000, 16_000, 32_000, 44_100, 48_000, 90_000, 11_025, 22_050];
-/// Of these, such as are told by timestamps: no two are near each other.
-const TOLD: usize = 6;
+/// Of these, such as are inferred from timestamps: no two are near each other.
+const INFERRED: usize = 6;
 /// As far as timestamps may run off such a rate.
 const OFF: f64 = 0.02;
 /// Less than so many datagrams, or so much time, says nothing of a rate.
@@ -88,20 +88,20 @@ impl Timestamps {
         let (rate, source) = match by_payload_types(payload_types) {
             Known::Rate(rate) => (rate, ClockRateSource::PayloadType),
             Known::Contradiction => return None,
-            Known::Nothing => (self.told()?, ClockRateSource::Timestamps),
+            Known::Nothing => (self.inferred()?, ClockRateSource::Timestamps),
         };
         let place = RATES.iter().position(|&known| known == rate)?;
         Some((rate, source, self.by_rate[place].report()))
     }
 
     /// The rate by the times of the capture.
-    fn told(&self) -> Option<u32> {
+    fn inferred(&self) -> Option<u32> {
         let took = self.last.0.saturating_sub(self.first_at);
         if took < LEAST_NS || self.packets < LEAST_PACKETS {
             return None;
         }
         let seen = self.ticks as f64 * 1e9 / took as f64;
-        RATES[..TOLD].iter().copied().find(|&rate| (seen / f64::from(rate) - 1.0).abs() < OFF)
+        RATES[..INFERRED].iter().copied().find(|&rate| (seen / f64::from(rate) - 1.0).abs() < OFF)
     }
 }
 
@@ -170,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_by_timestamps_only_where_it_is_a_usual_one() {
-        let told = |rate: f64, packets: u32| {
+    fn a_rate_is_inferred_from_timestamps_only_where_it_is_a_usual_one() {
+        let inferred = |rate: f64, packets: u32| {
             let mut all = Timestamps::starting(0, 7);
             for i in 1..packets {
                 let seconds = f64::from(i) * 0.02;
@@ -183,11 +183,11 @@ mod tests {
             all.report(1 << 96).map(|(rate, _, _)| rate)
         };
         for rate in [8000, 16_000, 32_000, 44_100, 48_000, 90_000] {
-            assert_eq!(told(f64::from(rate), 200), Some(rate));
-            assert_eq!(told(f64::from(rate), 40), None, "too short");
+            assert_eq!(inferred(f64::from(rate), 200), Some(rate));
+            assert_eq!(inferred(f64::from(rate), 40), None, "too short");
         }
         for rate in [24_000.0, 46_000.0, 1000.0, 0.0, 90_000.0 * 1.05] {
-            assert_eq!(told(rate, 200), None, "{rate}");
+            assert_eq!(inferred(rate, 200), None, "{rate}");
         }
     }
 

@@ -9,6 +9,8 @@ mod iperf;
 mod jitter;
 mod numbers;
 mod quic;
+#[cfg(test)]
+mod random;
 mod rtp;
 mod stream;
 

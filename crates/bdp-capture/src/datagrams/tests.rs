@@ -7,25 +7,10 @@ use bdp_wire::datagram::{HEADER_BYTES, Step};
 use bdp_wire::iperf2::Stamp;
 use bdp_wire::iperf3::datagram as iperf3;
 
+use super::random::Random;
 use super::*;
 
 const MS: u64 = 1_000_000;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn bytes(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.next() as u8).collect()
-    }
-}
 
 fn rtp(kind: u8, number: u16, timestamp: u32, ssrc: u32) -> Vec<u8> {
     let head = [&[0x80, kind][..], &number.to_be_bytes(), &timestamp.to_be_bytes(), &ssrc.to_be_bytes()];

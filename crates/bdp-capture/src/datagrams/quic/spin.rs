@@ -165,6 +165,7 @@ impl Spin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagrams::random::Random;
 
     const MS: u64 = 1_000_000;
 
@@ -220,18 +221,6 @@ mod tests {
         let mut spin = Spin::default();
         all.iter().for_each(|&(at, side, bit)| spin.note(side, 0, bit, Some(at * MS)));
         spin.report()
-    }
-
-    struct Random(u64);
-
-    impl Random {
-        /// SplitMix64.
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ z >> 31
-        }
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub mod threshold;
 pub mod trace;
 pub mod traffic;
 mod transfers;
+pub mod tuning;
 pub mod udp;
 pub mod units;
 pub mod wall;

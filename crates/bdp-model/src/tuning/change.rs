@@ -1,0 +1,128 @@
+//! One change of one setting of one host.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Gain, Reason};
+use crate::ends::End;
+
+/// What of a host is set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Target {
+    /// A sysctl.
+    Sysctl {
+        /// Its dotted name.
+        name: String,
+    },
+    /// An attribute of the route to one address alone.
+    Route {
+        /// The address.
+        to: IpAddr,
+        /// Which.
+        attribute: RouteAttribute,
+    },
+    /// The root queueing discipline of a device, as `tc` words it: `fq`, `fq maxrate 95000000bit`.
+    Qdisc {
+        /// The device.
+        device: String,
+    },
+}
+
+/// An attribute of a route, by the word that `ip route` has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteAttribute {
+    /// Congestion control of connections over it: a name.
+    Congctl,
+    /// Congestion window of a new connection: segments.
+    Initcwnd,
+    /// Receive window that a new connection advertises: segments.
+    Initrwnd,
+    /// Least retransmission timeout: milliseconds, as `50ms`.
+    RtoMin,
+}
+
+impl RouteAttribute {
+    /// Each.
+    pub const ALL: [Self; 4] = [Self::Congctl, Self::Initcwnd, Self::Initrwnd, Self::RtoMin];
+
+    /// As `ip route` and JSON have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congctl => "congctl",
+            Self::Initcwnd => "initcwnd",
+            Self::Initrwnd => "initrwnd",
+            Self::RtoMin => "rto_min",
+        }
+    }
+}
+
+/// How much of a host a change concerns, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Connections to one address.
+    Route,
+    /// All that leaves by one device.
+    Device,
+    /// All connections of the host, or of its network namespace.
+    Host,
+}
+
+impl Scope {
+    /// As JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Route => "route",
+            Self::Device => "device",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl Target {
+    /// A sysctl by its dotted name.
+    pub fn sysctl(name: impl Into<String>) -> Self {
+        Self::Sysctl { name: name.into() }
+    }
+
+    /// How much of the host it concerns.
+    pub const fn scope(&self) -> Scope {
+        match self {
+            Self::Sysctl { .. } => Scope::Host,
+            Self::Route { .. } => Scope::Route,
+            Self::Qdisc { .. } => Scope::Device,
+        }
+    }
+}
+
+/// `net.ipv4.tcp_rmem`, `route to 192.0.2.7 congctl`, `qdisc of eth0`.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sysctl { name } => f.write_str(name),
+            Self::Route { to, attribute } => write!(f, "route to {to} {}", attribute.name()),
+            Self::Qdisc { device } => write!(f, "qdisc of {device}"),
+        }
+    }
+}
+
+/// One change of one setting of one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// At which end of the measurement.
+    pub end: End,
+    /// What is set.
+    pub target: Target,
+    /// Its value as it was measured; null where it is not set, or not known.
+    pub from: Option<String>,
+    /// Its new value, in the form in which it is read back.
+    pub to: String,
+    /// Why.
+    pub reason: Reason,
+    /// What it gives by the model, where that is known.
+    pub gain: Option<Gain>,
+}

@@ -1,0 +1,11 @@
+//! Settings of hosts, what a path needs of them, and the smallest change from the one to the other.
+//!
+//! `bdp-explain` makes a [`Plan`], `bdp-tune` applies its changes so that they can be undone, `bdp-report` words it and writes it as scripts.
+
+mod change;
+mod plan;
+
+pub use change::{Change, RouteAttribute, Scope, Target};
+pub use plan::{
+    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanHost, PlanLimit, PlanPath, Reason, Refused, Why,
+};

@@ -16,9 +16,10 @@ use bdp_sys::{SysError, boot, clock, process, sysctl};
 use crate::plan::fq_rate;
 use crate::world::{Fault, Holder, Reading, Removal, World};
 
-/// What a guard says when it looks after its journal, and what is said to it when all was written.
-pub(crate) const READY: &str = "ready\n";
-pub(crate) const APPLIED: &str = "applied\n";
+/// What a guard says when it looks after its journal.
+pub const READY: &str = "ready\n";
+/// What is said to it when all was written.
+pub const APPLIED: &str = "applied\n";
 
 /// Where journals are, and the file for the next boots.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ mod world;
 
 pub use apply::{Applied, ApplyOptions, apply};
 pub use confirm::{ConfirmOptions, Confirmed, confirm};
-pub use host::{GuardCommand, HostWorld, Places};
+pub use host::{APPLIED as GUARD_APPLIED, GuardCommand, HostWorld, Places, READY as GUARD_READY};
 pub use journal::{Entry, JOURNAL_SCHEMA, Journal, Progress, Until};
 pub use plan::{Step, check};
 pub use refusal::Refusal;

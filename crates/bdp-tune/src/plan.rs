@@ -102,7 +102,8 @@ pub(crate) fn pending(journals: &[Journal], steps: &[Step]) -> Option<Refusal> {
 /// A value in the form in which it is read back.
 fn well_formed(target: &Target, value: &str) -> Result<String, Fault> {
     let bad = || Fault::BadValue(value.chars().filter(|c| !c.is_control()).take(60).collect());
-    let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t');
+    let value = value.replace('\t', " ");
     let value = value.trim();
     if value.is_empty() || value.len() > MOST_BYTES || !is_plain {
         return Err(bad());

@@ -1,0 +1,3 @@
+//! Settings of hosts in words.
+
+pub mod applied;

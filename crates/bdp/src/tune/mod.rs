@@ -1,0 +1,44 @@
+//! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
+
+mod apply;
+mod confirm;
+mod file;
+mod guard;
+mod journal;
+mod places;
+mod revert;
+
+pub use guard::{NAME as GUARD, run as run_guard};
+
+use crate::exit::Outcome;
+
+/// Arguments of `bdp tune`.
+#[derive(clap::Args)]
+pub struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum TuneCommand {
+    /// Apply the changes of a plan to this host, journalled so that they can be undone
+    Apply(apply::ApplyArgs),
+    /// Keep applied changes that would go back by themselves
+    Confirm(confirm::ConfirmArgs),
+    /// Put back what was there before
+    Revert(revert::RevertArgs),
+    /// List what is in force: since when, until when, and the values before
+    Journal(journal::JournalArgs),
+}
+
+impl TuneArgs {
+    /// Does what was asked.
+    pub fn run(self) -> Outcome {
+        match self.command {
+            TuneCommand::Apply(args) => args.run(),
+            TuneCommand::Confirm(args) => args.run(),
+            TuneCommand::Revert(args) => args.run(),
+            TuneCommand::Journal(args) => args.run(),
+        }
+    }
+}

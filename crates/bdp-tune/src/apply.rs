@@ -135,6 +135,7 @@ fn apply_locked(
     let persistent_file = match marked {
         Ok(file) => file,
         Err(refusal) => {
+            let _ = persist::leave_out(world, journal.id, false);
             let _ = put_back(world, &journal, journal.entries.len(), None);
             return Err(refusal);
         }

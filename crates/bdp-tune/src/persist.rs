@@ -43,9 +43,9 @@ pub(crate) fn content(journals: &[Journal]) -> Option<String> {
 pub(crate) enum Kept {
     /// As it should be.
     Sound,
-    /// It is not there, and should be.
+    /// It is not there and should be, or lacks settings: bdp was killed between journal and file.
     Missing,
-    /// It is there, and not as bdp wrote it.
+    /// It is there, with what bdp never wrote.
     Foreign,
 }
 
@@ -57,8 +57,18 @@ pub(crate) fn compare(world: &mut dyn World, journals: &[Journal]) -> Result<Kep
         (None, None) => Kept::Sound,
         (None, Some(_)) => Kept::Missing,
         (Some(found), Some(content)) if found == content.as_bytes() => Kept::Sound,
+        (Some(found), _) if is_ours(&found, journals) => Kept::Missing,
         (Some(_), _) => Kept::Foreign,
     })
+}
+
+/// Whether each line of the file is one that bdp wrote or would write for these journals.
+fn is_ours(found: &[u8], journals: &[Journal]) -> bool {
+    let Some(lines) = std::str::from_utf8(found).ok().and_then(|text| text.strip_prefix(HEADER)) else {
+        return false;
+    };
+    let entries = || journals.iter().filter(|j| j.persistent_file.is_some()).flat_map(|j| &j.entries);
+    lines.lines().all(|line| entries().any(|entry| line == format!("{} = {}", entry.target, entry.after)))
 }
 
 /// Whether the file may be written: nobody else wrote or changed it.
@@ -89,11 +99,12 @@ pub(crate) fn write(world: &mut dyn World) -> Result<Option<PathBuf>, Refusal> {
 pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<Kept, Refusal> {
     let journals = store::read_all(world)?.sound;
     let kept = compare(world, &journals)?;
-    if kept == Kept::Missing || (kept == Kept::Foreign && !force) {
+    let path = world.persistent_file();
+    let is_there = world.read_file(&path).map_err(|e| refused(path.clone(), &e))?.is_some();
+    if !is_there || (kept == Kept::Foreign && !force) {
         return Ok(kept);
     }
     let rest: Vec<Journal> = journals.into_iter().filter(|journal| journal.id != id).collect();
-    let path = world.persistent_file();
     let done = match content(&rest) {
         Some(content) => store::write_whole(world, &path, content.as_bytes()),
         None => {

@@ -17,16 +17,21 @@ enum Command {
     Confirm,
     Revert,
     RevertForGood,
+    /// As the one above, where another journal is set at boot already.
+    ApplyBesideAnother,
+    RevertBoth,
 }
 
 impl Command {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Apply,
         Self::ApplyForATime,
         Self::ApplyForGood,
         Self::Confirm,
         Self::Revert,
         Self::RevertForGood,
+        Self::ApplyBesideAnother,
+        Self::RevertBoth,
     ];
 
     /// The machine as the command finds it.
@@ -38,20 +43,27 @@ impl Command {
             let options = ApplyOptions { keep_for, persist, ..ApplyOptions::default() };
             apply(&mut machine, &changes(), &options).unwrap();
         }
+        if matches!(self, Self::ApplyBesideAnother | Self::RevertBoth) {
+            let options = ApplyOptions { persist: true, ..ApplyOptions::default() };
+            apply(&mut machine, &changes()[4..], &options).unwrap();
+            if self == Self::RevertBoth {
+                apply(&mut machine, &changes()[..4], &options).unwrap();
+            }
+        }
         machine.steps.clear();
         machine
     }
 
     fn run(self, machine: &mut Machine) {
         let keep_for = (self == Self::ApplyForATime).then_some(TEN_MINUTES);
-        let persist = matches!(self, Self::ApplyForATime | Self::ApplyForGood);
+        let persist = matches!(self, Self::ApplyForATime | Self::ApplyForGood | Self::ApplyBesideAnother);
         match self {
-            Self::Apply | Self::ApplyForATime | Self::ApplyForGood => {
+            Self::Apply | Self::ApplyForATime | Self::ApplyForGood | Self::ApplyBesideAnother => {
                 let options = ApplyOptions { keep_for, persist, ..ApplyOptions::default() };
                 apply(machine, &changes(), &options).map(drop).unwrap();
             }
             Self::Confirm => confirm(machine, ConfirmOptions::default()).map(drop).unwrap(),
-            Self::Revert | Self::RevertForGood => {
+            Self::Revert | Self::RevertForGood | Self::RevertBoth => {
                 revert(machine, RevertOptions::default()).map(drop).unwrap();
             }
         }
@@ -74,7 +86,7 @@ fn at_each_step(mut check: impl FnMut(Command, &str, Machine)) {
             check(command, &what, machine);
             at += 1;
         }
-        assert!(at >= 8, "{command:?} has {at} steps");
+        assert!(at >= 7, "{command:?} has {at} steps");
     }
 }
 
@@ -84,6 +96,7 @@ fn assert_goes_back(machine: &mut Machine, what: &str) {
     assert_eq!(found.damaged, [], "{what}");
     let reverted = revert(machine, RevertOptions::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!((&reverted.foreign[..], &reverted.failed[..]), (&[][..], &[][..]), "{what}");
+    assert_eq!(reverted.foreign_file, None, "{what}");
     machine.assert_as_before(what);
     assert_eq!(machine.journals(), Vec::<String>::new(), "{what}");
     assert!(!machine.has_file(PERSISTENT), "{what}");

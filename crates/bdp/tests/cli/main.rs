@@ -53,6 +53,7 @@ mod sweep;
 mod switches;
 mod traffic;
 mod tune;
+mod tune_killed;
 mod unprivileged;
 mod virtual_clock;
 mod watch;

@@ -12,11 +12,11 @@ const SCHEMA: &str = include_str!("../../../../docs/tune.schema.json");
 const JOURNAL_SCHEMA: &str = include_str!("../../../../docs/tune-journal.schema.json");
 
 /// Values that no kernel begins with.
-const RMEM: &str = "4096 131072 7654321";
-const WMEM: &str = "4096 16384 3456789";
+pub const RMEM: &str = "4096 131072 7654321";
+pub const WMEM: &str = "4096 16384 3456789";
 
 /// A path for changes of routes and devices.
-const PATH: &str =
+pub const PATH: &str =
     "title = \"a path\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"10ms\"\n";
 
 /// What every script begins with.
@@ -25,15 +25,15 @@ const HEAD: &str = "export BDP_TUNE_JOURNAL=$PWD/j BDP_TUNE_SYSCTL_FILE=$PWD/sys
     wmem() { tr '\\t' ' ' < /proc/sys/net/ipv4/tcp_wmem; }\n\
     until_is() { for i in $(seq 400); do [ \"$(rmem)\" = \"$1\" ] && return; sleep 0.05; done; echo never; exit 1; }\n";
 
-fn sysctl(name: &str, to: &str) -> Value {
+pub fn sysctl(name: &str, to: &str) -> Value {
     change(json!({ "kind": "sysctl", "name": name }), to)
 }
 
-fn change(target: Value, to: &str) -> Value {
+pub fn change(target: Value, to: &str) -> Value {
     json!({ "end": "near", "target": target, "from": null, "to": to, "reason": { "kind": "off" }, "gain": null })
 }
 
-fn plan(changes: &[Value]) -> String {
+pub fn plan(changes: &[Value]) -> String {
     let host = json!({ "name": "here", "address": "", "kernel": "6.1", "device": null });
     json!({
         "schema": "bdp.plan/1",

@@ -47,6 +47,7 @@ pub mod ssh;
 mod stage;
 mod stepped;
 pub mod sweep;
+pub mod tuning;
 mod turn;
 mod verdict;
 pub mod watch;

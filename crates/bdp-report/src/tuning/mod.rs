@@ -1,0 +1,6 @@
+//! Plans of settings in words.
+
+mod plan;
+mod words;
+
+pub use plan::plan;

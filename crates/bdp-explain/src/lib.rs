@@ -12,6 +12,7 @@ mod observed;
 mod rule;
 mod setting;
 pub mod stream;
+pub mod twin;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

@@ -49,6 +49,7 @@ mod stepped;
 pub mod sweep;
 mod turn;
 mod verdict;
+pub mod twin;
 pub mod watch;
 mod window;
 

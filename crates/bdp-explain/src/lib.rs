@@ -13,6 +13,7 @@ pub mod plan;
 mod rule;
 mod setting;
 pub mod stream;
+pub mod twin;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

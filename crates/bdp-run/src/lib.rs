@@ -50,6 +50,7 @@ pub mod sweep;
 pub mod tuning;
 mod turn;
 mod verdict;
+pub mod twin;
 pub mod watch;
 mod window;
 

@@ -49,8 +49,8 @@ mod stepped;
 pub mod sweep;
 pub mod tuning;
 mod turn;
-mod verdict;
 pub mod twin;
+mod verdict;
 pub mod watch;
 mod window;
 

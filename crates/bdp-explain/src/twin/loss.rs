@@ -34,7 +34,9 @@ impl Kind {
         match limit {
             Limit::RandomLoss => return Self::Random,
             Limit::Policer => return Self::Policer,
-            Limit::ShallowQueue | Limit::CongestionLoss | Limit::PathRate | Limit::CrossTraffic => return Self::Queue,
+            Limit::ShallowQueue | Limit::CongestionLoss | Limit::PathRate | Limit::CrossTraffic => {
+                return Self::Queue;
+            }
             _ => {}
         }
         let Some(picture) = facts.loss_picture() else { return Self::Queue };
@@ -59,10 +61,14 @@ impl Kind {
         let share = lost_share(path.facts)?;
         let picture = path.facts.loss_picture();
         let bursts = picture.as_ref().map_or(1.0, mean_burst);
-        notes.learned(path.way, Parameter::Loss, match bursts >= BURST {
-            true => Source::LossEpisodes,
-            false => Source::Retransmits,
-        });
+        notes.learned(
+            path.way,
+            Parameter::Loss,
+            match bursts >= BURST {
+                true => Source::LossEpisodes,
+                false => Source::Retransmits,
+            },
+        );
         Some(match bursts >= BURST {
             true => TwinLoss::Bursts { begins: share / bursts, packets: bursts },
             false => TwinLoss::Random { share },

@@ -46,7 +46,8 @@ pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOpt
         let also = options.also.as_deref().and_then(|also| Facts::measured(also, way));
         match Facts::measured(measurement, way) {
             Some(facts) => {
-                let path = Path { way, facts: &facts, base_ns: delays.base_ns(), noise_ns: delays.noise_ns(), mtu };
+                let path =
+                    Path { way, facts: &facts, base_ns: delays.base_ns(), noise_ns: delays.noise_ns(), mtu };
                 learn_way(&path, asked, also.as_ref(), way == direction, &mut learned, notes);
             }
             None => notes.unseen.push(Unseen::WayBack { way }),

@@ -1,9 +1,9 @@
 //! The queue before the bottleneck: how much it holds, and what manages it.
 
+use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
 use bdp_model::probes::ProbePoint;
-use bdp_model::ends::Direction;
 use bdp_model::stats::{median, percentile};
 use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
 
@@ -41,14 +41,22 @@ impl Found {
         if limit == Limit::EcnMarks {
             notes.learned(path.way, Parameter::Queue, Source::RttUnderLoad);
             let marks = packets(smoothed);
-            return Self { packets: (4 * marks).max(USUAL), discipline: Discipline::DropTail, mark_packets: Some(marks) };
+            return Self {
+                packets: (4 * marks).max(USUAL),
+                discipline: Discipline::DropTail,
+                mark_packets: Some(marks),
+            };
         }
         let lost = path.facts.retransmits.unwrap_or(0) > path.facts.needless_retransmits.unwrap_or(0);
         if !lost {
             let at_least_packets = packets(probed.max(smoothed));
             notes.unseen.push(Unseen::QueueDepth { way: path.way, at_least_packets });
             notes.learned(path.way, Parameter::Queue, Source::Assumed);
-            return Self { packets: USUAL.max(2 * at_least_packets), discipline: Discipline::DropTail, mark_packets: None };
+            return Self {
+                packets: USUAL.max(2 * at_least_packets),
+                discipline: Discipline::DropTail,
+                mark_packets: None,
+            };
         }
         let (bytes, how) = match probed >= smoothed {
             true => (probed, Source::ProbesUnderLoad),
@@ -66,10 +74,16 @@ fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
         Direction::To => p.there_ns,
         Direction::From => p.back_ns,
     };
-    let each_way: Vec<(u64, f64)> =
-        series.points.iter().filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, own(p)? as f64))).collect();
-    let trips: Vec<(u64, f64)> =
-        series.points.iter().filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64))).collect();
+    let each_way: Vec<(u64, f64)> = series
+        .points
+        .iter()
+        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, own(p)? as f64)))
+        .collect();
+    let trips: Vec<(u64, f64)> = series
+        .points
+        .iter()
+        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
+        .collect();
     let (delays, least) = match each_way.is_empty() {
         false => {
             let idle = path.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
@@ -87,8 +101,15 @@ fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
 
 /// Bytes that waited just before losses, or at the most where none is told, by the sender's smoothed round trip.
 fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
-    let above = |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
-    let losses: Vec<f64> = path.facts.loss_episodes.iter().filter(|e| e.srtt_ns > 0).map(|e| above(e.at_ns, e.srtt_ns)).collect();
+    let above =
+        |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
+    let losses: Vec<f64> = path
+        .facts
+        .loss_episodes
+        .iter()
+        .filter(|e| e.srtt_ns > 0)
+        .map(|e| above(e.at_ns, e.srtt_ns))
+        .collect();
     let all = path.facts.sent.iter().filter_map(|s| Some(above(s.at_ns, s.srtt_ns?)));
     match losses.is_empty() {
         true => all.fold(0.0, f64::max),

@@ -5,9 +5,9 @@ use bdp_model::finding::Limit;
 use bdp_model::stats::median;
 use bdp_model::twin::Source;
 
+use super::Path;
 use super::delivery::{Delivery, Stretch};
 use super::loss::Kind;
-use super::Path;
 
 /// Stretches in which a queue stood, and their share of all, from which on they tell the rate.
 const QUEUED: (usize, f64) = (4, 0.08);
@@ -55,7 +55,10 @@ impl Known {
                 | Limit::PathChanged
         );
         let is_paths = is_paths || losses.are_the_bottlenecks();
-        is_paths.then(|| delivery.percentile_bps(90.0)).flatten().map(|bps| Self::flat(bps, Source::DeliveryAtLosses))
+        is_paths
+            .then(|| delivery.percentile_bps(90.0))
+            .flatten()
+            .map(|bps| Self::flat(bps, Source::DeliveryAtLosses))
     }
 
     /// By another run of the same path: it carried more.

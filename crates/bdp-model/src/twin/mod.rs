@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use comparison::{Adjusted, Compared, DirectionFigures, Figure, Fidelity, TWIN_SCHEMA, TwinReport};
+pub use comparison::{Adjusted, Compared, DirectionFigures, Fidelity, Figure, TWIN_SCHEMA, TwinReport};
 pub use variant::{Competitor, TwinVariant};
 pub use way::{Bottleneck, Discipline, TwinJitter, TwinLoss, TwinOutage, TwinPolicer, TwinReorder, TwinWay};
 

@@ -18,7 +18,8 @@ impl Twin {
     /// The scenario of the twin with something changed.
     pub fn scenario_of(&self, variant: &TwinVariant, runs: u32, seed: u64) -> String {
         let mut text = String::new();
-        let title = format!("Twin of {} and {}, data {}", self.near.name, self.far.name, self.direction.name());
+        let title =
+            format!("Twin of {} and {}, data {}", self.near.name, self.far.name, self.direction.name());
         line(&mut text, "title", &quoted(&title));
         line(&mut text, "clock", "\"virtual\"");
         if let Some(stack) = &self.stack {
@@ -116,9 +117,7 @@ impl Twin {
         if let Some(bytes) = flow.bytes {
             line(text, "bytes", &bytes.to_string());
         }
-        for (key, rate) in
-            [("writer", variant.writer_bps.or(flow.writer_bps)), ("reader", flow.reader_bps)]
-        {
+        for (key, rate) in [("writer", variant.writer_bps.or(flow.writer_bps)), ("reader", flow.reader_bps)] {
             if let Some(bps) = rate {
                 line(text, key, &format!("{{ rate = {} }}", bps.clamp(8_000, 1_000_000_000)));
             }
@@ -159,7 +158,8 @@ fn write_way(text: &mut String, way: &TwinWay) {
         match bottleneck.steps.is_empty() {
             true => line(text, "rate", &rate(bottleneck.rate_bps)),
             false => {
-                let later = bottleneck.steps.iter().map(|(at, bps)| format!("[{}, {}]", time(*at), rate(*bps)));
+                let later =
+                    bottleneck.steps.iter().map(|(at, bps)| format!("[{}, {}]", time(*at), rate(*bps)));
                 let all: Vec<String> =
                     std::iter::once(format!("[0, {}]", rate(bottleneck.rate_bps))).chain(later).collect();
                 line(text, "rate", &format!("{{ steps = [{}] }}", all.join(", ")));
@@ -185,11 +185,7 @@ fn write_way(text: &mut String, way: &TwinWay) {
         Some(TwinLoss::Random { share }) => line(text, "loss", &fraction(share)),
         Some(TwinLoss::Bursts { begins, packets }) => {
             let ends = 1.0 / packets.max(1.0);
-            line(
-                text,
-                "loss",
-                &format!("{{ to_bad = {}, to_good = {} }}", fraction(begins), fraction(ends)),
-            );
+            line(text, "loss", &format!("{{ to_bad = {}, to_good = {} }}", fraction(begins), fraction(ends)));
         }
     }
     if let Some(policer) = way.policer {

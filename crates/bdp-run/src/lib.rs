@@ -39,6 +39,7 @@ pub mod ping;
 mod probing;
 mod programs;
 mod refine;
+pub mod rehearse;
 pub mod schedule;
 pub mod selftest;
 pub mod session;

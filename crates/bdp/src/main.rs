@@ -29,6 +29,7 @@ mod pcap;
 mod ping;
 mod program;
 mod prose;
+mod rehearse;
 mod report;
 mod roff;
 mod runs;
@@ -103,6 +104,8 @@ enum Command {
     Watch(watch::WatchArgs),
     /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
     Tune(tune::TuneArgs),
+    /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
+    Rehearse(rehearse::RehearseArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -175,6 +178,7 @@ fn run() -> Exit {
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
+        Some(Command::Rehearse(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

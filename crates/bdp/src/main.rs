@@ -41,6 +41,7 @@ mod sweep;
 mod token;
 mod topics;
 mod tune;
+mod twin;
 mod users;
 mod watch;
 
@@ -106,6 +107,8 @@ enum Command {
     Tune(tune::TuneArgs),
     /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
     Rehearse(rehearse::RehearseArgs),
+    /// Emulate a measured path, run it and compare it with the measurement
+    Twin(twin::TwinArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -179,6 +182,7 @@ fn run() -> Exit {
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
         Some(Command::Rehearse(args)) => args.run(),
+        Some(Command::Twin(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

@@ -3,7 +3,7 @@
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::twin::{Adjusted, DirectionFigures, Discipline, Figure, Parameter, Twin};
+use bdp_model::twin::{Adjusted, Discipline, DirectionFigures, Figure, Parameter, Twin};
 
 /// Passes behind the first, at the most.
 pub const ROUNDS: u32 = 3;
@@ -21,21 +21,12 @@ pub struct Pass {
     pub figures: Vec<DirectionFigures>,
     /// Its records.
     pub records: Vec<Record>,
-    /// Rounds before it.
-    pub rounds: u32,
 }
 
 impl Pass {
-    /// One that has not run.
-    pub const fn first(twin: Twin) -> Self {
-        Self { twin, figures: Vec::new(), records: Vec::new(), rounds: 0 }
-    }
-
     /// How far it is from the measurement: 1 is at a bound of what repeats.
     fn distance(&self) -> f64 {
-        let off = |figure: &Figure, bound: f64| {
-            figure.ratio().map_or(0.0, |ratio| ratio.max(1e-3).ln().abs() / bound)
-        };
+        let off = |figure: &Figure, bound: f64| figure.ratio().map_or(0.0, |ratio| ratio.max(1e-3).ln().abs() / bound);
         let of = |d: &DirectionFigures| {
             off(&d.goodput_bps, 0.1) + d.loaded_p50_ns.as_ref().map_or(0.0, |figure| off(figure, 0.2))
         };
@@ -43,22 +34,16 @@ impl Pass {
     }
 }
 
-/// The pass that is nearest to the measurement.
-pub fn nearest(passes: Vec<Pass>) -> Pass {
-    let numbered =
-        passes.into_iter().enumerate().map(|(rounds, pass)| Pass { rounds: rounds as u32, ..pass });
-    let best = numbered.min_by(|a, b| a.distance().total_cmp(&b.distance()));
-    best.unwrap_or_else(|| unreachable!("there is a first pass"))
+/// The pass that is nearest to the measurement, of at least one, and how many were before it.
+pub fn nearest(mut passes: Vec<Pass>) -> (u32, Pass) {
+    let distances = passes.iter().map(Pass::distance).enumerate();
+    let best = distances.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index);
+    (best as u32, passes.swap_remove(best))
 }
 
 /// The twin of the next pass, and what is changed in it; `None` where nothing that can be changed is off.
-pub fn next(
-    measurement: &Measurement,
-    pass: &Pass,
-    round: u32,
-    before: &[Pass],
-) -> Option<(Twin, Vec<Adjusted>)> {
-    let _ = before;
+pub fn next(measurement: &Measurement, passes: &[Pass]) -> Option<(Twin, Vec<Adjusted>)> {
+    let (round, pass) = (passes.len() as u32, passes.last()?);
     let mut twin = pass.twin.clone();
     let mut changes = Vec::new();
     for figures in &pass.figures {
@@ -85,15 +70,13 @@ fn adjust(
     let Some(more) = figures.goodput_bps.ratio().map(|ratio| 1.0 / ratio.max(1e-3)) else { return changes };
     let is_cubic = twin.flow.congestion == "cubic";
     let way = twin.way_mut(direction);
-    let delay_off = figures
-        .loaded_p50_ns
-        .as_ref()
-        .filter(|figure| figure.ratio().is_some_and(|ratio| (ratio - 1.0).abs() > NEAR_DELAY));
+    let delay_off = figures.loaded_p50_ns.as_ref().filter(|figure| {
+        figure.ratio().is_some_and(|ratio| (ratio - 1.0).abs() > NEAR_DELAY)
+    });
     if let (Some(bottleneck), Some(delay)) = (&mut way.bottleneck, delay_off)
         && bottleneck.discipline == Discipline::DropTail
     {
-        let queue =
-            (delay.measured - idle_ns).max(idle_ns * 0.01) / (delay.twin - idle_ns).max(idle_ns * 0.01);
+        let queue = (delay.measured - idle_ns).max(idle_ns * 0.01) / (delay.twin - idle_ns).max(idle_ns * 0.01);
         let before = bottleneck.limit_packets;
         let after = ((before as f64 * queue.clamp(1.0 / MOST, MOST)).round() as u64).max(1);
         if after != before {

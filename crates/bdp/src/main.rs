@@ -29,6 +29,7 @@ mod pcap;
 mod ping;
 mod program;
 mod prose;
+mod rehearse;
 mod report;
 mod roff;
 mod runs;
@@ -40,6 +41,7 @@ mod sweep;
 mod token;
 mod topics;
 mod tune;
+mod twin;
 mod users;
 mod watch;
 
@@ -103,6 +105,10 @@ enum Command {
     Watch(watch::WatchArgs),
     /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
     Tune(tune::TuneArgs),
+    /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
+    Rehearse(rehearse::RehearseArgs),
+    /// Emulate a measured path, run it and compare it with the measurement
+    Twin(twin::TwinArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -178,6 +184,8 @@ fn run() -> Exit {
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
+        Some(Command::Rehearse(args)) => args.run(),
+        Some(Command::Twin(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

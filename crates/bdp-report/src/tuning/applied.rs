@@ -1,7 +1,8 @@
 //! What was applied, confirmed and put back, and what is in force.
 
-use bdp_model::tuning::Target;
+use bdp_model::tuning::{Change, Plan, Target};
 
+use super::words;
 use crate::date::utc;
 use crate::grid::{tame, wrap};
 use crate::style::{Style, Tint};
@@ -125,6 +126,11 @@ pub struct StateText {
     pub is_file_missing: bool,
     /// Whether somebody else changed it.
     pub is_file_foreign: bool,
+}
+
+/// Why a change of a plan is made, in a sentence.
+pub fn why(plan: &Plan, change: &Change) -> String {
+    words::reason(plan, change)
 }
 
 /// Changes, numbered.

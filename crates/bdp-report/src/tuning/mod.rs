@@ -1,3 +1,11 @@
-//! Settings of hosts in words.
+//! Plans of settings in words, and what became of them.
 
 pub mod applied;
+mod plan;
+mod rehearsal;
+mod verification;
+mod words;
+
+pub use plan::plan;
+pub use rehearsal::rehearsal;
+pub use verification::verification;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bdp_model::ends::End;
 use bdp_model::tuning::{Change, Plan, Target};
 use bdp_model::units::Nanos;
-use bdp_report::tuning::applied::{AppliedText, ChangeLine, applied_text, changes_text};
+use bdp_report::tuning::applied::{AppliedText, ChangeLine, applied_text, changes_text, why};
 use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
 use serde_json::{Value, json};
 
@@ -170,13 +170,13 @@ impl ApplyArgs {
     }
 }
 
-fn lines<'a>(_plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
+fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
     let line = |step: &'a Step| ChangeLine {
         target: &step.change.target,
         before: step.now.as_deref(),
         after: &step.change.to,
         is_there: step.is_there,
-        why: None,
+        why: Some(why(plan, &step.change)),
     };
     steps.iter().map(line).collect()
 }

@@ -5,7 +5,9 @@ mod confirm;
 mod file;
 mod guard;
 mod journal;
+pub mod measured;
 mod places;
+mod plan;
 mod revert;
 
 pub use guard::{NAME as GUARD, run as run_guard};
@@ -21,6 +23,8 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
+    /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
+    Plan(plan::PlanArgs),
     /// Apply the changes of a plan to this host, journalled so that they can be undone
     Apply(apply::ApplyArgs),
     /// Keep applied changes that would go back by themselves
@@ -35,6 +39,7 @@ impl TuneArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
         match self.command {
+            TuneCommand::Plan(args) => args.run(),
             TuneCommand::Apply(args) => args.run(),
             TuneCommand::Confirm(args) => args.run(),
             TuneCommand::Revert(args) => args.run(),

@@ -10,6 +10,9 @@ use crate::style::{Style, Tint};
 /// Width of the words at the beginning of lines.
 const LABEL: usize = 9;
 
+/// Where each setting has its value already.
+pub const NOTHING_TO_DO: &str = "nothing to do: all is set already\n";
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeLine<'a> {
@@ -28,8 +31,8 @@ pub struct ChangeLine<'a> {
 /// What was applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppliedText<'a> {
-    /// The changes.
-    pub changes: &'a [ChangeLine<'a>],
+    /// How many settings were written.
+    pub settings: usize,
     /// The journal's number.
     pub journal: Option<u32>,
     /// When they go back by themselves.
@@ -153,13 +156,8 @@ pub fn changes_text(changes: &[ChangeLine<'_>], style: &Style) -> String {
 
 /// What was applied, and how it is undone.
 pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
-    let mut text = changes_text(applied.changes, style);
-    let Some(journal) = applied.journal else {
-        text.push_str("nothing to do: all is set already\n");
-        return text;
-    };
-    let count = applied.changes.iter().filter(|change| !change.is_there).count();
-    text.push_str(&line("applied", &format!("{}, journal {journal}", settings(count)), style));
+    let Some(journal) = applied.journal else { return NOTHING_TO_DO.to_owned() };
+    let mut text = line("applied", &format!("{}, journal {journal}", settings(applied.settings)), style);
     if let Some(until) = applied.until_unix_ms {
         let words = format!("{}, then all goes back; 'bdp tune confirm' keeps it", utc(until));
         text.push_str(&line("until", &words, style));
@@ -291,4 +289,88 @@ fn settings(count: usize) -> String {
 
 fn value(value: Option<&str>) -> String {
     value.map_or_else(|| "not set".to_owned(), tame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rmem() -> Target {
+        Target::sysctl("net.ipv4.tcp_rmem")
+    }
+
+    fn back(now: Option<&str>) -> BackLine {
+        BackLine {
+            target: rmem(),
+            before: Some("1 2 3".to_owned()),
+            wrote: "1 2 4".to_owned(),
+            now: now.map(str::to_owned),
+        }
+    }
+
+    fn plain() -> Style {
+        Style::detect(false, None, None, None, None, None)
+    }
+
+    #[test]
+    fn what_was_applied_ends_with_how_it_is_undone() {
+        let targets = [Target::Qdisc { device: "eth0".to_owned() }];
+        let applied = AppliedText {
+            settings: 2,
+            journal: Some(3),
+            until_unix_ms: Some(600_000),
+            persists_when_confirmed: true,
+            of_this_boot: &targets,
+            ..AppliedText::default()
+        };
+        let text = applied_text(&applied, &plain());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "applied  2 settings, journal 3",
+                "until    1970-01-01T00:10:00Z, then all goes back; 'bdp tune confirm' keeps it",
+                "boot     not yet: set at boot once it is confirmed",
+                "boot     qdisc of eth0: until the next boot; no file of sysctls can set it",
+                "undo     bdp tune revert",
+            ]
+        );
+        assert_eq!(applied_text(&AppliedText::default(), &plain()), NOTHING_TO_DO);
+    }
+
+    #[test]
+    fn what_is_left_is_named_with_all_three_values() {
+        let reverted = RevertedText {
+            put_back: vec![back(None)],
+            foreign: vec![back(Some("9 9 9"))],
+            ..RevertedText::default()
+        };
+        let text = reverted_text(&reverted, &plain());
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, and it is 9 9 9 now"), "{words}");
+        assert!(words.ends_with("('bdp tune revert --force' makes it 1 2 3)"), "{words}");
+        assert_eq!(reverted_text(&RevertedText::default(), &plain()), "nothing to put back\n");
+    }
+
+    #[test]
+    fn control_characters_of_a_journal_do_not_reach_the_terminal() {
+        let setting = SettingText {
+            target: Target::sysctl("net.\u{1b}[2J"),
+            before: None,
+            wrote: "1\u{7}".to_owned(),
+            now: Some(Some("\u{9b}2".to_owned())),
+            is_as_before: false,
+        };
+        let journal = JournalText {
+            id: 1,
+            started_unix_ms: 0,
+            until_unix_ms: None,
+            standing: "x",
+            settings: vec![setting],
+        };
+        let state = StateText { journals: vec![journal], ..StateText::default() };
+        let text = state_text(&state, &plain());
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert_eq!(state_text(&StateText::default(), &plain()), "nothing is in force\n");
+    }
 }

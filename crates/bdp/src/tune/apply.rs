@@ -6,7 +6,7 @@ use std::time::Duration;
 use bdp_model::ends::End;
 use bdp_model::tuning::{Change, Plan, Target};
 use bdp_model::units::Nanos;
-use bdp_report::tuning::applied::{AppliedText, ChangeLine, applied_text, changes_text, why};
+use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};
 use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
 use serde_json::{Value, json};
 
@@ -82,6 +82,8 @@ impl ApplyArgs {
         if !self.yes {
             ask(&lines)?;
         }
+        // Who was asked has seen them.
+        let shown = if self.yes { changes_text(&lines, &output::style()) } else { String::new() };
         let cancelled = interrupt::cancel_instead();
         let options = ApplyOptions {
             force: self.force,
@@ -96,7 +98,7 @@ impl ApplyArgs {
             }
             refused("apply", &refusal)
         })?;
-        self.print(&plan, &applied)
+        self.print(&shown, &applied)
     }
 
     /// The changes that are meant, in the plan's order.
@@ -142,12 +144,11 @@ impl ApplyArgs {
             return print_json(steps, None, self.dry_run);
         }
         let is_done = steps.iter().all(|step| step.is_there);
-        let last =
-            if is_done { "nothing to do: all is set already\n" } else { "nothing was changed (--dry-run)\n" };
+        let last = if is_done { NOTHING_TO_DO } else { "nothing was changed (--dry-run)\n" };
         output::print(&format!("{}{last}", changes_text(lines, &output::style())))
     }
 
-    fn print(&self, plan: &Plan, applied: &Applied) -> Outcome {
+    fn print(&self, shown: &str, applied: &Applied) -> Outcome {
         for id in &applied.expired {
             output::note(&format!(
                 "note: the time of journal {id} was over; its changes were put back first"
@@ -156,17 +157,16 @@ impl ApplyArgs {
         if self.json {
             return print_json(&applied.steps, Some(applied), false);
         }
-        let lines = lines(plan, &applied.steps);
         let file = applied.persistent_file.as_ref().map(|path| path.display().to_string());
         let text = AppliedText {
-            changes: &lines,
+            settings: applied.journal.as_ref().map_or(0, |journal| journal.entries.len()),
             journal: applied.journal.as_ref().map(|journal| journal.id),
             until_unix_ms: applied.journal.as_ref().and_then(|journal| Some(journal.until?.unix_ms)),
             persistent_file: file.as_deref(),
             persists_when_confirmed: self.persist && self.keep_for.is_some(),
             of_this_boot: &applied.of_this_boot,
         };
-        output::print(&applied_text(&text, &output::style()))
+        output::print(&format!("{shown}{}", applied_text(&text, &output::style())))
     }
 }
 

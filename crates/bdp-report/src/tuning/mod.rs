@@ -6,6 +6,6 @@ mod rehearsal;
 mod verification;
 mod words;
 
-pub use plan::plan;
+pub use plan::{change_line, plan};
 pub use rehearsal::rehearsal;
 pub use verification::verification;

@@ -1,14 +1,15 @@
 //! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
-mod apply;
+pub mod apply;
 mod confirm;
 mod file;
 mod guard;
 mod journal;
 pub mod measured;
-mod places;
+pub mod places;
 mod plan;
 mod revert;
+mod stored;
 
 pub use guard::{NAME as GUARD, run as run_guard};
 

@@ -130,7 +130,7 @@ def measure(name, folder):
         os.remove(store)
     command = [BDP, "lab", "exec", path, "--clock", "virtual", "--store", "none", "--serve", f"far={BDP} serve --token t",
                "--host", "near", "--", BDP, "measure", "far", "--token", "t", "--store", store]
-    command += options or ["--direction", direction]
+    command += options or ["--forward"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{name}: measure: {done.stderr}{done.stdout}")

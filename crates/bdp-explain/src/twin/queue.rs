@@ -27,7 +27,7 @@ impl Found {
     /// Of a bottleneck of this rate.
     pub fn of(path: &Path<'_>, rate: &Known, limit: Limit, notes: &mut Notes) -> Self {
         let probed = most_waiting(path, rate);
-        let smoothed = smoothed_waiting(path, rate);
+        let smoothed = if path.facts.both_directions { 0.0 } else { smoothed_waiting(path, rate) };
         let packets = |bytes: f64| (bytes / path.wire_bytes()).ceil() as u64 + 1;
         let ecn = path.facts.connection.and_then(|c| c.ecn) == Some(true);
         if let Some(discipline) = managed(path, ecn) {
@@ -61,28 +61,35 @@ impl Found {
 
 /// The most bytes that a probe found waiting on the data's own way.
 fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
-    let Some(series) = &path.facts.probes else { return 0.0 };
-    let own = |p: &ProbePoint| match path.way {
-        Direction::To => p.there_ns,
-        Direction::From => p.back_ns,
-    };
-    let each_way: Vec<(u64, f64)> =
-        series.points.iter().filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, own(p)? as f64))).collect();
-    let trips: Vec<(u64, f64)> =
-        series.points.iter().filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64))).collect();
-    let (delays, least) = match each_way.is_empty() {
-        false => {
-            let idle = path.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
-            let least = each_way.iter().map(|d| d.1).reduce(f64::min).unwrap_or(0.0);
-            (each_way, idle.unwrap_or(least).min(least))
-        }
-        true => (trips, path.base_ns as f64),
-    };
-    let mut waited: Vec<f64> = delays
-        .iter()
-        .map(|&(at, delay)| (delay - least - path.noise_ns as f64).max(0.0) * rate.at(at) / 8e9)
-        .collect();
+    let waits = path.waits();
+    let mut waited: Vec<f64> = waits.iter().map(|&(at, ns)| ns * rate.at(at) / 8e9).collect();
     percentile(&mut waited, 99.0).unwrap_or(0.0)
+}
+
+impl Path<'_> {
+    /// What probes waited on the data's own way, each with its moment; of the round trip where the ways are not told apart.
+    pub(super) fn waits(&self) -> Vec<(u64, f64)> {
+        let Some(series) = &self.facts.probes else { return Vec::new() };
+        let own = |p: &ProbePoint| match self.way {
+            Direction::To => p.there_ns,
+            Direction::From => p.back_ns,
+        };
+        let of = |delay: &dyn Fn(&ProbePoint) -> Option<f64>| -> Vec<(u64, f64)> {
+            let timed = |p: &ProbePoint| Some((u64::try_from(p.counts_from_ns()).ok()?, delay(p)?));
+            series.points.iter().filter_map(timed).collect()
+        };
+        let each_way = of(&|p| own(p).map(|ns| ns as f64));
+        let (delays, least) = match each_way.is_empty() {
+            false => {
+                let idle = self.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
+                let least = each_way.iter().map(|d| d.1).reduce(f64::min).unwrap_or(0.0);
+                (each_way, idle.unwrap_or(least).min(least))
+            }
+            true => (of(&|p| p.rtt_ns().map(|ns| ns as f64)), self.base_ns as f64),
+        };
+        let noise = self.noise_ns as f64;
+        delays.into_iter().map(|(at, delay)| (at, (delay - least - noise).max(0.0))).collect()
+    }
 }
 
 /// Bytes that waited just before losses, or at the most where none is told, by the sender's smoothed round trip.
@@ -106,6 +113,9 @@ fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
     /// What probes waited / what the flow's own segments did, at the most.
     const OWN_QUEUE: f64 = 0.3;
     let facts = path.facts;
+    if facts.both_directions {
+        return None;
+    }
     let waits = |srtt: u64| srtt.saturating_sub(path.base_ns) as f64;
     let mut settled: Vec<f64> = second_half(facts).filter_map(|s| s.srtt_ns).map(waits).collect();
     let stands = median(&mut settled)?;

@@ -11,6 +11,10 @@ use super::Path;
 
 /// Stretches in which a queue stood, and their share of all, from which on they tell the rate.
 const QUEUED: (usize, f64) = (4, 0.08);
+/// The highest rates / the one while a queue stood, at the most.
+const MOST: f64 = 1.25;
+/// Beside losses that come at any load a queue stands for this share of the time.
+const MOSTLY: f64 = 0.4;
 /// Two rates / each other, and their distance / how far values lie from their own, to be two.
 const STEP: (f64, f64) = (0.85, 8.0);
 /// A path with more changes than these changes all the time.
@@ -42,7 +46,11 @@ impl Known {
                 return Some(Self::stepped(path, delivery, &queued, &steps));
             }
             let bps = median(&mut queued.iter().map(|s| s.bps).collect::<Vec<_>>())?;
-            return Some(Self::flat(bps, Source::DeliveryBehindQueue));
+            // Where more came at other times, what waited was no bottleneck's.
+            let is_most = delivery.percentile_bps(95.0).is_some_and(|most| most <= MOST * bps);
+            if is_most && (share >= MOSTLY || *losses != Kind::Random) {
+                return Some(Self::flat(bps, Source::DeliveryBehindQueue));
+            }
         }
         let is_paths = matches!(
             limit,

@@ -16,6 +16,7 @@ pub use variant::{Competitor, TwinVariant};
 pub use way::{Bottleneck, Discipline, TwinJitter, TwinLoss, TwinOutage, TwinPolicer, TwinReorder, TwinWay};
 
 use crate::ends::{Direction, End};
+use crate::payload::Zerocopy;
 use crate::units::Nanos;
 
 /// A measured path as the lab emulates it, for one direction of data or for both at once.
@@ -73,6 +74,8 @@ pub struct TwinFlow {
     pub mss: Option<u32>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
+    /// How the sender gives bytes to the kernel, which decides what a send buffer holds.
+    pub zerocopy: Zerocopy,
     /// How long it sends, omit included.
     pub duration_ns: u64,
     /// The beginning that does not count.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::{Discipline, Twin, TwinFlow, TwinJitter, TwinLoss, TwinVariant, TwinWay, opposite};
 use crate::ends::{Direction, End};
+use crate::payload::Zerocopy;
 
 /// So much later each repetition starts at the most, so that by the virtual clock no two are one run.
 const START_SPREAD_MS: u64 = 20;
@@ -110,6 +111,9 @@ impl Twin {
         }
         if flow.nodelay {
             line(text, "nodelay", "true");
+        }
+        if flow.zerocopy != Zerocopy::Off {
+            line(text, "zerocopy", &quoted(flow.zerocopy.name()));
         }
         line(text, "duration", &time(flow.duration_ns));
         line(text, "omit", &time(flow.omit_ns));

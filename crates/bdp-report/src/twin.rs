@@ -69,12 +69,22 @@ fn learned(twin: &Twin, style: &Style) -> String {
         for way in ways {
             let sign = learned.way.map_or("", |way| arrow(way, style));
             if let Some(value) = value(twin, way, learned) {
-                rows.push([sign.to_owned(), name(learned.what).to_owned(), value, source(learned.how).to_owned()]);
+                rows.push([
+                    sign.to_owned(),
+                    name(learned.what).to_owned(),
+                    value,
+                    source(learned.how).to_owned(),
+                ]);
             }
         }
     }
     let flow = &twin.flow;
-    rows.push([String::new(), "congestion".to_owned(), tame(&flow.congestion), "the sender's socket".to_owned()]);
+    rows.push([
+        String::new(),
+        "congestion".to_owned(),
+        tame(&flow.congestion),
+        "the sender's socket".to_owned(),
+    ]);
     if flow.streams > 1 {
         rows.push([String::new(), "streams".to_owned(), flow.streams.to_string(), "as asked for".to_owned()]);
     }
@@ -82,7 +92,12 @@ fn learned(twin: &Twin, style: &Style) -> String {
         let host = twin.host(end);
         for setting in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
             if let Some(value) = host.sysctls.get(setting) {
-                rows.push([String::new(), setting.trim_start_matches("net.ipv4.").to_owned(), tame(value), format!("sysctl of {}", tame(&host.name))]);
+                rows.push([
+                    String::new(),
+                    setting.trim_start_matches("net.ipv4.").to_owned(),
+                    tame(value),
+                    format!("sysctl of {}", tame(&host.name)),
+                ]);
             }
         }
     }
@@ -90,7 +105,9 @@ fn learned(twin: &Twin, style: &Style) -> String {
     let columns: Vec<Column> = heads
         .into_iter()
         .enumerate()
-        .map(|(i, head)| Column::new(head, Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect()))
+        .map(|(i, head)| {
+            Column::new(head, Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect())
+        })
         .collect();
     render(&columns, &[], style)
 }
@@ -155,7 +172,11 @@ fn jitter(jitter: &TwinJitter) -> String {
             format!("standard deviation {}", time(*deviation_ns as f64))
         }
         TwinJitter::Normal { deviation_ns, correlation_ns: Some(within) } => {
-            format!("standard deviation {}, changing within {}", time(*deviation_ns as f64), time(*within as f64))
+            format!(
+                "standard deviation {}, changing within {}",
+                time(*deviation_ns as f64),
+                time(*within as f64)
+            )
         }
         TwinJitter::Table { quantiles_ns } => {
             let (least, most) = (quantiles_ns.first().unwrap_or(&0), quantiles_ns.last().unwrap_or(&0));
@@ -165,7 +186,8 @@ fn jitter(jitter: &TwinJitter) -> String {
 }
 
 fn steps(bottleneck: &Bottleneck) -> String {
-    let one = |&(at, bps): &(u64, f64)| format!("{} from {:.2} s on", format_bps(bps), Nanos(at).as_secs_f64());
+    let one =
+        |&(at, bps): &(u64, f64)| format!("{} from {:.2} s on", format_bps(bps), Nanos(at).as_secs_f64());
     bottleneck.steps.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -203,6 +225,7 @@ const fn source(how: Source) -> &'static str {
         Source::Handshake => "the handshake",
         Source::Asked => "--rate",
         Source::AlsoRun => "--also",
+        Source::OwnBursts => "how the flow's own bursts waited",
         Source::Nic => "the NIC's speed",
         Source::OtherDirection => "the other direction",
         Source::Assumed => "assumed: nothing was lost",
@@ -249,6 +272,14 @@ fn comparison(compared: &Compared, style: &Style) -> String {
             Parameter::Loss => percent(value),
             _ => format!("{value:.0} packets"),
         };
+        if change.what == Parameter::Rate && change.from == 0.0 {
+            let (rate, round) = (format_bps(change.to), change.round);
+            let line = format!(
+                "{sign} rate {rate}, by how the flow's own bursts waited, after pass {round}, which missed"
+            );
+            text.push_str(&wrap("adjusted  ", Tint::Faint, &line, style));
+            continue;
+        }
         let line = format!(
             "{sign} {} from {} to {} after pass {}, which missed",
             name(change.what),
@@ -264,18 +295,22 @@ fn comparison(compared: &Compared, style: &Style) -> String {
 fn verdict(figures: &DirectionFigures, style: &Style) -> String {
     let sign = arrow(figures.direction, style);
     let (tint, words) = match figures.fidelity {
-        Fidelity::Repeats => (Tint::Good, "repeats the measurement: goodput within 10 %, loaded RTT p50 within 20 %"),
+        Fidelity::Repeats => {
+            (Tint::Good, "repeats the measurement: goodput within 10 %, loaded RTT p50 within 20 %")
+        }
         Fidelity::GoodputDiffers => (Tint::Bad, "differs: goodput is off by more than 10 %"),
         Fidelity::DelayDiffers => (Tint::Bad, "differs: loaded RTT p50 is off by more than 20 %"),
-        Fidelity::Differs => (Tint::Bad, "differs: goodput is off by more than 10 %, loaded RTT p50 by more than 20 %"),
+        Fidelity::Differs => {
+            (Tint::Bad, "differs: goodput is off by more than 10 %, loaded RTT p50 by more than 20 %")
+        }
     };
     wrap(&format!("{sign} twin  "), tint, words, style)
 }
 
 fn unseen_words(unseen: &Unseen, style: &Style) -> String {
     match unseen {
-        Unseen::Rate { way, at_least_bps } => format!(
-            "{} the path's rate: at least {} on the wire; the twin has no bottleneck there. --rate RATE or --also RUN gives one",
+        Unseen::Rate { way, at_least_bps, .. } => format!(
+            "{} the path's rate: at least {} on the wire; --rate RATE or --also RUN gives it",
             arrow(*way, style),
             format_bps(*at_least_bps)
         ),
@@ -283,14 +318,22 @@ fn unseen_words(unseen: &Unseen, style: &Style) -> String {
             "{} the queue's depth: nothing was lost; it holds at least {at_least_packets} packets",
             arrow(*way, style)
         ),
-        Unseen::WayBack { way } => format!("{} this direction carried no data; the twin has its delay alone", arrow(*way, style)),
-        Unseen::Asymmetry => "how the RTT divides into its two ways: clocks are not compared so closely; half each".to_owned(),
-        Unseen::CrossTraffic { way } => format!("{} traffic of others: it is in the rate", arrow(*way, style)),
+        Unseen::WayBack { way } => {
+            format!("{} this direction carried no data; the twin has its delay alone", arrow(*way, style))
+        }
+        Unseen::Asymmetry => {
+            "how the RTT divides into its two ways: clocks are not compared so closely; half each".to_owned()
+        }
+        Unseen::CrossTraffic { way } => {
+            format!("{} traffic of others: it is in the rate", arrow(*way, style))
+        }
         Unseen::Kernel { end, measured, twin } => {
             let measured = if measured.is_empty() { "unknown".to_owned() } else { tame(measured) };
             format!("the kernel of the {} host: {measured} measured, {} in the twin", end.name(), tame(twin))
         }
-        Unseen::Settings { end } => format!("settings of the {} host: it reports none; the twin has defaults", end.name()),
+        Unseen::Settings { end } => {
+            format!("settings of the {} host: it reports none; the twin has defaults", end.name())
+        }
         Unseen::FastJitter => "jitter faster than the probes".to_owned(),
         Unseen::Datagrams => "datagrams: the twin carries TCP".to_owned(),
     }

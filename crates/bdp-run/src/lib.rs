@@ -48,8 +48,8 @@ mod stage;
 mod stepped;
 pub mod sweep;
 mod turn;
-mod verdict;
 pub mod twin;
+mod verdict;
 pub mod watch;
 mod window;
 

@@ -21,8 +21,10 @@ const RUNS: u32 = 3;
 
 /// Arguments of `bdp twin`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp twin 7f3a\n  bdp twin 7f3a --direction to --output path.toml\n  bdp twin 7f3a --rate 1G --json\n\n\
-    Exit codes: 0 the twin repeats the measurement, or was not run; 1 it differs; 2 wrong request; 3 the environment refused; 4 a bug of bdp.")]
+#[command(
+    after_help = "Examples:\n  bdp twin 7f3a\n  bdp twin 7f3a --direction to --output path.toml\n  bdp twin 7f3a --rate 1G --json\n\n\
+    Exit codes: 0 the twin repeats the measurement, or was not run; 1 it differs; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+)]
 pub struct TwinArgs {
     /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
     /// export' wrote [default: the newest run]
@@ -118,12 +120,8 @@ impl TwinArgs {
         if self.no_run {
             return Ok(Compared::unrun(twin, self.runs, self.seed));
         }
-        let order = TwinRuns {
-            runs: self.runs,
-            seed: self.seed,
-            label: None,
-            command: command_line::typed(),
-        };
+        let order =
+            TwinRuns { runs: self.runs, seed: self.seed, label: None, command: command_line::typed() };
         compare(measurement, twin, &order, &guest::commands, &mut |_| {}).map_err(refusal)
     }
 
@@ -139,7 +137,9 @@ impl TwinArgs {
             Some(asked) => {
                 Err(exit::usage(format!("the run has no {} direction; leave out --direction", asked.name())))
             }
-            None if all.is_empty() => Err(exit::usage("the run measured no direction, so that it has no twin")),
+            None if all.is_empty() => {
+                Err(exit::usage("the run measured no direction, so that it has no twin"))
+            }
             None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
             None => Ok(all),
         }
@@ -179,7 +179,9 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     };
     if path.extension().is_some_and(|extension| extension == "toml") {
         let [twin] = twins else {
-            return Err(exit::usage("there are several directions; name a folder, or choose one by --direction"));
+            return Err(exit::usage(
+                "there are several directions; name a folder, or choose one by --direction",
+            ));
         };
         return std::fs::write(path, &twin.scenario).map_err(|error| failed(path, error));
     }

@@ -7,7 +7,7 @@ use bdp_model::probes::ProbePoint;
 use bdp_model::stats::{Moments, percentile};
 use bdp_model::twin::{Parameter, Source, TwinJitter, Unseen};
 
-use super::Notes;
+use super::view::Notes;
 
 /// A deviation of less is what timers of hosts add.
 const JITTER_LEAST_NS: f64 = 100_000.0;
@@ -36,10 +36,8 @@ impl Delays {
         let one_way = |pick: fn(&ProbePoint) -> Option<i64>| -> Vec<(i64, f64)> {
             idle.iter().filter_map(|p| Some((p.sent_ns, pick(p)? as f64))).collect()
         };
-        let mut both = [
-            way(one_way(|p| p.there_ns), Direction::To),
-            way(one_way(|p| p.back_ns), Direction::From),
-        ];
+        let mut both =
+            [way(one_way(|p| p.there_ns), Direction::To), way(one_way(|p| p.back_ns), Direction::From)];
         if both.iter().all(Option::is_none) && one_way(|p| p.there_ns).is_empty() {
             // Without times of the far end the variation is taken to be the data's own way's.
             let trips = idle.iter().filter_map(|p| Some((p.sent_ns, p.rtt_ns()? as f64))).collect();
@@ -93,14 +91,16 @@ impl Varies {
         let values: Vec<f64> = delays.iter().map(|d| d.1).collect();
         let moments = Moments::of(&values).filter(|m| m.n >= PROBES_MIN)?;
         let deviation = moments.sd.filter(|&sd| sd >= bound_ns)?;
-        let skew = values.iter().map(|v| ((v - moments.mean) / deviation).powi(3)).sum::<f64>() / moments.n as f64;
+        let skew =
+            values.iter().map(|v| ((v - moments.mean) / deviation).powi(3)).sum::<f64>() / moments.n as f64;
         let deviation_ns = deviation as u64;
         let above = (moments.mean - moments.min) as u64;
         let correlation_ns = correlation_ns(delays, moments.mean, deviation);
         let jitter = if skew.abs() > SKEWED && correlation_ns.is_none() {
             let mut sorted = values.clone();
-            let quantiles_ns =
-                (0..=20).filter_map(|i| percentile(&mut sorted, 5.0 * f64::from(i))).map(|v| (v - moments.mean) as i64);
+            let quantiles_ns = (0..=20)
+                .filter_map(|i| percentile(&mut sorted, 5.0 * f64::from(i)))
+                .map(|v| (v - moments.mean) as i64);
             TwinJitter::Table { quantiles_ns: quantiles_ns.collect() }
         } else if correlation_ns.is_none() && moments.max - moments.min < NARROW * deviation {
             TwinJitter::Uniform { spread_ns: (deviation * 3f64.sqrt()) as u64 }

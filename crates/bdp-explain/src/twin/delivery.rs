@@ -3,7 +3,7 @@
 use bdp_model::stats::percentile;
 use bdp_model::threshold::QUEUE_NOISE;
 
-use super::Path;
+use super::view::Path;
 
 /// What arrived in a stretch of time.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +31,11 @@ impl Delivery {
         let facts = path.facts;
         let mss = facts.mss_bytes.unwrap_or(u64::from(path.mtu.saturating_sub(52))).max(1) as f64;
         let wire = path.wire_bytes();
-        let counted: Vec<(u64, f64, Option<u64>)> =
-            facts.sent.iter().filter_map(|s| Some((s.at_ns, s.delivered? as f64 * wire, s.srtt_ns))).collect();
+        let counted: Vec<(u64, f64, Option<u64>)> = facts
+            .sent
+            .iter()
+            .filter_map(|s| Some((s.at_ns, s.delivered? as f64 * wire, s.srtt_ns)))
+            .collect();
         let readings = match counted.len() >= 4 {
             true => counted,
             false => facts.received.iter().map(|s| (s.at_ns, s.bytes as f64 / mss * wire, None)).collect(),

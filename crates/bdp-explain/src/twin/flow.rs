@@ -19,7 +19,9 @@ pub fn of(facts: &Facts) -> TwinFlow {
             known => known.to_owned(),
         },
         streams,
-        window_bytes: windowed.then(|| facts.window.on_the_wire_max_bytes.or(facts.window.on_the_wire_bytes)).flatten(),
+        window_bytes: windowed
+            .then(|| facts.window.on_the_wire_max_bytes.or(facts.window.on_the_wire_bytes))
+            .flatten(),
         mss: asked.mss,
         nodelay: asked.nodelay,
         zerocopy: match facts.sender.method.as_str() {

@@ -5,7 +5,7 @@ use bdp_model::finding::Limit;
 use bdp_model::twin::{Parameter, Source, TwinLoss, TwinOutage, TwinPolicer, TwinReorder};
 
 use super::delivery::Delivery;
-use super::{Notes, Path};
+use super::view::{Notes, Path};
 
 /// Segments of a loss from which on losses come in bursts.
 const BURST: f64 = 1.7;
@@ -34,7 +34,9 @@ impl Kind {
         match limit {
             Limit::RandomLoss => return Self::Random,
             Limit::Policer => return Self::Policer,
-            Limit::ShallowQueue | Limit::CongestionLoss | Limit::PathRate | Limit::CrossTraffic => return Self::Queue,
+            Limit::ShallowQueue | Limit::CongestionLoss | Limit::PathRate | Limit::CrossTraffic => {
+                return Self::Queue;
+            }
             _ => {}
         }
         let Some(picture) = facts.loss_picture() else { return Self::Queue };
@@ -59,10 +61,14 @@ impl Kind {
         let share = lost_share(path.facts)?;
         let picture = path.facts.loss_picture();
         let bursts = picture.as_ref().map_or(1.0, mean_burst);
-        notes.learned(path.way, Parameter::Loss, match bursts >= BURST {
-            true => Source::LossEpisodes,
-            false => Source::Retransmits,
-        });
+        notes.learned(
+            path.way,
+            Parameter::Loss,
+            match bursts >= BURST {
+                true => Source::LossEpisodes,
+                false => Source::Retransmits,
+            },
+        );
         Some(match bursts >= BURST {
             true => TwinLoss::Bursts { begins: share / bursts, packets: bursts },
             false => TwinLoss::Random { share },
@@ -81,10 +87,14 @@ impl Kind {
             let payload = path.facts.mss_bytes.unwrap_or(1448) as f64 / f64::from(path.mtu);
             picture.rate_bps / payload * (1.0 - picture.lost_share)
         });
-        notes.learned(path.way, Parameter::Policer, match kept_to {
-            Some(_) => Source::LossEpisodes,
-            None => Source::Delivery,
-        });
+        notes.learned(
+            path.way,
+            Parameter::Policer,
+            match kept_to {
+                Some(_) => Source::LossEpisodes,
+                None => Source::Delivery,
+            },
+        );
         let streams = f64::from(path.facts.streams());
         let rate_bps = kept_to.map_or(passed, |bps| (streams * bps).max(passed));
         Some(TwinPolicer { rate_bps, burst_bytes: burst_bytes(path, delivery, rate_bps) })

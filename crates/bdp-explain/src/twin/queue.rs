@@ -2,13 +2,11 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
-use bdp_model::probes::ProbePoint;
-use bdp_model::ends::Direction;
 use bdp_model::stats::{median, percentile};
 use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
 
 use super::rate::Known;
-use super::{Notes, Path};
+use super::view::{Notes, Path};
 
 /// Packets of a queue of which nothing is known, as Linux and the lab have it.
 const USUAL: u64 = 1000;
@@ -41,14 +39,22 @@ impl Found {
         if limit == Limit::EcnMarks {
             notes.learned(path.way, Parameter::Queue, Source::RttUnderLoad);
             let marks = packets(smoothed);
-            return Self { packets: (4 * marks).max(USUAL), discipline: Discipline::DropTail, mark_packets: Some(marks) };
+            return Self {
+                packets: (4 * marks).max(USUAL),
+                discipline: Discipline::DropTail,
+                mark_packets: Some(marks),
+            };
         }
         let lost = path.facts.retransmits.unwrap_or(0) > path.facts.needless_retransmits.unwrap_or(0);
         if !lost {
             let at_least_packets = packets(probed.max(smoothed));
             notes.unseen.push(Unseen::QueueDepth { way: path.way, at_least_packets });
             notes.learned(path.way, Parameter::Queue, Source::Assumed);
-            return Self { packets: USUAL.max(2 * at_least_packets), discipline: Discipline::DropTail, mark_packets: None };
+            return Self {
+                packets: USUAL.max(2 * at_least_packets),
+                discipline: Discipline::DropTail,
+                mark_packets: None,
+            };
         }
         let (bytes, how) = match probed >= smoothed {
             true => (probed, Source::ProbesUnderLoad),
@@ -66,36 +72,17 @@ fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     percentile(&mut waited, 99.0).unwrap_or(0.0)
 }
 
-impl Path<'_> {
-    /// What probes waited on the data's own way, each with its moment; of the round trip where the ways are not told apart.
-    pub(super) fn waits(&self) -> Vec<(u64, f64)> {
-        let Some(series) = &self.facts.probes else { return Vec::new() };
-        let own = |p: &ProbePoint| match self.way {
-            Direction::To => p.there_ns,
-            Direction::From => p.back_ns,
-        };
-        let of = |delay: &dyn Fn(&ProbePoint) -> Option<f64>| -> Vec<(u64, f64)> {
-            let timed = |p: &ProbePoint| Some((u64::try_from(p.counts_from_ns()).ok()?, delay(p)?));
-            series.points.iter().filter_map(timed).collect()
-        };
-        let each_way = of(&|p| own(p).map(|ns| ns as f64));
-        let (delays, least) = match each_way.is_empty() {
-            false => {
-                let idle = self.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
-                let least = each_way.iter().map(|d| d.1).reduce(f64::min).unwrap_or(0.0);
-                (each_way, idle.unwrap_or(least).min(least))
-            }
-            true => (of(&|p| p.rtt_ns().map(|ns| ns as f64)), self.base_ns as f64),
-        };
-        let noise = self.noise_ns as f64;
-        delays.into_iter().map(|(at, delay)| (at, (delay - least - noise).max(0.0))).collect()
-    }
-}
-
 /// Bytes that waited just before losses, or at the most where none is told, by the sender's smoothed round trip.
 fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
-    let above = |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
-    let losses: Vec<f64> = path.facts.loss_episodes.iter().filter(|e| e.srtt_ns > 0).map(|e| above(e.at_ns, e.srtt_ns)).collect();
+    let above =
+        |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
+    let losses: Vec<f64> = path
+        .facts
+        .loss_episodes
+        .iter()
+        .filter(|e| e.srtt_ns > 0)
+        .map(|e| above(e.at_ns, e.srtt_ns))
+        .collect();
     let all = path.facts.sent.iter().filter_map(|s| Some(above(s.at_ns, s.srtt_ns?)));
     match losses.is_empty() {
         true => all.fold(0.0, f64::max),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Discipline, Twin, TwinFlow, TwinJitter, TwinLoss, TwinVariant, TwinWay, opposite};
+use super::path::{Twin, TwinFlow, opposite};
+use super::variant::TwinVariant;
+use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
 use crate::payload::Zerocopy;
 
@@ -19,7 +21,8 @@ impl Twin {
     /// The scenario of the twin with something changed.
     pub fn scenario_of(&self, variant: &TwinVariant, runs: u32, seed: u64) -> String {
         let mut text = String::new();
-        let title = format!("Twin of {} and {}, data {}", self.near.name, self.far.name, self.direction.name());
+        let title =
+            format!("Twin of {} and {}, data {}", self.near.name, self.far.name, self.direction.name());
         line(&mut text, "title", &quoted(&title));
         line(&mut text, "clock", "\"virtual\"");
         if let Some(stack) = &self.stack {
@@ -120,9 +123,7 @@ impl Twin {
         if let Some(bytes) = flow.bytes {
             line(text, "bytes", &bytes.to_string());
         }
-        for (key, rate) in
-            [("writer", variant.writer_bps.or(flow.writer_bps)), ("reader", flow.reader_bps)]
-        {
+        for (key, rate) in [("writer", variant.writer_bps.or(flow.writer_bps)), ("reader", flow.reader_bps)] {
             if let Some(bps) = rate {
                 line(text, key, &format!("{{ rate = {} }}", bps.clamp(8_000, 1_000_000_000)));
             }
@@ -163,7 +164,8 @@ fn write_way(text: &mut String, way: &TwinWay) {
         match bottleneck.steps.is_empty() {
             true => line(text, "rate", &rate(bottleneck.rate_bps)),
             false => {
-                let later = bottleneck.steps.iter().map(|(at, bps)| format!("[{}, {}]", time(*at), rate(*bps)));
+                let later =
+                    bottleneck.steps.iter().map(|(at, bps)| format!("[{}, {}]", time(*at), rate(*bps)));
                 let all: Vec<String> =
                     std::iter::once(format!("[0, {}]", rate(bottleneck.rate_bps))).chain(later).collect();
                 line(text, "rate", &format!("{{ steps = [{}] }}", all.join(", ")));
@@ -189,11 +191,7 @@ fn write_way(text: &mut String, way: &TwinWay) {
         Some(TwinLoss::Random { share }) => line(text, "loss", &fraction(share)),
         Some(TwinLoss::Bursts { begins, packets }) => {
             let ends = 1.0 / packets.max(1.0);
-            line(
-                text,
-                "loss",
-                &format!("{{ to_bad = {}, to_good = {} }}", fraction(begins), fraction(ends)),
-            );
+            line(text, "loss", &format!("{{ to_bad = {}, to_good = {} }}", fraction(begins), fraction(ends)));
         }
     }
     if let Some(policer) = way.policer {
@@ -205,7 +203,7 @@ fn write_way(text: &mut String, way: &TwinWay) {
         line(text, "reorder", &format!("{{ probability = {share}, by = {by} }}"));
     }
     if !way.outages.is_empty() {
-        let one = |o: &super::TwinOutage| {
+        let one = |o: &TwinOutage| {
             format!("{{ at = {}, for = {}, drop = {} }}", time(o.at_ns), time(o.for_ns), o.drops)
         };
         let all: Vec<String> = way.outages.iter().map(one).collect();

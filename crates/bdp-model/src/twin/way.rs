@@ -115,9 +115,7 @@ impl TwinLoss {
     pub fn scaled(self, factor: f64) -> Self {
         match self {
             Self::Random { share } => Self::Random { share: (share * factor).min(0.5) },
-            Self::Bursts { begins, packets } => {
-                Self::Bursts { begins: (begins * factor).min(0.5), packets }
-            }
+            Self::Bursts { begins, packets } => Self::Bursts { begins: (begins * factor).min(0.5), packets },
         }
     }
 }

@@ -22,11 +22,11 @@ fn of(measurement: &Measurement, direction: Direction, records: &[Record]) -> Op
     };
     let loaded = measured.rtt_ns.loaded.filter(|loaded| loaded.received > 0);
     let goodput_bps = figure(Some(measured.goodput_bps), &|flow| Some(flow.goodput_bps))?;
-    let loaded_p50_ns =
-        figure(loaded.map(|l| l.p50 as f64), &|flow| Some(flow.rtt_ns.loaded.filter(|l| l.received > 0)?.p50 as f64));
-    let loaded_p95_ns = figure(loaded.and_then(|l| l.p95).map(|ns| ns as f64), &|flow| {
-        Some(flow.rtt_ns.loaded?.p95? as f64)
+    let loaded_p50_ns = figure(loaded.map(|l| l.p50 as f64), &|flow| {
+        Some(flow.rtt_ns.loaded.filter(|l| l.received > 0)?.p50 as f64)
     });
+    let loaded_p95_ns =
+        figure(loaded.and_then(|l| l.p95).map(|ns| ns as f64), &|flow| Some(flow.rtt_ns.loaded?.p95? as f64));
     let retransmits =
         figure(measured.retransmits.map(|n| n as f64), &|flow| flow.retransmits.map(|n| n as f64));
     let fidelity = Fidelity::of(&goodput_bps, loaded_p50_ns.as_ref());

@@ -52,6 +52,7 @@ mod stream;
 mod sweep;
 mod switches;
 mod traffic;
+mod twin;
 mod unprivileged;
 mod virtual_clock;
 mod watch;

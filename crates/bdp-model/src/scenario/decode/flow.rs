@@ -10,9 +10,9 @@ use super::host::host_named;
 use super::item::{Result, list, place, refused, time};
 use super::tcp::congestion;
 use crate::parameter::Parameter;
+use crate::payload::Zerocopy;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
-use crate::payload::Zerocopy;
 use crate::window::WindowBytes;
 
 const FLOW_KEYS: [&str; 24] = [
@@ -42,8 +42,7 @@ const FLOW_KEYS: [&str; 24] = [
     "messages",
 ];
 /// Keys that only one of the protocols has.
-const OF_TCP: [&str; 7] =
-    ["window", "window_method", "length", "mss", "congestion", "nodelay", "zerocopy"];
+const OF_TCP: [&str; 7] = ["window", "window_method", "length", "mss", "congestion", "nodelay", "zerocopy"];
 const OF_UDP: [&str; 2] = ["rate", "datagram"];
 
 /// The flows in the order of the file.

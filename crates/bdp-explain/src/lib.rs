@@ -9,6 +9,7 @@ mod ceiling;
 pub mod hops;
 mod next;
 mod observed;
+pub mod plan;
 mod rule;
 mod setting;
 pub mod stream;

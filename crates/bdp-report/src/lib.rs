@@ -33,6 +33,7 @@ mod sweep_report;
 mod table;
 mod time_spent;
 mod traffic;
+pub mod tuning;
 mod twin;
 mod varied;
 mod virtual_clock;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path::{Parameter, Twin};
 use crate::ends::Direction;
-use crate::stats::Moments;
+use crate::stats::Estimate;
 
 /// Version of the shape.
 pub const TWIN_SCHEMA: &str = "bdp.twin/1";
@@ -83,32 +83,14 @@ pub struct Figure {
 impl Figure {
     /// Of repetitions; `None` of none.
     pub fn of(measured: f64, repetitions: &[f64]) -> Option<Self> {
-        if repetitions.is_empty() {
-            return None;
-        }
-        let twin = repetitions.iter().sum::<f64>() / repetitions.len() as f64;
-        let interval = Moments::of(repetitions).and_then(|moments| {
-            let half = t_quantile(moments.n)? * moments.sd? / (moments.n as f64).sqrt();
-            Some([moments.mean - half, moments.mean + half])
-        });
-        Some(Self { measured, twin, interval })
+        let Estimate { mean, interval, .. } = Estimate::of(repetitions)?;
+        Some(Self { measured, twin: mean, interval })
     }
 
     /// Twin / measured; `None` where nothing was measured.
     pub fn ratio(&self) -> Option<f64> {
         (self.measured > 0.0).then(|| self.twin / self.measured)
     }
-}
-
-/// The 97.5 % quantile of Student's distribution with `n` - 1 degrees of freedom; `None` of fewer than two values.
-fn t_quantile(n: usize) -> Option<f64> {
-    const FEW: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    let degrees = n.checked_sub(1).filter(|&d| d > 0)?;
-    // Beyond ten degrees by the first terms of its expansion about the normal distribution (Abramowitz and Stegun, 26.7.5).
-    Some(FEW.get(degrees - 1).copied().unwrap_or_else(|| {
-        let (z, d) = (1.959_964f64, degrees as f64);
-        z + (z.powi(3) + z) / (4.0 * d) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * d * d)
-    }))
 }
 
 /// How closely a twin repeats a direction.

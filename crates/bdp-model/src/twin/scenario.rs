@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Discipline, Twin, TwinFlow, TwinJitter, TwinLoss, TwinVariant, TwinWay, opposite};
+use super::path::{Twin, TwinFlow, opposite};
+use super::variant::TwinVariant;
+use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
+use crate::payload::Zerocopy;
 
 /// So much later each repetition starts at the most, so that by the virtual clock no two are one run.
 const START_SPREAD_MS: u64 = 20;
@@ -112,6 +115,9 @@ impl Twin {
         if flow.nodelay {
             line(text, "nodelay", "true");
         }
+        if flow.zerocopy != Zerocopy::Off {
+            line(text, "zerocopy", &quoted(flow.zerocopy.name()));
+        }
         line(text, "duration", &time(flow.duration_ns));
         line(text, "omit", &time(flow.omit_ns));
         if let Some(bytes) = flow.bytes {
@@ -197,7 +203,7 @@ fn write_way(text: &mut String, way: &TwinWay) {
         line(text, "reorder", &format!("{{ probability = {share}, by = {by} }}"));
     }
     if !way.outages.is_empty() {
-        let one = |o: &super::TwinOutage| {
+        let one = |o: &TwinOutage| {
             format!("{{ at = {}, for = {}, drop = {} }}", time(o.at_ns), time(o.for_ns), o.drops)
         };
         let all: Vec<String> = way.outages.iter().map(one).collect();

@@ -54,6 +54,7 @@ mod switches;
 mod traffic;
 mod tune;
 mod tune_killed;
+mod twin;
 mod unprivileged;
 mod virtual_clock;
 mod watch;

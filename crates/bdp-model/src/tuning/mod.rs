@@ -4,6 +4,7 @@
 
 mod change;
 mod plan;
+pub mod setting;
 
 pub use change::{Change, RouteAttribute, Scope, Target};
 pub use plan::{

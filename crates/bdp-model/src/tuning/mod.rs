@@ -8,5 +8,5 @@ pub mod setting;
 
 pub use change::{Change, RouteAttribute, Scope, Target};
 pub use plan::{
-    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanHost, PlanLimit, PlanPath, Reason, Refused, Why,
+    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Reason, Refused, Why,
 };

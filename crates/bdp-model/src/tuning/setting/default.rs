@@ -95,6 +95,6 @@ pub(super) fn tcp_mem(kernel: Release, memory_bytes: u64) -> DefaultValue {
 /// By the slots of the table of connections: one for 128 KiB of memory, a power of two, at most 524288.
 pub(super) fn max_syn_backlog(kernel: Release, memory_bytes: u64) -> DefaultValue {
     let slots = (memory_bytes >> 17).max(1).next_power_of_two().min(524_288);
-    let share = if kernel >= Release::new(5, 5) { 128 } else { 256 };
+    let share = if kernel >= Release::new(5, 4) { 128 } else { 256 };
     DefaultValue::memory((slots / share).max(128).to_string())
 }

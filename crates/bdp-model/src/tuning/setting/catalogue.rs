@@ -307,7 +307,7 @@ const SENDING: &[Setting] = &[
     .own(4, 15)
     .changed(&[
         (OLDEST, "131072"),
-        (release(4, 4), "262144"),
+        (release(4, 2), "262144"),
         (release(5, 0), "1048576"),
         (release(6, 16), "4194304"),
     ]),

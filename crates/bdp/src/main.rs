@@ -29,6 +29,7 @@ mod pcap;
 mod ping;
 mod program;
 mod prose;
+mod rehearse;
 mod report;
 mod roff;
 mod runs;
@@ -101,8 +102,10 @@ enum Command {
     Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),
-    /// Show the settings of TCP and of network cards, and what well-known advice on them is worth
+    /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
     Tune(tune::TuneArgs),
+    /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
+    Rehearse(rehearse::RehearseArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -175,6 +178,7 @@ fn run() -> Exit {
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
+        Some(Command::Rehearse(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

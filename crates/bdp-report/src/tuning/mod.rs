@@ -1,8 +1,15 @@
-//! Settings of hosts, in words.
+//! Settings of hosts, plans of them and what came of them, in words.
 
 mod effect;
+mod plan;
+mod rehearsal;
 mod show;
 mod show_json;
+mod verification;
+mod words;
 
+pub use plan::plan;
+pub use rehearsal::rehearsal;
 pub use show::{setting_text, settings_text};
 pub use show_json::{TUNE_SHOW_SCHEMA, settings_json};
+pub use verification::verification;

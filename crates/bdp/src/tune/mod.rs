@@ -1,5 +1,7 @@
-//! `bdp tune`: settings of TCP and of network cards.
+//! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
+pub mod measured;
+mod plan;
 mod show;
 
 use crate::exit::Outcome;
@@ -15,6 +17,8 @@ pub struct TuneArgs {
 enum TuneCommand {
     /// Show this host's settings beside the kernel's defaults, and which advice is stale
     Show(show::ShowArgs),
+    /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
+    Plan(plan::PlanArgs),
 }
 
 impl TuneArgs {
@@ -22,6 +26,7 @@ impl TuneArgs {
     pub fn run(self) -> Outcome {
         match self.command {
             TuneCommand::Show(args) => args.run(),
+            TuneCommand::Plan(args) => args.run(),
         }
     }
 }

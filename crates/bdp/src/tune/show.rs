@@ -54,15 +54,15 @@ impl ShowArgs {
         if self.json {
             return print(&format!(
                 "{:#}\n",
-                bdp_report::settings_json(&host, &shown, env!("CARGO_PKG_VERSION"))
+                bdp_report::tuning::settings_json(&host, &shown, env!("CARGO_PKG_VERSION"))
             ));
         }
         let style = output::style();
         if wanted.is_empty() {
-            return print(&bdp_report::settings_text(&host, self.all, &style));
+            return print(&bdp_report::tuning::settings_text(&host, self.all, &style));
         }
         let texts: Vec<String> =
-            shown.iter().map(|setting| bdp_report::setting_text(setting, &host, &style)).collect();
+            shown.iter().map(|setting| bdp_report::tuning::setting_text(setting, &host, &style)).collect();
         print(&texts.join("\n"))
     }
 }

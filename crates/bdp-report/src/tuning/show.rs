@@ -24,7 +24,6 @@ pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
     if let Some(names) = available(host) {
         text.push_str(&wrap(&lead(""), Tint::None, &names, style));
     }
-    text.push('\n');
     let is_row = |setting: &&JudgedSetting| {
         setting.value.is_ok() && setting.setting.kind != Kind::Names && (all || setting.is_notable())
     };
@@ -158,7 +157,7 @@ fn in_sizes(row: &JudgedSetting, value: &str) -> String {
     let sized = |word: &str| match word.parse::<u64>() {
         Ok(bytes) if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
         Ok(bytes) if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
-        Ok(bytes) if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
+        Ok(bytes) if bytes >= 1 << 12 && bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
         _ => tame(word),
     };
     let is_size = row.setting.unit == Unit::Bytes;
@@ -355,5 +354,120 @@ fn kernel_words(judged: &JudgedSetting) -> String {
         }
         None if since.is_empty() => "read by all kernels since 3.10".to_owned(),
         None => since,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::tuning::host::HostSetting;
+    use bdp_model::tuning::setting::find;
+
+    use super::*;
+
+    fn host(kernel: &str, settings: &[(&str, Result<&str, Unreadable>)]) -> HostSettings {
+        let read = settings.iter().map(|(name, value)| HostSetting {
+            name: find(name).unwrap().name,
+            value: value.clone().map(str::to_owned),
+        });
+        HostSettings {
+            host: "ams1".to_owned(),
+            kernel: kernel.to_owned(),
+            memory_bytes: 16 << 30,
+            is_first_namespace: false,
+            settings: read.collect(),
+            device: Some(DeviceQueues {
+                name: "eth0".to_owned(),
+                mtu_bytes: Some(1500),
+                speed_bps: Some(10_000_000_000),
+                driver: Some("ixgbe".to_owned()),
+                qdisc: Some("fq_codel".to_owned()),
+                txqueuelen: Some(10_000),
+                tx_queues: Some(8),
+                rx_queues: Some(8),
+                gro: Some(true),
+                tso: Some(false),
+                ..DeviceQueues::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn a_table_of_what_matters_then_device_advice_and_what_is_not_shown() {
+        let host = host(
+            "6.1.0-18-amd64",
+            &[
+                ("tcp_rmem", Ok("4096 131072 16777216")),
+                ("tcp_mem", Err(Unreadable::NotOfNamespace)),
+                ("tcp_available_congestion_control", Ok("reno cubic bbr")),
+                ("tcp_allowed_congestion_control", Ok("reno cubic")),
+                ("tcp_timestamps", Ok("0")),
+                ("tcp_fack", Ok("1")),
+                ("tcp_frto", Ok("2")),
+                ("tcp_tw_recycle", Err(Unreadable::NotOfKernel)),
+            ],
+        );
+        let expected = "\
+host    ams1, Linux 6.1.0-18-amd64, 16.0 GiB of memory, in a network namespace of its own
+        congestion controls loaded: reno cubic bbr; without privileges reno cubic
+
+setting         value         default   scope  here
+tcp_rmem        4K 128K 16M   above 6M  netns  window to 8.00 MiB
+tcp_timestamps  0             below 1   netns  off
+tcp_fack        1             above 0   netns  no effect since Linux 4.15
+
+device  eth0: 10.0 Gbit/s, driver ixgbe, MTU 1500, qdisc fq_codel (flows apart, short queue),
+        txqueuelen 10000, 8 TX and 8 RX queues, rings unknown, GRO on, TSO off
+advice  tcp_timestamps = 0, as Mellanox sysctl tuning and blog advice have it: harmful: without
+        timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence
+        numbers wrap without protection
+advice  tcp_fack = 1, as blog advice has it: stale since Linux 4.15: has no effect: RACK replaced it
+advice  txqueuelen 10000, as blog advice has it: harmful: with pfifo_fast a queue of 10,000 packets,
+        which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it
+unread  of the whole machine, not shown in this network namespace: tcp_mem
+more    1 more setting is as this kernel has it: --all; one in full: bdp tune show NAME
+";
+        // tcp_adv_win_scale is not among them: the share of the window would be unknown.
+        let mut host = host;
+        host.settings.push(HostSetting { name: "net.ipv4.tcp_adv_win_scale", value: Ok("1".to_owned()) });
+        let text = settings_text(&host, false, &Style::plain());
+        let rows = text.lines().filter(|line| !line.starts_with("tcp_adv_win_scale")).collect::<Vec<_>>();
+        assert_eq!(rows.join("\n") + "\n", expected, "{text}");
+        let all = settings_text(&host, true, &Style::plain());
+        assert!(
+            all.contains("tcp_frto") && all.contains("unread  not of this kernel: tcp_tw_recycle"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let host = host("6.18", &[("tcp_ecn", Ok("2")), ("tcp_rmem", Ok("4096 131072 33554432"))]);
+        for width in [60, 80, 120] {
+            let style = Style { width, ..Style::plain() };
+            let mut text = settings_text(&host, true, &style);
+            judged(&host).iter().for_each(|setting| text.push_str(&setting_text(setting, &host, &style)));
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest.is_some_and(|longest| longest <= usize::from(width)), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn one_setting_in_full() {
+        let host =
+            host("6.18", &[("tcp_low_latency", Ok("1")), ("tcp_mem", Err(Unreadable::NotOfNamespace))]);
+        let settings = judged(&host);
+        let text = setting_text(&settings[0], &host, &Style::plain());
+        for wanted in [
+            "net.ipv4.tcp_low_latency = 1\n",
+            "  here     no effect since Linux 4.14\n",
+            "  default  0; the value is above\n",
+            "  scope    the whole machine\n",
+            "  advice   1, followed here (blog advice): stale since Linux 4.14",
+        ] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+        let text = setting_text(&settings[1], &host, &Style::plain());
+        assert!(text.contains("can't be read: it is of the whole machine"), "{text}");
+        assert!(text.contains("computed for 16.0 GiB of memory"), "{text}");
     }
 }

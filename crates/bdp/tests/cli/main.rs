@@ -52,6 +52,7 @@ mod stream;
 mod sweep;
 mod switches;
 mod traffic;
+mod tune_show;
 mod unprivileged;
 mod virtual_clock;
 mod watch;

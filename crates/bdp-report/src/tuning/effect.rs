@@ -57,7 +57,7 @@ fn window_share(host: &HostSettings) -> Option<f64> {
 
 fn in_unit(unit: Unit, number: i64) -> Option<String> {
     match unit {
-        Unit::Bytes if number == NO_LIMIT => Some("no limit".to_owned()),
+        Unit::Bytes if number == NO_LIMIT || number == -1 => Some("no limit".to_owned()),
         Unit::Bytes if number < 4096 => None,
         Unit::Bytes => Some(size(number as f64)),
         Unit::Microseconds if number % 1000 == 0 && number > 0 => Some(format!("{} ms", number / 1000)),

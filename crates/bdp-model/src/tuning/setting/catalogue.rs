@@ -273,7 +273,7 @@ const RECOVERY: &[Setting] = &[
         Unit::Segments,
         "The most that a connection learns to put up with of reordering",
     )
-    .since(3, 18)
+    .since(3, 19)
     .own(4, 15)
     .always("300"),
     Setting::new(

@@ -55,7 +55,14 @@ impl Relation {
         if numbers.len() != others.len() {
             return Self::Differs;
         }
-        let orders = || numbers.iter().zip(&others).map(|(number, other)| compare(*number, *other));
+        // Of kernels some print the largest number of 32 bits so.
+        let meant = |number: i64, beside: i64| if number == -1 && beside == MOST { MOST } else { number };
+        let orders = || {
+            numbers
+                .iter()
+                .zip(&others)
+                .map(|(&number, &other)| compare(meant(number, other), meant(other, number)))
+        };
         match (orders().any(Ordering::is_lt), orders().any(Ordering::is_gt)) {
             (false, false) => Self::Equal,
             (true, false) => Self::Below,
@@ -65,13 +72,12 @@ impl Relation {
     }
 }
 
-/// The numbers of a value; None where it is none or has something else. -1 is the largest number of 32 bits, as kernels that
-/// print it so mean it.
+/// The largest number of 32 bits.
+const MOST: i64 = u32::MAX as i64;
+
+/// The numbers of a value; None where it is none or has something else.
 pub fn numbers(value: &str) -> Option<Vec<i64>> {
-    let numbers: Vec<i64> = value
-        .split_whitespace()
-        .map(|word| word.parse().ok().map(|n| if n == -1 { i64::from(u32::MAX) } else { n }))
-        .collect::<Option<_>>()?;
+    let numbers: Vec<i64> = value.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     (!numbers.is_empty()).then_some(numbers)
 }
 
@@ -89,6 +95,7 @@ mod tests {
             ("4096 87380 16777216", "4096 131072 6291456", Relation::Differs),
             ("9", "10", Relation::Below),
             ("-1", "4294967295", Relation::Equal),
+            ("-1", "1", Relation::Below),
             ("bbr", "cubic", Relation::Differs),
             ("fq", "fq", Relation::Equal),
             ("1 2", "1", Relation::Differs),

@@ -271,7 +271,7 @@ impl Netlink {
     }
 
     /// Asks for everything of a kind, and hands over the body of each answer.
-    fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
         self.send(kind, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16, body)?;
         self.read(each)
     }
@@ -372,7 +372,7 @@ fn interface_message(index: u32, up: u32) -> Vec<u8> {
     body
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(a) => a.octets().to_vec(),
         IpAddr::V6(a) => a.octets().to_vec(),
@@ -386,7 +386,7 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);

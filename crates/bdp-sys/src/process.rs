@@ -54,6 +54,18 @@ pub fn lead_group(command: &mut Command) {
     command.process_group(0);
 }
 
+/// Has the process that `command` starts lead a session of its own, without a terminal, and let a hangup pass.
+pub fn detach(command: &mut Command) {
+    // SAFETY: what runs between fork and exec are two calls of the system, which allocate nothing and take no lock; ignoring runs no code.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+}
+
 /// Kills a process group by its leader's number; gone already is as good.
 pub fn kill_group(leader: u32) {
     if let Some(leader) = Pid::from_raw(leader as i32) {

@@ -41,6 +41,7 @@ mod sweep;
 mod token;
 mod topics;
 mod tune;
+mod twin;
 mod users;
 mod watch;
 
@@ -106,6 +107,8 @@ enum Command {
     Tune(tune::TuneArgs),
     /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
     Rehearse(rehearse::RehearseArgs),
+    /// Emulate a measured path, run it and compare it with the measurement
+    Twin(twin::TwinArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -144,6 +147,9 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == watch::NAME) {
         return watch::serve(arguments);
     }
+    if name.as_deref().is_some_and(|name| name == tune::GUARD) {
+        return tune::run_guard(arguments);
+    }
     if name.as_deref().is_some_and(|name| name == guest::NAME) {
         return guest::run();
     }
@@ -179,6 +185,7 @@ fn run() -> Exit {
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
         Some(Command::Rehearse(args)) => args.run(),
+        Some(Command::Twin(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

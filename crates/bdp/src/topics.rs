@@ -53,6 +53,7 @@ static TOPICS: &[Topic] = &topics! {
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
     "stacks" "stacks.md" "the kernels and other stacks that hosts run, and one suite for all",
     "stack-contract" "stack-contract.md" "how a TCP stack of your own is attached",
+    "tuning" "tune.md" "changes of settings that can be undone",
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
     "emulator" "emulator.md" "how the lab emulates a path",
@@ -74,6 +75,8 @@ static TOPICS: &[Topic] = &topics! {
     "selftest.schema" "selftest.schema.json" "JSON Schema of 'bdp selftest --json'",
     "stacks.schema" "stacks.schema.json" "JSON Schema of 'bdp lab stacks --json'",
     "conformance.schema" "conformance.schema.json" "JSON Schema of 'bdp lab conformance --json'",
+    "tune.schema" "tune.schema.json" "JSON Schema of 'bdp tune apply', 'confirm', 'revert' and 'journal' --json",
+    "tune-journal.schema" "tune-journal.schema.json" "JSON Schema of a journal of changed settings",
     "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };

@@ -1,5 +1,6 @@
-//! Settings of hosts, plans of them and what came of them, in words.
+//! Settings of hosts, plans of them and what became of them, in words.
 
+pub mod applied;
 mod effect;
 mod plan;
 mod rehearsal;

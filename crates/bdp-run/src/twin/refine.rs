@@ -21,16 +21,9 @@ pub struct Pass {
     pub figures: Vec<DirectionFigures>,
     /// Its records.
     pub records: Vec<Record>,
-    /// Rounds before it.
-    pub rounds: u32,
 }
 
 impl Pass {
-    /// One that has not run.
-    pub const fn first(twin: Twin) -> Self {
-        Self { twin, figures: Vec::new(), records: Vec::new(), rounds: 0 }
-    }
-
     /// How far it is from the measurement: 1 is at a bound of what repeats.
     fn distance(&self) -> f64 {
         let off = |figure: &Figure, bound: f64| {
@@ -43,22 +36,16 @@ impl Pass {
     }
 }
 
-/// The pass that is nearest to the measurement.
-pub fn nearest(passes: Vec<Pass>) -> Pass {
-    let numbered =
-        passes.into_iter().enumerate().map(|(rounds, pass)| Pass { rounds: rounds as u32, ..pass });
-    let best = numbered.min_by(|a, b| a.distance().total_cmp(&b.distance()));
-    best.unwrap_or_else(|| unreachable!("there is a first pass"))
+/// The pass that is nearest to the measurement, of at least one, and how many were before it.
+pub fn nearest(mut passes: Vec<Pass>) -> (u32, Pass) {
+    let distances = passes.iter().map(Pass::distance).enumerate();
+    let best = distances.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index);
+    (best as u32, passes.swap_remove(best))
 }
 
 /// The twin of the next pass, and what is changed in it; `None` where nothing that can be changed is off.
-pub fn next(
-    measurement: &Measurement,
-    pass: &Pass,
-    round: u32,
-    before: &[Pass],
-) -> Option<(Twin, Vec<Adjusted>)> {
-    let _ = before;
+pub fn next(measurement: &Measurement, passes: &[Pass]) -> Option<(Twin, Vec<Adjusted>)> {
+    let (round, pass) = (passes.len() as u32, passes.last()?);
     let mut twin = pass.twin.clone();
     let mut changes = Vec::new();
     for figures in &pass.figures {

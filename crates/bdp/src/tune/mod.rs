@@ -1,8 +1,17 @@
 //! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
+mod apply;
+mod confirm;
+mod file;
+mod guard;
+mod journal;
 pub mod measured;
+mod places;
 mod plan;
+mod revert;
 mod show;
+
+pub use guard::{NAME as GUARD, run as run_guard};
 
 use crate::exit::Outcome;
 
@@ -19,6 +28,14 @@ enum TuneCommand {
     Show(show::ShowArgs),
     /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
     Plan(plan::PlanArgs),
+    /// Apply the changes of a plan to this host, journalled so that they can be undone
+    Apply(apply::ApplyArgs),
+    /// Keep applied changes that would go back by themselves
+    Confirm(confirm::ConfirmArgs),
+    /// Put back what was there before
+    Revert(revert::RevertArgs),
+    /// List what is in force: since when, until when, and the values before
+    Journal(journal::JournalArgs),
 }
 
 impl TuneArgs {
@@ -27,6 +44,10 @@ impl TuneArgs {
         match self.command {
             TuneCommand::Show(args) => args.run(),
             TuneCommand::Plan(args) => args.run(),
+            TuneCommand::Apply(args) => args.run(),
+            TuneCommand::Confirm(args) => args.run(),
+            TuneCommand::Revert(args) => args.run(),
+            TuneCommand::Journal(args) => args.run(),
         }
     }
 }

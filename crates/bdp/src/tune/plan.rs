@@ -61,11 +61,7 @@ impl PlanArgs {
         }
         let mut text = bdp_report::tuning::plan(plan, &style());
         if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
-            let store = self
-                .measured
-                .store
-                .given()
-                .map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)));
+            let store = self.measured.store_option();
             text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
         }
         print(&text)

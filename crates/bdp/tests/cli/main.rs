@@ -52,6 +52,8 @@ mod stream;
 mod sweep;
 mod switches;
 mod traffic;
+mod tune;
+mod tune_killed;
 mod tune_show;
 mod unprivileged;
 mod virtual_clock;

@@ -1,0 +1,170 @@
+//! What applying would do, checked in full before anything is touched.
+
+use bdp_model::tuning::{Change, RouteAttribute, Target};
+
+use crate::journal::{Entry, Journal, same};
+use crate::refusal::Refusal;
+use crate::world::{Fault, Holder, Undo, World};
+
+/// Longest value that is written.
+const MOST_BYTES: usize = 1024;
+
+/// One change as it would be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The change that was asked for.
+    pub change: Change,
+    /// The setting's value now.
+    pub now: Option<String>,
+    /// Whether that is what is asked for, so that nothing is to be done.
+    pub is_there: bool,
+    /// How it would be taken back.
+    pub undo: Undo,
+}
+
+impl Step {
+    pub(crate) fn entry(&self) -> Entry {
+        Entry {
+            target: self.change.target.clone(),
+            before: self.now.clone(),
+            after: self.change.to.clone(),
+            undo: self.undo,
+        }
+    }
+}
+
+/// Reads each setting and checks that it may be changed. Nothing is changed. With `force` also where a setting is not as the plan has it.
+pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<Vec<Step>, Refusal> {
+    let mut steps: Vec<Step> = Vec::new();
+    for change in changes {
+        let target = &change.target;
+        if steps.iter().any(|step| step.change.target == *target) {
+            return Err(Refusal::Twice(target.clone()));
+        }
+        let refused = |fault| Refusal::Setting { target: target.clone(), fault };
+        let value = well_formed(target, &change.to).map_err(refused)?;
+        let reading = world.read(target).map_err(refused)?;
+        let is_there = same(reading.value.as_deref(), Some(&value));
+        let is_as_planned = change.from.is_none() || same(reading.value.as_deref(), change.from.as_deref());
+        if !is_there && !is_as_planned && !force {
+            return Err(Refusal::Differs {
+                target: target.clone(),
+                planned: change.from.clone().unwrap_or_default(),
+                now: reading.value,
+            });
+        }
+        if !is_there {
+            if let (Target::Qdisc { .. }, Holder::Other) = (target, reading.holder) {
+                let kind = reading.value.unwrap_or_default();
+                return Err(refused(Fault::SetBySomebody(kind)));
+            }
+            world.check(target, &value).map_err(refused)?;
+        }
+        let is_made =
+            steps.iter().any(|step| step.undo == Undo::Remove && shares(&step.change.target, target));
+        let undo = match (target, reading.holder) {
+            (Target::Sysctl { .. }, _) => Undo::Write,
+            (Target::Route { .. }, Holder::Kernel) if !is_made => Undo::Remove,
+            // Its value before is that of the route which it is a copy of.
+            (Target::Route { .. }, _) if reading.value.is_none() => Undo::Unset,
+            (Target::Route { .. }, _) => Undo::Write,
+            (Target::Qdisc { .. }, Holder::Kernel) => Undo::Remove,
+            (Target::Qdisc { .. }, _) => Undo::Write,
+        };
+        let change = Change { to: value, ..change.clone() };
+        // What is there already makes no route.
+        let undo = if is_there { Undo::Write } else { undo };
+        steps.push(Step { change, now: reading.value, is_there, undo });
+    }
+    Ok(steps)
+}
+
+/// Whether two settings are of the same sysctl, route or device.
+pub(crate) fn shares(one: &Target, other: &Target) -> bool {
+    match (one, other) {
+        (Target::Route { to: one, .. }, Target::Route { to: other, .. }) => one == other,
+        _ => one == other,
+    }
+}
+
+/// The journal whose changes go back by themselves and that has a setting of these.
+pub(crate) fn pending(journals: &[Journal], steps: &[Step]) -> Option<Refusal> {
+    let waiting = journals.iter().filter(|journal| journal.until.is_some());
+    for (journal, entry) in waiting.flat_map(|journal| journal.entries.iter().map(move |e| (journal, e))) {
+        let step = steps.iter().filter(|step| !step.is_there);
+        if let Some(step) = step.into_iter().find(|step| shares(&step.change.target, &entry.target)) {
+            return Some(Refusal::Pending { target: step.change.target.clone(), id: journal.id });
+        }
+    }
+    None
+}
+
+/// A value in the form in which it is read back.
+fn well_formed(target: &Target, value: &str) -> Result<String, Fault> {
+    let bad = || Fault::BadValue(value.chars().filter(|c| !c.is_control()).take(60).collect());
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t');
+    let value = value.replace('\t', " ");
+    let value = value.trim();
+    if value.is_empty() || value.len() > MOST_BYTES || !is_plain {
+        return Err(bad());
+    }
+    let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number > 0).ok_or_else(bad);
+    match target {
+        Target::Sysctl { name } if !name.starts_with("net.") => Err(Fault::OutOfScope),
+        Target::Sysctl { .. } => Ok(value.to_owned()),
+        Target::Route { attribute: RouteAttribute::Congctl, .. } => match value.contains(' ') {
+            true => Err(bad()),
+            false => Ok(value.to_owned()),
+        },
+        Target::Route { attribute: RouteAttribute::RtoMin, .. } => {
+            number(value.strip_suffix("ms").ok_or_else(bad)?).map(|ms| format!("{ms}ms"))
+        }
+        Target::Route { .. } => number(value).map(|segments| segments.to_string()),
+        Target::Qdisc { .. } => match fq_rate(value) {
+            Some(None) => Ok("fq".to_owned()),
+            // The kernel counts bytes.
+            Some(Some(bytes)) => Ok(format!("fq maxrate {}bit", u64::from(bytes) * 8)),
+            None => Err(bad()),
+        },
+    }
+}
+
+/// The rate of `fq maxrate 95000000bit` in bytes a second, `Some(None)` of `fq`; `None` of anything else.
+pub(crate) fn fq_rate(value: &str) -> Option<Option<u32>> {
+    let rest = value.strip_prefix("fq")?.trim();
+    if rest.is_empty() {
+        return (value.trim() == "fq").then_some(None);
+    }
+    let bits: u64 = rest.strip_prefix("maxrate ")?.trim().strip_suffix("bit")?.parse().ok()?;
+    u32::try_from(bits / 8).ok().filter(|&bytes| bytes > 0 && bytes < u32::MAX).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_of_one_line_and_of_their_setting() {
+        let route = |attribute| Target::Route { to: "192.0.2.1".parse().unwrap(), attribute };
+        let qdisc = Target::Qdisc { device: "eth0".to_owned() };
+        let rmem = Target::sysctl("net.ipv4.tcp_rmem");
+        for (target, value, good) in [
+            (&rmem, "4096 131072 6291456", Some("4096 131072 6291456")),
+            (&rmem, "1\nkernel.core_pattern = |/bin/x", None),
+            (&rmem, "", None),
+            (&Target::sysctl("kernel.core_pattern"), "core", None),
+            (&route(RouteAttribute::RtoMin), "50ms", Some("50ms")),
+            (&route(RouteAttribute::RtoMin), "50", None),
+            (&route(RouteAttribute::Initcwnd), "20", Some("20")),
+            (&route(RouteAttribute::Initcwnd), "-1", None),
+            (&route(RouteAttribute::Congctl), "bbr x", None),
+            (&qdisc, "fq", Some("fq")),
+            (&qdisc, "fq maxrate 95000007bit", Some("fq maxrate 95000000bit")),
+            (&qdisc, "fq maxrate 0bit", None),
+            (&qdisc, "fq_codel", None),
+            (&qdisc, "netem", None),
+        ] {
+            assert_eq!(well_formed(target, value).ok().as_deref(), good, "{target} {value}");
+        }
+    }
+}

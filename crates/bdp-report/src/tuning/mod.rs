@@ -1,11 +1,16 @@
-//! Plans of settings in words, and what became of them.
+//! Settings of hosts, plans of them and what became of them, in words.
 
 pub mod applied;
+mod effect;
 mod plan;
 mod rehearsal;
+mod show;
+mod show_json;
 mod verification;
 mod words;
 
 pub use plan::{change_line, plan};
 pub use rehearsal::rehearsal;
+pub use show::{setting_text, settings_text};
+pub use show_json::{TUNE_SHOW_SCHEMA, settings_json};
 pub use verification::verification;

@@ -10,6 +10,7 @@ pub mod places;
 mod plan;
 mod revert;
 mod stored;
+mod show;
 
 pub use guard::{NAME as GUARD, run as run_guard};
 
@@ -24,6 +25,8 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
+    /// Show this host's settings beside the kernel's defaults, and which advice is stale
+    Show(show::ShowArgs),
     /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
     Plan(plan::PlanArgs),
     /// Apply the changes of a plan to this host, journalled so that they can be undone
@@ -40,6 +43,7 @@ impl TuneArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
         match self.command {
+            TuneCommand::Show(args) => args.run(),
             TuneCommand::Plan(args) => args.run(),
             TuneCommand::Apply(args) => args.run(),
             TuneCommand::Confirm(args) => args.run(),

@@ -55,6 +55,7 @@ mod traffic;
 mod tune;
 mod tune_killed;
 mod twin;
+mod tune_show;
 mod unprivileged;
 mod virtual_clock;
 mod watch;

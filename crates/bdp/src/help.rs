@@ -16,9 +16,10 @@ pub const ACCESS: &str = "Server access";
 pub const INTEROP: &str = "Interoperability";
 
 /// The subcommands in groups, in this order.
-const COMMANDS: [(&str, &[&str]); 4] = [
+const COMMANDS: [(&str, &[&str]); 5] = [
     ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
     ("On this machine", &["watch", "pcap", "demo", "lab", "calc", "selftest"]),
+    ("Tuning", &["tune"]),
     ("Stored runs", &["runs", "show", "explain", "compare", "report"]),
     ("Help", &["help", "man", "completions"]),
 ];

@@ -39,6 +39,7 @@ mod store;
 mod sweep;
 mod token;
 mod topics;
+mod tune;
 mod users;
 mod watch;
 
@@ -100,6 +101,8 @@ enum Command {
     Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),
+    /// Write a plan of settings for another host
+    Tune(tune::TuneArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -171,6 +174,7 @@ fn run() -> Exit {
         Some(Command::Lab(args)) => args.run(),
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
+        Some(Command::Tune(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

@@ -9,9 +9,11 @@ mod ceiling;
 pub mod hops;
 mod next;
 mod observed;
+pub mod plan;
 mod rule;
 mod setting;
 pub mod stream;
+pub mod twin;
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;

@@ -11,11 +11,13 @@ use bdp_sys::softnet::Softnet;
 use bdp_sys::{cgroup, clock, device, netlink, process, sysctl};
 
 /// Settings that matter to TCP between machines.
-const SYSCTLS: [&str; 16] = [
+const SYSCTLS: [&str; 18] = [
     "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
     "net.core.rmem_max",
     "net.core.wmem_max",
     "net.ipv4.tcp_adv_win_scale",
+    "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_mem",

@@ -62,6 +62,7 @@ pub mod trace;
 pub mod traffic;
 mod transfers;
 pub mod tuning;
+pub mod twin;
 pub mod udp;
 pub mod units;
 pub mod wall;

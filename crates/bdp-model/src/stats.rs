@@ -91,6 +91,41 @@ impl Moments {
     }
 }
 
+/// A mean of repetitions, and how far from it others may be.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Estimate {
+    /// Repetitions.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// The 95 % confidence interval of the mean by Student's distribution; null of one repetition.
+    pub interval: Option<[f64; 2]>,
+    /// The interval that holds one more repetition with 95 %; null of one repetition.
+    pub next: Option<[f64; 2]>,
+}
+
+impl Estimate {
+    /// Of repetitions, which are finite; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let Moments { n, mean, sd, .. } = Moments::of(values)?;
+        let spread = t_quantile(n).zip(sd).map(|(t, sd)| t * sd);
+        let around = |factor: f64| spread.map(|spread| [mean - spread * factor, mean + spread * factor]);
+        let share = 1.0 / n as f64;
+        Some(Self { n, mean, interval: around(share.sqrt()), next: around((1.0 + share).sqrt()) })
+    }
+}
+
+/// The 97.5 % quantile of Student's distribution with `n` - 1 degrees of freedom; `None` of fewer than two values.
+fn t_quantile(n: usize) -> Option<f64> {
+    const FEW: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    let degrees = n.checked_sub(1).filter(|&d| d > 0)?;
+    // Beyond ten degrees by the first terms of its expansion about the normal distribution (Abramowitz and Stegun, 26.7.5).
+    Some(FEW.get(degrees - 1).copied().unwrap_or_else(|| {
+        let (z, d) = (1.959_964f64, degrees as f64);
+        z + (z.powi(3) + z) / (4.0 * d) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * d * d)
+    }))
+}
+
 /// Samples that are drawn again for an interval: the ends are then known to about a hundredth of its width.
 const RESAMPLES: usize = 4_000;
 /// Fewer values have too few samples in them.
@@ -114,6 +149,21 @@ pub fn bootstrap_mean(values: &[f64], confidence: f64, seed: u64) -> Option<[f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn estimates_use_students_quantiles() {
+        // Mean 3, standard deviation sqrt(2.5), t of 4 degrees 2.776.
+        let of = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let [low, high] = of.interval.unwrap();
+        assert!((of.mean - 3.0).abs() < 1e-12 && (high - 3.0 - 2.776 * 0.5f64.sqrt()).abs() < 1e-9, "{of:?}");
+        assert!((low + high - 6.0).abs() < 1e-9 && of.next.unwrap()[1] > high);
+        assert_eq!(Estimate::of(&[7.0]).unwrap().interval, None);
+        assert_eq!(Estimate::of(&[]), None);
+        // Published: 2.086 of 20 degrees, 1.984 of 100.
+        assert!(
+            (t_quantile(21).unwrap() - 2.086).abs() < 1e-3 && (t_quantile(101).unwrap() - 1.984).abs() < 1e-3
+        );
+    }
 
     /// Michelson's first twenty measurements of the speed of light in 1879, less 299,000 km/s (R's `morley`, experiment 1).
     const MICHELSON: [f64; 20] = [

@@ -33,7 +33,7 @@ mod sweep_report;
 mod table;
 mod time_spent;
 mod traffic;
-mod tuning;
+pub mod tuning;
 mod varied;
 mod virtual_clock;
 mod watch;
@@ -61,7 +61,6 @@ pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
 pub use traffic::fairness;
-pub use tuning::{ExportError, ExportForm, export};
 pub use watch::{
     prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_limit, watch_lines,
     watch_summary, watch_summary_json, watch_table,

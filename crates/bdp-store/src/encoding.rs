@@ -79,7 +79,7 @@ pub fn major(schema: &str, ours: &str) -> Option<u32> {
 }
 
 /// FNV-1a, 64 bits (draft-eastlake-fnv, section 2): SQLite checks its structure, not the bytes of a text.
-fn checksum(bytes: &[u8]) -> i64 {
+pub fn checksum(bytes: &[u8]) -> i64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::encoding::{self, DecodeError, Entry};
-use crate::{Error, NewRun, Result, RunInfo, RunKind, Store, StoredMeasurement, StoredRecord};
+use crate::{
+    DocumentKind, Error, NewRun, Result, RunInfo, RunKind, Store, StoredDocument, StoredMeasurement,
+    StoredRecord,
+};
 
 /// Version of the shape; a reader refuses a larger major number.
 pub const EXPORT_SCHEMA: &str = "bdp.export/1";
@@ -29,6 +32,8 @@ pub enum Item {
     Record(Box<StoredRecord>),
     /// A measurement of it.
     Measurement(Box<StoredMeasurement>),
+    /// A document of it.
+    Document(Box<StoredDocument>),
 }
 
 /// What became of a run that was imported.
@@ -48,6 +53,7 @@ enum Line {
     Run(RunLine),
     Record { case_key: String, settled: bool, record: Value },
     Measurement { case_key: String, params: BTreeMap<String, Value>, measurement: Value },
+    Document { kind: String, at_unix_ms: u64, document: Value },
     End { run: String, entries: u64 },
 }
 
@@ -106,6 +112,12 @@ pub fn export(store: &dyn Store, run: &RunInfo, bdp: &str, out: &mut dyn Write) 
             measurement,
         }))
     })?;
+    for kept in store.documents(&run.id)? {
+        let StoredDocument { kind, at_unix_ms, document } = kept;
+        if write(Ok(Line::Document { kind: kind.name().to_owned(), at_unix_ms, document })).is_break() {
+            break;
+        }
+    }
     outcome?;
     write_line(out, &Line::End { run: run.id.clone(), entries })
 }
@@ -148,6 +160,13 @@ pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Re
                 each(Item::Measurement(Box::new(StoredMeasurement { case_key, params, measurement })))?;
                 current = Some((run, entries + 1));
             }
+            (Line::Document { kind, at_unix_ms, document }, Some((run, entries))) => {
+                // One of a kind that a newer bdp added is left out.
+                if let Some(kind) = DocumentKind::named(&kind) {
+                    each(Item::Document(Box::new(StoredDocument { kind, at_unix_ms, document })))?;
+                }
+                current = Some((run, entries + 1));
+            }
             (Line::End { run, entries }, Some((begun, read))) => {
                 if run != begun || entries != read {
                     return Err(wrong(format!("run {begun} has {read} entries here, and had {entries}")));
@@ -188,6 +207,7 @@ pub fn import(store: &mut dyn Store, input: impl BufRead) -> Result<Vec<Imported
             }
             (Item::Record(kept), Some(run)) => store.append(run, &kept.case_key, &kept.record, kept.settled),
             (Item::Measurement(kept), Some(run)) => store.append_measurement(run, &kept),
+            (Item::Document(kept), Some(run)) => store.append_document(run, &kept),
             (_, None) => Ok(()),
         })?;
         for (run, at) in ends {

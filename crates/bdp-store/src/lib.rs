@@ -6,6 +6,7 @@
 //! [`import`] reads them back.
 #![forbid(unsafe_code)]
 
+mod document;
 mod encoding;
 mod error;
 mod exchange;
@@ -17,6 +18,7 @@ use std::ops::ControlFlow;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 
+pub use document::{DocumentKind, StoredDocument};
 pub use error::{Error, Result};
 pub use exchange::{EXPORT_SCHEMA, Imported, Item, export, import, read};
 pub use sqlite::SqliteStore;
@@ -40,6 +42,9 @@ pub trait Store: Send {
     ///
     /// A measurement that its JSON form cannot hold is [`Error::NotKept`], and nothing is added.
     fn append_measurement(&mut self, run: &str, kept: &StoredMeasurement) -> Result<()>;
+
+    /// Adds a document that belongs to a run: a plan, a prediction, what came of it. It is durable when this returns.
+    fn append_document(&mut self, run: &str, document: &StoredDocument) -> Result<()>;
 
     /// Says anew how many cases the run's plan has: one that is asked for its next cases as it goes grows.
     fn replan(&mut self, run: &str, planned: u32) -> Result<()>;
@@ -75,6 +80,9 @@ pub trait Store: Send {
         run: &str,
         each: &mut dyn FnMut(StoredMeasurement) -> ControlFlow<()>,
     ) -> Result<()>;
+
+    /// The documents that belong to a run, in the order in which they were added.
+    fn documents(&self, run: &str) -> Result<Vec<StoredDocument>>;
 
     /// Case key and record of every attempt, in the order in which they were added.
     fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {

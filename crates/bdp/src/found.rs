@@ -9,7 +9,9 @@ use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
 use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use bdp_report::About;
-use bdp_store::{Error, Item, Page, RunInfo, RunKind, SqliteStore, Store, StoredMeasurement};
+use bdp_store::{
+    DocumentKind, Error, Item, Page, RunInfo, RunKind, SqliteStore, Store, StoredDocument, StoredMeasurement,
+};
 use serde_json::Value;
 
 use crate::exit;
@@ -25,6 +27,8 @@ pub struct Found {
     pub info: RunInfo,
     /// What it holds.
     pub kept: Kept,
+    /// What was concluded from it later, in order.
+    pub documents: Vec<StoredDocument>,
     /// The file that it was read from.
     pub file: Option<PathBuf>,
     /// When it started.
@@ -84,6 +88,11 @@ impl Found {
             .then_some(self.info.id.as_str())
     }
 
+    /// The newest document of a kind that belongs to it.
+    pub fn newest_document(&self, kind: DocumentKind) -> Option<&StoredDocument> {
+        self.documents.iter().rfind(|document| document.kind == kind)
+    }
+
     /// Its records, without keys; empty of one that consists of measurements.
     pub fn records(&self) -> Vec<Record> {
         match &self.kept {
@@ -130,17 +139,18 @@ fn stored(info: RunInfo, store: &SqliteStore) -> anyhow::Result<Found> {
     } else {
         Kept::Records(records)
     };
-    Ok(found(info, kept, None))
+    let documents = store.documents(&info.id).map_err(refuse)?;
+    Ok(found(info, kept, documents, None))
 }
 
-fn found(info: RunInfo, kept: Kept, file: Option<PathBuf>) -> Found {
+fn found(info: RunInfo, kept: Kept, documents: Vec<StoredDocument>, file: Option<PathBuf>) -> Found {
     let kept = match kept {
         Kept::Measurements(all) if info.kind == RunKind::Sweep => {
             Kept::Measurements(bdp_run::sweep::in_order(all))
         }
         kept => kept,
     };
-    Found { started: utc(info.started_unix_ms), info, kept, file }
+    Found { started: utc(info.started_unix_ms), info, kept, documents, file }
 }
 
 fn of_file(path: &Path) -> anyhow::Result<Found> {
@@ -163,13 +173,14 @@ fn of_file(path: &Path) -> anyhow::Result<Found> {
 /// The only run of a file that `bdp runs export` wrote.
 fn of_export(path: &Path, file: impl BufRead) -> anyhow::Result<Found> {
     let mut runs: Vec<RunInfo> = Vec::new();
-    let (mut records, mut measurements) = (Vec::new(), Vec::new());
+    let (mut records, mut measurements, mut documents) = (Vec::new(), Vec::new(), Vec::new());
     let read = bdp_store::read(file, &mut |item| {
         match item {
             Item::Run(info, _) => runs.push(*info),
             _ if runs.len() > 1 => {}
             Item::Record(kept) => records.push((kept.case_key, kept.record)),
             Item::Measurement(kept) => measurements.push(*kept),
+            Item::Document(kept) => documents.push(*kept),
         }
         Ok(())
     });
@@ -187,7 +198,7 @@ fn of_export(path: &Path, file: impl BufRead) -> anyhow::Result<Found> {
     let kept =
         if measurements.is_empty() { Kept::Records(records) } else { Kept::Measurements(measurements) };
     count(&mut info, &kept);
-    Ok(found(info, kept, Some(path.to_owned())))
+    Ok(found(info, kept, documents, Some(path.to_owned())))
 }
 
 /// What a document that `--json` wrote holds.
@@ -254,7 +265,7 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
         }
     };
     let id = named.run.map_or_else(|| path.to_string_lossy().into_owned(), |run| output::tame(&run));
-    Ok(found(described(id, kind, &kept), kept, Some(path.to_owned())))
+    Ok(found(described(id, kind, &kept), kept, Vec::new(), Some(path.to_owned())))
 }
 
 /// What records and measurements themselves say of their run.

@@ -101,7 +101,7 @@ enum Command {
     Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),
-    /// Write a plan of settings for another host
+    /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
     Tune(tune::TuneArgs),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),

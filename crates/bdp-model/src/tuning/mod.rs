@@ -4,8 +4,12 @@
 
 mod change;
 mod plan;
+mod rehearsal;
+mod verification;
 
 pub use change::{Change, RouteAttribute, Scope, Target};
 pub use plan::{
-    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanHost, PlanLimit, PlanPath, Reason, Refused, Why,
+    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Reason, Refused, Why,
 };
+pub use rehearsal::{BEFORE, Beside, PLAN, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, choose};
+pub use verification::{Outcome, VERIFICATION_SCHEMA, Verdict, Verification, Verified};

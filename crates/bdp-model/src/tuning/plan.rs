@@ -22,8 +22,6 @@ pub struct Plan {
     pub near: PlanHost,
     /// The machine that served; null of a path that was described by figures.
     pub far: Option<PlanHost>,
-    /// What limits each direction that was measured.
-    pub limits: Vec<PlanLimit>,
     /// What to change, in this order. Empty where nothing is to be changed.
     pub changes: Vec<Change>,
     /// Other ways to the same end.
@@ -50,18 +48,29 @@ impl Plan {
 }
 
 /// The path of a plan.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanPath {
-    /// Goodput that it is to carry, bit/s; null where nobody knows it.
-    pub rate_bps: Option<f64>,
-    /// Whether that is what the path can carry, and not only what it has carried so far.
-    pub rate_is_capacity: bool,
     /// Its idle round trip.
     pub rtt_ns: u64,
     /// Bytes of a full segment; null where that is not known.
     pub mss_bytes: Option<u64>,
     /// Connections that share the rate.
     pub streams: u32,
+    /// Each direction that was measured, or that was described.
+    pub directions: Vec<PlanDirection>,
+}
+
+/// A direction of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PlanDirection {
+    /// Which.
+    pub direction: Direction,
+    /// What limits it; null where it was not measured.
+    pub limit: Option<Limit>,
+    /// Goodput as it was measured, bit/s; null where it was not.
+    pub goodput_bps: Option<f64>,
+    /// Goodput that it is to carry, bit/s; null where nobody knows what the path can.
+    pub rate_bps: Option<f64>,
 }
 
 /// A machine of a plan.
@@ -75,15 +84,6 @@ pub struct PlanHost {
     pub kernel: String,
     /// The device that carries the path.
     pub device: Option<String>,
-}
-
-/// What limits a direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanLimit {
-    /// Which.
-    pub direction: Direction,
-    /// What limits it.
-    pub limit: Limit,
 }
 
 /// Other changes in place of the plan's.

@@ -8,7 +8,9 @@ use bdp_model::scenario::{CaseFlow, Clock, Expect, Family, HostSpec, LinkSpec, W
 use bdp_model::units::{Nanos, Rate};
 use bdp_model::window::WindowBytes;
 
-use bdp_store::{Error as StoreError, NewRun, Page, RunInfo, StoredMeasurement, StoredRecord};
+use bdp_store::{
+    Error as StoreError, NewRun, Page, RunInfo, StoredDocument, StoredMeasurement, StoredRecord,
+};
 
 use super::*;
 use crate::case_record::blank;
@@ -223,6 +225,12 @@ impl Store for Ledger {
         _: &str,
         _: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> bdp_store::Result<()> {
+        unreachable!()
+    }
+    fn append_document(&mut self, _: &str, _: &StoredDocument) -> bdp_store::Result<()> {
+        unreachable!()
+    }
+    fn documents(&self, _: &str) -> bdp_store::Result<Vec<StoredDocument>> {
         unreachable!()
     }
     fn append_measurement(&mut self, _: &str, _: &StoredMeasurement) -> bdp_store::Result<()> {

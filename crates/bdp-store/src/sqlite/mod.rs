@@ -15,7 +15,10 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use self::failure::explain;
 use crate::encoding::{self, DecodeError, Entry};
-use crate::{Error, NewRun, Page, Result, RunInfo, RunKind, Store, StoredMeasurement, StoredRecord};
+use crate::{
+    DocumentKind, Error, NewRun, Page, Result, RunInfo, RunKind, Store, StoredDocument, StoredMeasurement,
+    StoredRecord,
+};
 
 /// Runs that an error names.
 const NAMED: usize = 5;
@@ -190,6 +193,22 @@ impl Store for SqliteStore {
         if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
     }
 
+    fn append_document(&mut self, run: &str, document: &StoredDocument) -> Result<()> {
+        let json = document.document.to_string();
+        let checksum = encoding::checksum(json.as_bytes());
+        let added = self
+            .db
+            .prepare_cached(
+                "INSERT INTO document (run, kind, at_unix_ms, checksum, json)
+                 SELECT seq, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1",
+            )
+            .and_then(|mut s| {
+                s.execute(params![run, document.kind.name(), whole(document.at_unix_ms), checksum, json])
+            })
+            .map_err(self.failing_to("write"))?;
+        if added == 1 { Ok(()) } else { Err(self.unknown(run)) }
+    }
+
     fn replan(&mut self, run: &str, planned: u32) -> Result<()> {
         self.change(run, "UPDATE run SET planned = ?2 WHERE id = ?1", &[&run, &planned])
     }
@@ -200,7 +219,7 @@ impl Store for SqliteStore {
 
     fn remove_run(&mut self, run: &str) -> Result<()> {
         let row = self.row_of(run)?;
-        let remove = "DELETE FROM record WHERE run = ?1; DELETE FROM measurement WHERE run = ?1; DELETE FROM run WHERE seq = ?1";
+        let remove = "DELETE FROM record WHERE run = ?1; DELETE FROM measurement WHERE run = ?1; DELETE FROM document WHERE run = ?1; DELETE FROM run WHERE seq = ?1";
         let removed = self.db.unchecked_transaction().and_then(|transaction| {
             for statement in remove.split(';') {
                 transaction.execute(statement, [row])?;
@@ -300,6 +319,35 @@ impl Store for SqliteStore {
         })
     }
 
+    fn documents(&self, run: &str) -> Result<Vec<StoredDocument>> {
+        let row = self.row_of(run)?;
+        let mut all = Vec::new();
+        let mut statement = self
+            .db
+            .prepare_cached(
+                "SELECT kind, at_unix_ms, checksum, json FROM document WHERE run = ?1 ORDER BY seq",
+            )
+            .map_err(self.failing_to("read"))?;
+        let mut rows = statement.query([row]).map_err(self.failing_to("read"))?;
+        while let Some(row) = rows.next().map_err(self.failing_to("read"))? {
+            let (kind, at, checksum, json) = document_row(row).map_err(self.failing_to("read"))?;
+            // One of a kind that a newer bdp added is no obstacle.
+            let Some(kind) = DocumentKind::named(&kind) else { continue };
+            let damaged = |detail: String| Error::UnreadableRecord {
+                path: self.path.clone(),
+                run: run.to_owned(),
+                case_key: kind.name().to_owned(),
+                detail,
+            };
+            if encoding::checksum(json.as_bytes()) != checksum {
+                return Err(damaged("its checksum does not match".to_owned()));
+            }
+            let document = serde_json::from_str(&json).map_err(|e| damaged(of_json(&e)))?;
+            all.push(StoredDocument { kind, at_unix_ms: at.unsigned_abs(), document });
+        }
+        Ok(all)
+    }
+
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>> {
         let row = self.row_of(run)?;
         self.db
@@ -315,6 +363,11 @@ impl Store for SqliteStore {
         let condition = "finished_unix_ms IS NULL AND scenario = ?1 AND plan_digest = ?2";
         Ok(self.select(condition, &[&scenario, &plan_digest], Some(1))?.into_iter().next())
     }
+}
+
+/// A row of the table `document`: kind, time, checksum, JSON.
+fn document_row(row: &Row<'_>) -> rusqlite::Result<(String, i64, i64, String)> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
 /// A row of the table `record` or `measurement`, unread.

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub const APPLICATION_ID: i32 = 0x6264_7053;
 
 /// Version of the tables (`PRAGMA user_version`); a store of a newer one is refused.
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;
 
 /// How long one waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// A store up to this size is checked whole before it is written to; it takes about a tenth of a second.
 const CHECKED_BYTES: u64 = 64 << 20;
 
-/// The tables of version 1, to which [`FROM_1_TO_2`] adds. `record_outcome` answers every question but "what did the case produce" without the JSON.
+/// The tables of version 1, to which [`FROM_1_TO_2`] and [`FROM_2_TO_3`] add. `record_outcome` answers every question but "what did the case produce" without the JSON.
 const TABLES: &str = "
     CREATE TABLE run (
         seq              INTEGER PRIMARY KEY,
@@ -71,9 +71,28 @@ const FROM_1_TO_2: &str = "
     CREATE INDEX measurement_outcome ON measurement (run, case_key, valid);
 ";
 
-/// What lets a store of version 1 be read as one of version 2, while nothing in the file changes.
+/// What version 3 added to version 2: documents that belong to a run.
+const FROM_2_TO_3: &str = "
+    CREATE TABLE document (
+        seq         INTEGER PRIMARY KEY,
+        run         INTEGER NOT NULL REFERENCES run (seq),
+        kind        TEXT NOT NULL,
+        at_unix_ms  INTEGER NOT NULL,
+        checksum    INTEGER NOT NULL,
+        json        TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX document_of_run ON document (run);
+";
+
+/// What lets an older store be read as one of this version, while nothing in the file changes.
+fn read_as_newest(version: i32) -> String {
+    let from_1 = if version < 2 { READ_1_AS_2 } else { "" };
+    format!("PRAGMA temp_store = MEMORY; {from_1} {READ_2_AS_3}")
+}
+
+const READ_2_AS_3: &str = "CREATE TEMP TABLE document (seq INTEGER, run INTEGER, kind TEXT, at_unix_ms INTEGER, checksum INTEGER, json TEXT);";
+
 const READ_1_AS_2: &str = "
-    PRAGMA temp_store = MEMORY;
     CREATE TEMP VIEW run AS SELECT *, 'lab' AS kind, NULL AS label FROM main.run;
     CREATE TEMP TABLE measurement (
         seq INTEGER, run INTEGER, case_key TEXT, params TEXT, valid INTEGER, schema TEXT, checksum INTEGER, json TEXT
@@ -109,8 +128,9 @@ pub fn for_reading(path: &Path) -> Result<Connection> {
         }
         other => other,
     }?;
-    if identify(&db, path)? < SCHEMA_VERSION {
-        db.execute_batch(READ_1_AS_2).map_err(|e| explain("open", path, e))?;
+    let version = identify(&db, path)?;
+    if version < SCHEMA_VERSION {
+        db.execute_batch(&read_as_newest(version)).map_err(|e| explain("open", path, e))?;
     }
     db.pragma_update(None, "query_only", true).map_err(|e| explain("open", path, e))?;
     Ok(db)
@@ -220,8 +240,12 @@ fn migrate(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     let migrated = (|| {
         // Another process may have been first.
-        if db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))? < SCHEMA_VERSION {
+        let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
+        if version < 2 {
             db.execute_batch(FROM_1_TO_2)?;
+        }
+        if version < SCHEMA_VERSION {
+            db.execute_batch(FROM_2_TO_3)?;
             db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         }
         db.execute_batch("COMMIT")
@@ -289,6 +313,7 @@ fn draft_store(draft: &Path, path: &Path) -> Result<()> {
         let tables = db.transaction()?;
         tables.execute_batch(TABLES)?;
         tables.execute_batch(FROM_1_TO_2)?;
+        tables.execute_batch(FROM_2_TO_3)?;
         tables.pragma_update(None, "application_id", APPLICATION_ID)?;
         tables.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         tables.commit()?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::thread;
 
-use bdp_store::{Error, NewRun, Page, RunInfo, RunKind, Store};
+use bdp_store::{DocumentKind, Error, NewRun, Page, RunInfo, RunKind, Store, StoredDocument};
 
 use crate::samples::{attempt, measured, record, run};
 
@@ -215,6 +215,7 @@ fn exported_runs_are_imported_as_they_were<F: Factory>() {
     let label = Some("before the change".to_owned());
     let between = store.begin_run(&NewRun { kind: RunKind::Measure, label, ..run("ams1", "", 2) }).unwrap();
     store.append_measurement(&between, &measured("#1")).unwrap();
+    store.append_document(&between, &document(DocumentKind::Plan, 7)).unwrap();
     let mut text = Vec::new();
     for info in all(&store) {
         bdp_store::export(&store, &info, "0.1.0", &mut text).unwrap();
@@ -229,6 +230,7 @@ fn exported_runs_are_imported_as_they_were<F: Factory>() {
     for id in [&lab, &between] {
         assert_eq!(other.records(id).unwrap(), store.records(id).unwrap());
         assert_eq!(other.measurements(id).unwrap(), store.measurements(id).unwrap());
+        assert_eq!(other.documents(id).unwrap(), store.documents(id).unwrap());
         assert_eq!(other.scenario_text(id).unwrap(), store.scenario_text(id).unwrap());
         assert_eq!(other.settled_keys(id).unwrap(), store.settled_keys(id).unwrap());
     }
@@ -371,6 +373,29 @@ fn measurements_survive_in_their_order_and_run<F: Factory>() {
     }
 }
 
+fn document(kind: DocumentKind, at_unix_ms: u64) -> StoredDocument {
+    let document = serde_json::json!({ "schema": format!("bdp.{}/1", kind.name()), "share": 0.1 });
+    StoredDocument { kind, at_unix_ms, document }
+}
+
+fn documents_keep_their_order_and_end_with_their_run<F: Factory>() {
+    let factory = F::new();
+    let mut store = factory.open();
+    let [id, other] = ["ams1", "ams2"].map(|host| store.begin_run(&run(host, "", 1)).unwrap());
+    let given = DocumentKind::ALL.map(|kind| document(kind, 5));
+    for kept in &given {
+        store.append_document(&id, kept).unwrap();
+    }
+    store.append_document(&other, &document(DocumentKind::Plan, 9)).unwrap();
+    drop(store);
+    let mut store = factory.open();
+    assert_eq!(store.documents(&id).unwrap(), given);
+    store.remove_run(&id).unwrap();
+    assert!(matches!(store.documents(&id), Err(Error::UnknownRun { .. })));
+    assert!(matches!(store.append_document(&id, &given[0]), Err(Error::UnknownRun { .. })));
+    assert_eq!(store.documents(&other).unwrap().len(), 1);
+}
+
 fn a_measurement_that_json_cannot_hold_is_refused<F: Factory>() {
     let mut store = F::new().open();
     let id = store.begin_run(&run("a", "d", 1)).unwrap();
@@ -497,6 +522,7 @@ mod sqlite {
         a_record_of_a_newer_schema_is_reported
         a_record_that_json_cannot_hold_is_refused
         measurements_survive_in_their_order_and_run
+        documents_keep_their_order_and_end_with_their_run
         a_measurement_that_json_cannot_hold_is_refused
         a_measurement_of_a_newer_schema_is_reported
         a_label_names_a_run

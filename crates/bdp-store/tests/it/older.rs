@@ -78,6 +78,7 @@ fn reading_changes_nothing() {
     assert_eq!((info.kind, info.label, info.recorded), (RunKind::Lab, None, 2));
     assert_eq!(store.records(&id).unwrap().len(), 2);
     assert_eq!(store.measurements(&id).unwrap(), []);
+    assert_eq!(store.documents(&id).unwrap(), []);
     assert_eq!(store.settled_keys(&id).unwrap().len(), 2);
     drop(store);
     assert!(fs::read(&path).unwrap() == before, "the file was changed");
@@ -94,7 +95,7 @@ fn writing_brings_it_up_to_date_and_loses_nothing() {
     let measure = store.begin_run(&new).unwrap();
     store.append_measurement(&measure, &measured("#1")).unwrap();
     drop(store);
-    assert_eq!(version_of(&path), 2);
+    assert_eq!(version_of(&path), 3);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.measurements(&measure).unwrap(), [measured("#1")]);
     assert_eq!(store.run("new").unwrap().id, measure);
@@ -109,7 +110,7 @@ fn two_may_bring_it_up_to_date_at_once() {
                 scope.spawn(|| assert_eq!(SqliteStore::open(&path).unwrap().records(&id).unwrap().len(), 2));
             }
         });
-        assert_eq!(version_of(&path), 2);
+        assert_eq!(version_of(&path), 3);
     }
 }
 
@@ -167,7 +168,7 @@ fn findings_that_older_versions_stored_as_sentences_are_left_out() {
     let (mut records, mut measurements) = (Vec::new(), Vec::new());
     let mut each = |item| {
         match item {
-            Item::Run(..) => {}
+            Item::Run(..) | Item::Document(_) => {}
             Item::Record(kept) => records.push(kept.record),
             Item::Measurement(kept) => measurements.push(*kept),
         }

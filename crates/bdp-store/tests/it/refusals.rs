@@ -112,15 +112,15 @@ fn another_programs_database() {
 fn a_store_of_a_newer_version() {
     let (_folder, path, id) = filled();
     let newer = rusqlite::Connection::open(&path).unwrap();
-    newer.pragma_update(None, "user_version", 3).unwrap();
+    newer.pragma_update(None, "user_version", 4).unwrap();
     drop(newer);
     let error = refused(&path);
-    assert!(matches!(error, Error::NewerStore { found: 3, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, Error::NewerStore { found: 4, known: 3, .. }), "{error:?}");
     assert!(error.to_string().contains("update bdp"), "{error}");
     assert!(matches!(SqliteStore::open_to_read(&path), Err(Error::NewerStore { .. })));
 
     let older = rusqlite::Connection::open(&path).unwrap();
-    older.pragma_update(None, "user_version", 2).unwrap();
+    older.pragma_update(None, "user_version", 3).unwrap();
     drop(older);
     assert_eq!(SqliteStore::open(&path).unwrap().records(&id).unwrap().len(), 20);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
-use bdp_report::{ExportForm, export};
+use bdp_report::tuning::{ExportForm, export};
 
 use super::file;
 use crate::exit::{self, Outcome};

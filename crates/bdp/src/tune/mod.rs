@@ -1,7 +1,9 @@
-//! `bdp tune`: settings of hosts, and plans that change them.
+//! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
 mod export;
-mod file;
+pub mod file;
+pub mod measured;
+mod plan;
 
 use crate::exit::Outcome;
 
@@ -14,7 +16,9 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
-    /// Write a plan as a script or file for another host: shell, Ansible, Kubernetes, Windows, macOS, FreeBSD
+    /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
+    Plan(plan::PlanArgs),
+    /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
     Export(export::ExportArgs),
 }
 
@@ -22,6 +26,7 @@ impl TuneArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
         match self.command {
+            TuneCommand::Plan(args) => args.run(),
             TuneCommand::Export(args) => args.run(),
         }
     }

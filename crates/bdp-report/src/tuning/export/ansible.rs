@@ -40,7 +40,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
         let value = one.change.to.split_whitespace().collect::<Vec<_>>().join(" ");
         sysctls.push_str(&format!(
             "{}      - name: !unsafe {}\n        file: !unsafe {}\n        value: !unsafe {}\n",
-            comments(&[purpose(one)], "      #"),
+            comments(&[purpose(plan, one)], "      #"),
             yaml(name),
             yaml(&format!("/proc/sys/{}", name.chars().map(swapped).collect::<String>())),
             yaml(&value)
@@ -58,7 +58,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
     if has_others {
         let top =
             vec!["Routes and queueing disciplines of the plan, for which Ansible has no module.".to_owned()];
-        let script = linux_script(&meant, &format!("{id}-links"), top, |target| {
+        let script = linux_script(plan, &meant, &format!("{id}-links"), top, |target| {
             !matches!(target, Target::Sysctl { .. })
         });
         text.push_str(&format!("    bdp_script: !unsafe {}", yaml_block(&script, 6)));

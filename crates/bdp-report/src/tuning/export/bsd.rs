@@ -41,7 +41,7 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
         "back, but for what someone else changed since, which it names. Limits that are higher already stay."
             .to_owned(),
     );
-    let mut items = Vec::new();
+    let mut items = limits(&meant, is_macos);
     let mut left_out = Vec::new();
     for one in &meant {
         match if is_macos { on_macos(&one.meaning) } else { on_freebsd(&one.meaning) } {
@@ -51,13 +51,12 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
             }
             Part::Set(sysctls) => {
                 for (index, (how, name, value)) in sysctls.into_iter().enumerate() {
-                    let purpose = if index == 0 { vec![purpose(one)] } else { Vec::new() };
+                    let purpose = if index == 0 { vec![purpose(plan, one)] } else { Vec::new() };
                     items.push(Item { purpose, words: vec![how.to_owned(), name.to_owned(), value] });
                 }
             }
         }
     }
-    items.extend(limits(&meant, is_macos));
     top.extend(left_out);
     top.push(String::new());
     top.push(match is_macos {
@@ -71,7 +70,7 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
     script(&top, &identity(&(plan, end)), &items, &system)
 }
 
-/// What else limits a socket buffer. It comes last, so that it is lowered first.
+/// What else limits a socket buffer: first, so that it is lowered last.
 fn limits(meant: &[Meant<'_>], is_macos: bool) -> Vec<Item> {
     let (receive, send) = largest_buffers(meant);
     let mut items = Vec::new();
@@ -125,9 +124,10 @@ fn on_macos(meaning: &Meaning) -> Part {
             ("at_least", "net.inet.tcp.autosndbufmax", bytes.to_string()),
         ]),
         Meaning::AskedReceiveBuffer { .. } | Meaning::AskedSendBuffer { .. } => {
-            Part::Not("kern.ipc.maxsockbuf limits both, and is set below.")
+            Part::Not("kern.ipc.maxsockbuf limits both, and is set here.")
         }
         Meaning::Sack { on } => switch("net.inet.tcp.sack", *on),
+        Meaning::Ecn { asks } => switch("net.inet.tcp.ecn_initiate_out", *asks),
         Meaning::MtuProbing { on } => switch("net.inet.tcp.pmtud_blackhole_detection", *on),
         Meaning::WindowScaling { .. } | Meaning::Timestamps { .. } => {
             Part::Not("Always on; older releases have net.inet.tcp.rfc1323, which is 1 there.")
@@ -161,9 +161,11 @@ fn on_freebsd(meaning: &Meaning) -> Part {
             ("at_least", "net.inet.tcp.sendbuf_max", bytes.to_string()),
         ]),
         Meaning::AskedReceiveBuffer { .. } | Meaning::AskedSendBuffer { .. } => {
-            Part::Not("kern.ipc.maxsockbuf limits both, and is set below.")
+            Part::Not("kern.ipc.maxsockbuf limits both, and is set here.")
         }
         Meaning::Sack { on } => switch("net.inet.tcp.sack.enable", *on),
+        // 1 asks and answers, 2 answers.
+        Meaning::Ecn { asks } => set("exactly", "net.inet.tcp.ecn.enable", if *asks { 1 } else { 2 }),
         // 0 neither, 1 both (tcp(4)).
         Meaning::WindowScaling { on: true } | Meaning::Timestamps { on: true } => {
             switch("net.inet.tcp.rfc1323", true)

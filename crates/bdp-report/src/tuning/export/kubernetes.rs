@@ -10,7 +10,7 @@ use super::sh::linux_script;
 use super::words::{origin, purpose};
 
 /// Sysctls that any Pod may set, and since which release ("Using sysctls in a Kubernetes Cluster", safe and unsafe sysctls).
-const SAFE: [(&str, &str); 13] = [
+const SAFE: [(&str, &str); 14] = [
     ("kernel.shm_rmid_forced", "1.4"),
     ("net.ipv4.ip_local_port_range", "1.4"),
     ("net.ipv4.tcp_syncookies", "1.4"),
@@ -24,6 +24,7 @@ const SAFE: [(&str, &str); 13] = [
     ("net.ipv4.tcp_rmem", "1.32"),
     ("net.ipv4.tcp_wmem", "1.32"),
     ("net.ipv4.tcp_slow_start_after_idle", "1.37"),
+    ("net.ipv4.tcp_notsent_lowat", "1.37"),
 ];
 
 /// Sysctls below `net.core` that each network namespace has for itself; the others are the node's (net/core/sysctl_net_core.c).
@@ -102,7 +103,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
                 if place == Place::Unsafe {
                     allowed.push(name);
                 }
-                sysctls.push_str(&entry(one, name, &note));
+                sysctls.push_str(&entry(plan, one, name, &note));
             }
             target => {
                 others.push(format!("Not here: no Pod sets the {target}; the DaemonSet does, for its node."))
@@ -119,18 +120,18 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
     if meant.iter().any(|one| is_nodes(&one.change.target)) {
         let mut top = origin(plan, end, "kubernetes");
         top.push("The part of the plan that is the node's.".to_owned());
-        let script = linux_script(&meant, &format!("{}-node", identity(&(plan, end))), top, is_nodes);
+        let script = linux_script(plan, &meant, &format!("{}-node", identity(&(plan, end))), top, is_nodes);
         let needs_tools = meant.iter().any(|one| !matches!(one.change.target, Target::Sysctl { .. }));
         text.push_str(&daemon_set(&script, needs_tools));
     }
     text
 }
 
-fn entry(one: &Meant<'_>, name: &str, note: &str) -> String {
+fn entry(plan: &Plan, one: &Meant<'_>, name: &str, note: &str) -> String {
     let value = one.change.to.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
         "{}      - name: {}\n        value: {}\n",
-        comments(&[purpose(one), note.to_owned()], "      #"),
+        comments(&[purpose(plan, one), note.to_owned()], "      #"),
         yaml(name),
         yaml(&value)
     )

@@ -38,6 +38,8 @@ pub(super) enum Meaning {
     Queue { device: String, discipline: String },
     /// The queueing discipline of devices that are still to come.
     DefaultQueue { discipline: String },
+    /// Explicit congestion notification, asked for by connections that the host opens (RFC 3168).
+    Ecn { asks: bool },
     /// Smaller segments where full ones vanish (RFC 4821).
     MtuProbing { on: bool },
     /// Packets that may wait for the kernel.
@@ -102,6 +104,8 @@ fn of_sysctl(name: &str, to: &str) -> Option<Meaning> {
         "net.ipv4.tcp_timestamps" => Meaning::Timestamps { on: on()? },
         "net.ipv4.tcp_slow_start_after_idle" => Meaning::RestartAfterIdle { on: on()? },
         "net.core.default_qdisc" => Meaning::DefaultQueue { discipline: to.to_owned() },
+        // 2, the default, answers and does not ask.
+        "net.ipv4.tcp_ecn" => Meaning::Ecn { asks: number()? == 1 },
         "net.ipv4.tcp_mtu_probing" => Meaning::MtuProbing { on: on()? },
         "net.core.netdev_max_backlog" => Meaning::Backlog { packets: number()? },
         _ => return None,

@@ -47,7 +47,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
             Part::Set(kind, name, value, note) => items.push_str(&format!(
                 "{}    @{{ Kind = '{kind}'; Name = '{name}'; Value = '{value}' }}\n",
                 comments(
-                    &[purpose(one), comment(note)]
+                    &[purpose(plan, one), comment(note)]
                         .into_iter()
                         .filter(|line| !line.is_empty())
                         .collect::<Vec<_>>(),
@@ -70,7 +70,7 @@ fn part(one: &Meant<'_>, meant: &[Meant<'_>]) -> Part {
     match &one.meaning {
         Meaning::ReceiveBuffer { .. } => level(window(one, meant)),
         Meaning::WindowScaling { on: true } if sets_window(meant) => {
-            Part::Not("The autotuning level above brings window scaling with it.")
+            Part::Not("The autotuning level below brings window scaling with it.")
         }
         Meaning::WindowScaling { on: true } => level(0),
         Meaning::WindowScaling { on: false } => {
@@ -80,10 +80,11 @@ fn part(one: &Meant<'_>, meant: &[Meant<'_>]) -> Part {
             Part::Not("Windows sizes send buffers by itself; a program may set SO_SNDBUF.")
         }
         Meaning::AskedReceiveBuffer { .. } | Meaning::AskedSendBuffer { .. } => {
-            Part::Not("Windows does not limit what a program asks for.")
+            Part::Not("Windows has no such limit.")
         }
         Meaning::Sack { .. } => Part::Not("Always on since Windows Vista."),
         Meaning::Timestamps { on } => Part::Set("cmdlet", "Timestamps", switched(*on), ""),
+        Meaning::Ecn { asks } => Part::Set("cmdlet", "EcnCapability", switched(*asks), ""),
         Meaning::RestartAfterIdle { on } => {
             Part::Set("cmdlet", "CwndRestart", if *on { "True" } else { "False" }.to_owned(), "")
         }

@@ -36,6 +36,7 @@ fn obstacle(meaning: &Meaning) -> Option<&'static str> {
             Some("Windows has no queueing disciplines to choose.")
         }
         Meaning::Backlog { .. } => Some("It is a setting of the network adapter's driver."),
+        Meaning::Ecn { .. } => Some("Windows XP has none."),
         Meaning::RestartAfterIdle { .. } => Some("No value of the registry has it."),
         Meaning::Linux => Some("Linux alone has it."),
     }

@@ -13,9 +13,31 @@ pub(super) struct Item {
     pub words: Vec<String>,
 }
 
-/// Lines as comments.
+/// Columns of a comment.
+const WIDTH: usize = 110;
+
+/// Lines as comments, wrapped; one that is indented is a command, and stays whole.
 pub(super) fn comments(lines: &[String], mark: &str) -> String {
-    lines.iter().map(|line| format!("{mark} {line}").trim_end().to_owned() + "\n").collect()
+    let mut text = String::new();
+    for line in lines {
+        if line.starts_with(' ') || line.len() <= WIDTH {
+            text.push_str(&format!("{}\n", format!("{mark} {line}").trim_end()));
+            continue;
+        }
+        let mut row = String::new();
+        for word in line.split(' ') {
+            if !row.is_empty() && row.len() + word.len() >= WIDTH {
+                text.push_str(&format!("{mark} {row}\n"));
+                row.clear();
+            }
+            if !row.is_empty() {
+                row.push(' ');
+            }
+            row.push_str(word);
+        }
+        text.push_str(&format!("{mark} {row}\n"));
+    }
+    text
 }
 
 /// A script of these settings; `system` reads and sets them.

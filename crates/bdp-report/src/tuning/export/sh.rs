@@ -25,13 +25,14 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
             .to_owned(),
     );
     let meant = of_end(plan, end);
-    linux_script(&meant, &identity(&(plan, end)), top, |_| true)
+    linux_script(plan, &meant, &identity(&(plan, end)), top, |_| true)
 }
 
 /// A script of those changes that are wanted.
 pub(super) fn linux_script(
+    plan: &Plan,
     meant: &[Meant<'_>],
-    plan: &str,
+    identity: &str,
     mut top: Vec<String>,
     wanted: impl Fn(&Target) -> bool,
 ) -> String {
@@ -54,7 +55,7 @@ pub(super) fn linux_script(
                 let words = std::iter::once(attribute.name().to_owned()).chain(value());
                 // One route has all of its attributes.
                 if let Some((_, at)) = routes.iter().find(|(address, _)| address == to) {
-                    items[*at].purpose.push(purpose(one));
+                    items[*at].purpose.push(purpose(plan, one));
                     items[*at].words.extend(words);
                     continue;
                 }
@@ -62,7 +63,7 @@ pub(super) fn linux_script(
                 ["route".to_owned(), to.to_string()].into_iter().chain(words).collect()
             }
         };
-        items.push(Item { purpose: vec![purpose(one)], words });
+        items.push(Item { purpose: vec![purpose(plan, one)], words });
     }
-    script(&top, plan, &items, LINUX)
+    script(&top, identity, &items, LINUX)
 }

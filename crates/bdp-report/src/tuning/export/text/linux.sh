@@ -1,5 +1,7 @@
 # What Linux reads and sets: sysctls by /proc/sys, routes by ip, queueing disciplines by tc.
 default_state=/var/lib/bdp-tune/applied
+family=
+length=
 
 boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || say unknown; }
 

@@ -1,8 +1,6 @@
 state=${BDP_TUNE_STATE:-$default_state}
 magic='bdp tune export 1'
 temporary=
-family=
-length=
 
 say() { printf '%s\n' "$*"; }
 fail() {

@@ -7,9 +7,12 @@ $Record = Join-Path $Folder 'applied.json'
 $Levels = @('Disabled', 'HighlyRestricted', 'Restricted', 'Normal', 'Experimental')
 # By netsh, since cmdlets of Windows 10 and 11 only read these.
 $Netsh = @{ CongestionProvider = 'congestionprovider'; InitialCongestionWindowMss = 'icw'; MinRtoMs = 'minrto' }
+# Properties of MSFT_NetTCPSetting whose names are not those of the parameters.
+$Properties = @{ InitialCongestionWindowMss = 'InitialCongestionWindow'; MinRtoMs = 'MinRto' }
 
 function Get-Setting([string] $Name) {
-    return [string] (Get-NetTCPSetting -SettingName $Template).$Name
+    $property = if ($Properties.ContainsKey($Name)) { $Properties[$Name] } else { $Name }
+    return [string] (Get-NetTCPSetting -SettingName $Template).$property
 }
 
 function Set-Setting($Setting, [string] $Value) {
@@ -26,7 +29,7 @@ function Set-Setting($Setting, [string] $Value) {
 }
 
 function Get-Target($Setting, [string] $Before) {
-    if ($Setting.Name -eq 'AutoTuningLevelLocal' -and $Levels.IndexOf($Before) -gt $Levels.IndexOf($Setting.Value)) {
+    if ($Setting.Name -eq 'AutoTuningLevelLocal' -and [array]::IndexOf($Levels, $Before) -gt [array]::IndexOf($Levels, $Setting.Value)) {
         return $Before
     }
     return $Setting.Value

@@ -1,0 +1,97 @@
+//! A plan as it comes together.
+
+use bdp_model::ends::End;
+use bdp_model::tuning::{
+    Advice, Alternative, Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, Refused, Target, Why,
+};
+
+/// A plan as it comes together.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    changes: Vec<Change>,
+    alternatives: Vec<Alternative>,
+    programs: Vec<Advice>,
+    refused: Vec<Refused>,
+}
+
+impl Draft {
+    /// Adds a change; of two of the same setting the one that goes further stays.
+    pub(super) fn change(&mut self, change: Change) {
+        let same = |other: &&mut Change| other.end == change.end && other.target == change.target;
+        match self.changes.iter_mut().find(same) {
+            Some(there) => {
+                if largest(&change.to) > largest(&there.to) {
+                    *there = change;
+                }
+            }
+            None => self.changes.push(change),
+        }
+    }
+
+    /// Adds other changes in place of the plan's.
+    pub(super) fn alternative(&mut self, name: &str, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        match self.alternatives.iter_mut().find(|there| there.name == name) {
+            Some(there) => {
+                let new = changes.into_iter().filter(|change| !there.changes.contains(change));
+                let new: Vec<Change> = new.collect();
+                there.changes.extend(new);
+            }
+            None => self.alternatives.push(Alternative { name: name.to_owned(), changes }),
+        }
+    }
+
+    /// Adds what a program can do itself.
+    pub(super) fn program(&mut self, end: End, call: impl Into<String>, instead_of: Target) {
+        let advice = Advice { end, call: call.into(), instead_of };
+        if !self.programs.contains(&advice) {
+            self.programs.push(advice);
+        }
+    }
+
+    /// Adds what is left alone.
+    pub(super) fn refuse(
+        &mut self,
+        end: impl Into<Option<End>>,
+        target: impl Into<Option<Target>>,
+        why: Why,
+    ) {
+        let refused = Refused { end: end.into(), target: target.into(), why };
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+
+    /// The plan.
+    pub(super) fn into_plan(
+        mut self,
+        run: Option<&str>,
+        path: PlanPath,
+        near: PlanHost,
+        far: Option<PlanHost>,
+    ) -> Plan {
+        // What is changed all the same is not left alone.
+        let changes = &self.changes;
+        self.refused.retain(|refused| {
+            !changes.iter().any(|c| Some(c.end) == refused.end && Some(&c.target) == refused.target.as_ref())
+        });
+        Plan {
+            schema: PLAN_SCHEMA.to_owned(),
+            run: run.map(str::to_owned),
+            path,
+            near,
+            far,
+            changes: self.changes,
+            alternatives: self.alternatives,
+            programs: self.programs,
+            refused: self.refused,
+        }
+    }
+}
+
+/// The largest number of a value.
+fn largest(value: &str) -> u64 {
+    value.split_whitespace().filter_map(|word| word.parse().ok()).max().unwrap_or(0)
+}

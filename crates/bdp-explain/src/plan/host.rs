@@ -1,0 +1,57 @@
+//! What a host is set to, as a plan reads it.
+
+use bdp_model::measurement::HostFacts;
+
+/// Bytes of a page, in which `tcp_mem` counts.
+const PAGE_BYTES: u64 = 4096;
+
+/// The settings of a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Host<'a> {
+    facts: &'a HostFacts,
+}
+
+impl<'a> Host<'a> {
+    pub(super) const fn new(facts: &'a HostFacts) -> Self {
+        Self { facts }
+    }
+
+    /// Its address on the path.
+    pub(super) fn address(&self) -> Option<std::net::IpAddr> {
+        self.facts.address.parse().ok()
+    }
+
+    /// The value of a sysctl.
+    pub(super) fn value(&self, name: &str) -> Option<&'a str> {
+        self.facts.sysctls.get(name).map(|value| value.trim())
+    }
+
+    /// A sysctl of three numbers.
+    pub(super) fn triple(&self, name: &str) -> Option<[u64; 3]> {
+        let numbers: Vec<u64> =
+            self.value(name)?.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        numbers.try_into().ok()
+    }
+
+    /// What all connections may have in buffers before TCP saves memory, bytes.
+    pub(super) fn tcp_memory(&self) -> Option<u64> {
+        Some(self.triple("net.ipv4.tcp_mem")?[1].saturating_mul(PAGE_BYTES))
+    }
+
+    /// Whether the kernel has this congestion control; `None` where it does not say.
+    pub(super) fn has_congestion_control(&self, name: &str) -> Option<bool> {
+        let all = self.value("net.ipv4.tcp_available_congestion_control")?;
+        Some(all.split_whitespace().any(|known| known == name))
+    }
+
+    /// The device that carries the path, and its queueing discipline.
+    pub(super) fn device(&self) -> Option<(&'a str, Option<&'a str>)> {
+        let device = self.facts.device.as_ref()?;
+        Some((&device.name, device.qdisc.as_deref()))
+    }
+
+    /// Packets that the kernel dropped of its backlog.
+    pub(super) fn dropped_backlog(&self) -> u64 {
+        self.facts.counters.as_ref().and_then(|counters| counters.softnet_dropped).unwrap_or(0)
+    }
+}

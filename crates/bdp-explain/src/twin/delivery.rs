@@ -1,0 +1,87 @@
+//! What arrived in stretches of time, and whether a queue stood meanwhile.
+
+use bdp_model::stats::percentile;
+use bdp_model::threshold::QUEUE_NOISE;
+
+use super::Path;
+
+/// What arrived in a stretch of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch {
+    /// Its end since the flow's start, nanoseconds.
+    pub until_ns: u64,
+    /// Rate on the wire of what arrived, bit/s.
+    pub bps: f64,
+    /// Whether a queue stood at its beginning and at its end.
+    pub queued: bool,
+}
+
+/// The stretches of a transfer.
+#[derive(Debug)]
+pub struct Delivery {
+    /// In their order.
+    pub stretches: Vec<Stretch>,
+    /// Moments with the bytes on the wire that had arrived by then.
+    pub arrived: Vec<(u64, f64)>,
+}
+
+impl Delivery {
+    /// By what the sender's kernel counts as delivered, which holes in the data don't hold back; or by what was read.
+    pub fn of(path: &Path<'_>) -> Self {
+        let facts = path.facts;
+        let mss = facts.mss_bytes.unwrap_or(u64::from(path.mtu.saturating_sub(52))).max(1) as f64;
+        let wire = path.wire_bytes();
+        let counted: Vec<(u64, f64, Option<u64>)> = facts
+            .sent
+            .iter()
+            .filter_map(|s| Some((s.at_ns, s.delivered? as f64 * wire, s.srtt_ns)))
+            .collect();
+        let readings = match counted.len() >= 4 {
+            true => counted,
+            false => facts.received.iter().map(|s| (s.at_ns, s.bytes as f64 / mss * wire, None)).collect(),
+        };
+        let bound = path.base_ns + queue_bound_ns(path);
+        let is_queued = |srtt: Option<u64>| srtt.is_some_and(|ns| ns > bound);
+        // Within a round trip deliveries come in bursts.
+        let least = (facts.rtt_loaded().map_or(0, |rtt| rtt.as_ns())).max(path.base_ns).min(1_000_000_000);
+        let (mut stretches, mut first, mut queued) = (Vec::new(), None::<(u64, f64)>, true);
+        for &(at, bytes, srtt) in &readings {
+            queued &= is_queued(srtt);
+            let Some((from, before)) = first else {
+                (first, queued) = (Some((at, bytes)), is_queued(srtt));
+                continue;
+            };
+            let took_ns = at.saturating_sub(from);
+            if took_ns >= least.max(1) {
+                let bps = (bytes - before).max(0.0) * 8e9 / took_ns as f64;
+                stretches.push(Stretch { until_ns: at, bps, queued });
+                (first, queued) = (Some((at, bytes)), is_queued(srtt));
+            }
+        }
+        Self { stretches, arrived: readings.iter().map(|r| (r.0, r.1)).collect() }
+    }
+
+    /// Those in which a queue stood.
+    pub fn queued(&self) -> impl Iterator<Item = &Stretch> {
+        self.stretches.iter().filter(|stretch| stretch.queued)
+    }
+
+    /// A percentile of all rates.
+    pub fn percentile_bps(&self, percent: f64) -> Option<f64> {
+        percentile(&mut self.stretches.iter().map(|s| s.bps).collect::<Vec<_>>(), percent)
+    }
+
+    /// The rate that it had for a good part of the time at the least.
+    pub fn most_bps(&self) -> f64 {
+        self.percentile_bps(90.0).unwrap_or(0.0)
+    }
+}
+
+/// A smoothed round trip that is longer than the least one by this has waited in a queue.
+fn queue_bound_ns(path: &Path<'_>) -> u64 {
+    /// Segments of the sender's own that wait behind each other without a queue that stands.
+    const OWN: f64 = 3.0;
+    let peak = path.facts.delivery_peak_bps().unwrap_or(f64::INFINITY).max(1.0);
+    let own = OWN * path.wire_bytes() * 8e9 / peak;
+    (path.base_ns / 20).max(QUEUE_NOISE.as_ns() / 2).max(own as u64) + 2 * path.noise_ns
+}

@@ -1,0 +1,129 @@
+//! Losses by their kind: at any load, alone or in bursts; of the bottleneck's queue; of a policer. Outages and reordering.
+
+use bdp_model::facts::{Facts, LossPicture};
+use bdp_model::finding::Limit;
+use bdp_model::twin::{Parameter, Source, TwinLoss, TwinOutage, TwinPolicer, TwinReorder};
+
+use super::delivery::Delivery;
+use super::{Notes, Path};
+
+/// Segments of a loss from which on losses come in bursts.
+const BURST: f64 = 1.7;
+
+/// What losses are of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// There are none that matter.
+    None,
+    /// They come at any load.
+    Random,
+    /// The bottleneck's queue overflows.
+    Queue,
+    /// Something drops what exceeds a rate.
+    Policer,
+}
+
+impl Kind {
+    /// Of a way.
+    pub fn of(path: &Path<'_>, delivery: &Delivery, limit: Limit) -> Self {
+        let facts = path.facts;
+        let lost = facts.retransmits.unwrap_or(0).saturating_sub(facts.needless_retransmits.unwrap_or(0));
+        if lost == 0 {
+            return Self::None;
+        }
+        match limit {
+            Limit::RandomLoss => return Self::Random,
+            Limit::Policer => return Self::Policer,
+            Limit::ShallowQueue | Limit::CongestionLoss | Limit::PathRate | Limit::CrossTraffic => {
+                return Self::Queue;
+            }
+            _ => {}
+        }
+        let Some(picture) = facts.loss_picture() else { return Self::Queue };
+        let queued = delivery.queued().count() as f64 / delivery.stretches.len().max(1) as f64;
+        let waited = picture.queue.as_ns() > path.base_ns / 10 + 2 * path.noise_ns;
+        match waited || queued > 0.5 || picture.settled == 0 {
+            true => Self::Queue,
+            false => Self::Random,
+        }
+    }
+
+    /// Whether they show that the bottleneck was full.
+    pub const fn are_the_bottlenecks(&self) -> bool {
+        matches!(self, Self::Queue)
+    }
+
+    /// Losses at any load.
+    pub fn loss(&self, path: &Path<'_>, notes: &mut Notes) -> Option<TwinLoss> {
+        if *self != Self::Random {
+            return None;
+        }
+        let share = lost_share(path.facts)?;
+        let picture = path.facts.loss_picture();
+        let bursts = picture.as_ref().map_or(1.0, mean_burst);
+        notes.learned(
+            path.way,
+            Parameter::Loss,
+            match bursts >= BURST {
+                true => Source::LossEpisodes,
+                false => Source::Retransmits,
+            },
+        );
+        Some(match bursts >= BURST {
+            true => TwinLoss::Bursts { begins: share / bursts, packets: bursts },
+            false => TwinLoss::Random { share },
+        })
+    }
+
+    /// A policer by what passed it.
+    pub fn policer(&self, path: &Path<'_>, delivery: &Delivery, notes: &mut Notes) -> Option<TwinPolicer> {
+        if *self != Self::Policer {
+            return None;
+        }
+        let ip = f64::from(path.mtu) / path.wire_bytes();
+        let passed = delivery.percentile_bps(50.0)? * ip;
+        notes.learned(path.way, Parameter::Policer, Source::Delivery);
+        Some(TwinPolicer { rate_bps: passed, burst_bytes: burst_bytes(path, delivery, passed) })
+    }
+}
+
+/// What passed before the first loss beyond the rate.
+fn burst_bytes(path: &Path<'_>, delivery: &Delivery, rate_bps: f64) -> u64 {
+    let ip = f64::from(path.mtu) / path.wire_bytes();
+    let first = path.facts.loss_episodes.iter().map(|e| e.at_ns).min().unwrap_or(0);
+    let beyond = delivery
+        .arrived
+        .iter()
+        .take_while(|arrived| arrived.0 <= first + 100_000_000)
+        .map(|&(at, bytes)| bytes * ip - rate_bps * at as f64 / 8e9)
+        .fold(0.0, f64::max);
+    beyond.max(3.0 * f64::from(path.mtu)) as u64
+}
+
+/// Lost segments / those that were sent.
+fn lost_share(facts: &Facts) -> Option<f64> {
+    let again = facts.retransmits?.saturating_sub(facts.needless_retransmits.unwrap_or(0)) as f64;
+    let delivered = facts.sent.iter().filter_map(|s| s.delivered).max()? as f64;
+    (delivered > 0.0 && again > 0.0).then(|| again / (delivered + again))
+}
+
+/// Segments that a loss costs in the mean.
+fn mean_burst(picture: &LossPicture) -> f64 {
+    picture.lost_each.max(1.0)
+}
+
+/// The time in which nothing came, where the path was silent.
+pub fn outages(path: &Path<'_>, limit: Limit) -> Vec<TwinOutage> {
+    let _ = (path, limit);
+    Vec::new()
+}
+
+/// Reordering as the sender's kernel counts it.
+pub fn reordering(path: &Path<'_>) -> Option<TwinReorder> {
+    /// Times that reordering was seen / segments, at the least.
+    const LEAST: f64 = 0.002;
+    let delivered = path.facts.delivered()? as f64;
+    let seen = path.facts.counted(|s| s.reorder_seen)? as f64;
+    let share = seen / delivered.max(1.0);
+    (share >= LEAST).then(|| TwinReorder { share: share.min(0.5), by_ns: (path.base_ns / 8).max(1_000_000) })
+}

@@ -1,0 +1,173 @@
+//! From a measurement to its twin: what the lab has to emulate so that the same transfer comes out.
+//!
+//! Each file derives one thing. What nothing shows is not made up: it is left out, and listed as unseen.
+
+mod delay;
+mod delivery;
+mod flow;
+mod loss;
+mod queue;
+mod rate;
+
+use bdp_model::ends::{Direction, End};
+use bdp_model::facts::Facts;
+use bdp_model::finding::Limit;
+use bdp_model::measurement::{HostFacts, Measurement};
+use bdp_model::scenario::Family;
+use bdp_model::twin::{Bottleneck, Learned, Parameter, Source, Twin, TwinHost, TwinWay, Unseen, opposite};
+
+use delay::Delays;
+use delivery::Delivery;
+
+/// What a measurement does not tell of its path.
+#[derive(Debug, Clone, Default)]
+pub struct TwinOptions {
+    /// Rate of the bottleneck of the direction's own way, bit/s on the wire.
+    pub rate_bps: Option<f64>,
+    /// Another run of the same path, which may have seen more of it.
+    pub also: Option<Box<Measurement>>,
+}
+
+/// The twin of a direction, or of both where they ran at once; `None` where that direction was not measured, or no round trip is known.
+pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOptions) -> Option<Twin> {
+    let facts = Facts::measured(measurement, direction)?;
+    let mut notes = Notes::default();
+    let delays = Delays::of(measurement, &facts, &mut notes)?;
+    let ipv6 = measurement.request.family == Some(Family::Ipv6) || measurement.near.address.contains(':');
+    let known = [measurement.path.mtu_to, measurement.path.mtu_from].into_iter().flatten().min();
+    let mtu = known.unwrap_or(1500).clamp(if ipv6 { 1280 } else { 576 }, 65_535);
+    let learn = |way: Direction, notes: &mut Notes| {
+        let mut learned = TwinWay {
+            delay_ns: delays.of_way(way).0,
+            jitter: delays.of_way(way).1.clone(),
+            ..TwinWay::default()
+        };
+        let asked = options.rate_bps.filter(|_| way == direction);
+        let also = options.also.as_deref().and_then(|also| Facts::measured(also, way));
+        match Facts::measured(measurement, way) {
+            Some(facts) => {
+                let path =
+                    Path { way, facts: &facts, base_ns: delays.base_ns(), noise_ns: delays.noise_ns(), mtu };
+                learn_way(&path, asked, also.as_ref(), way == direction, &mut learned, notes);
+            }
+            None => notes.unseen.push(Unseen::WayBack { way }),
+        }
+        learned
+    };
+    let to = learn(Direction::To, &mut notes);
+    let from = learn(Direction::From, &mut notes);
+    let both = facts.both_directions;
+    let other = both.then(|| Facts::measured(measurement, opposite(direction))).flatten();
+    if facts.udp.is_some() {
+        notes.unseen.push(Unseen::Datagrams);
+    }
+    let mut host = |end, host: &HostFacts| {
+        let sysctls = TwinHost::settable(&host.sysctls);
+        if sysctls.is_empty() {
+            notes.unseen.push(Unseen::Settings { end });
+        }
+        TwinHost { name: host.name.clone(), kernel: host.kernel.clone(), sysctls }
+    };
+    let (near, far) = (host(End::Near, &measurement.near), host(End::Far, &measurement.far));
+    Some(Twin {
+        direction,
+        both_directions: other.is_some(),
+        near,
+        far,
+        ipv6,
+        mtu,
+        to,
+        from,
+        flow: flow::of(&facts),
+        other_flow: other.as_ref().map(flow::of),
+        stack: None,
+        learned: notes.learned,
+        unseen: notes.unseen,
+    })
+}
+
+/// What comes together while a twin is derived.
+#[derive(Default)]
+struct Notes {
+    learned: Vec<Learned>,
+    unseen: Vec<Unseen>,
+}
+
+impl Notes {
+    fn learned(&mut self, way: impl Into<Option<Direction>>, what: Parameter, how: Source) {
+        self.learned.push(Learned { way: way.into(), what, how });
+    }
+}
+
+/// One way, and what its files need of it.
+struct Path<'a> {
+    way: Direction,
+    facts: &'a Facts,
+    /// The least round trip.
+    base_ns: u64,
+    /// How far round trips vary without load.
+    noise_ns: u64,
+    mtu: u32,
+}
+
+impl Path<'_> {
+    /// A full segment on the wire.
+    fn wire_bytes(&self) -> f64 {
+        f64::from(self.mtu + bdp_model::link::ETHERNET_OVERHEAD_BYTES)
+    }
+}
+
+fn learn_way(
+    path: &Path<'_>,
+    asked_bps: Option<f64>,
+    also: Option<&Facts>,
+    is_own: bool,
+    learned: &mut TwinWay,
+    notes: &mut Notes,
+) {
+    let limit = crate::explain(path.facts).first().map_or(Limit::Unknown, |finding| finding.limit);
+    let delivery = Delivery::of(path);
+    let losses = loss::Kind::of(path, &delivery, limit);
+    learned.loss = losses.loss(path, notes);
+    learned.policer = losses.policer(path, &delivery, notes);
+    learned.strips_window_scaling = flow::is_scaling_stripped(path.facts);
+    if learned.strips_window_scaling {
+        notes.learned(path.way, Parameter::WindowScaling, Source::Handshake);
+    }
+    learned.outages = loss::outages(path, limit);
+    if !learned.outages.is_empty() {
+        notes.learned(path.way, Parameter::Outage, Source::ProbesUnderLoad);
+    }
+    learned.reorder = loss::reordering(path);
+    if learned.reorder.is_some() {
+        notes.learned(path.way, Parameter::Reordering, Source::KernelCounters);
+    }
+    if learned.policer.is_some() && asked_bps.is_none() {
+        return;
+    }
+    let rate = match asked_bps {
+        Some(bps) => Some(rate::Known::flat(bps, Source::Asked)),
+        None => rate::Known::of(path, &delivery, limit, &losses)
+            .or_else(|| rate::Known::of_another(path, also?))
+            .or_else(|| rate::Known::of_nic(path)),
+    };
+    let Some(rate) = rate else {
+        // Of the way back the rate matters little where nothing shows it.
+        if is_own {
+            notes.unseen.push(Unseen::Rate { way: path.way, at_least_bps: delivery.most_bps() });
+        }
+        return;
+    };
+    notes.learned(path.way, Parameter::Rate, rate.how);
+    if !rate.steps.is_empty() {
+        notes.learned(path.way, Parameter::RateSteps, rate.how);
+    }
+    let queue = queue::Found::of(path, &rate, limit, notes);
+    learned.bottleneck = Some(Bottleneck {
+        rate_bps: rate.bps,
+        steps: rate.steps,
+        limit_packets: queue.packets,
+        discipline: queue.discipline,
+        mark_packets: queue.mark_packets,
+    });
+}

@@ -1,0 +1,154 @@
+//! The queue before the bottleneck: how much it holds, and what manages it.
+
+use bdp_model::ends::Direction;
+use bdp_model::facts::Facts;
+use bdp_model::finding::Limit;
+use bdp_model::probes::ProbePoint;
+use bdp_model::stats::{median, percentile};
+use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
+
+use super::rate::Known;
+use super::{Notes, Path};
+
+/// Packets of a queue of which nothing is known, as Linux and the lab have it.
+const USUAL: u64 = 1000;
+
+/// A queue as it was seen.
+pub struct Found {
+    /// What it holds.
+    pub packets: u64,
+    /// What manages it.
+    pub discipline: Discipline,
+    /// From how many packets on it marks.
+    pub mark_packets: Option<u64>,
+}
+
+impl Found {
+    /// Of a bottleneck of this rate.
+    pub fn of(path: &Path<'_>, rate: &Known, limit: Limit, notes: &mut Notes) -> Self {
+        let probed = most_waiting(path, rate);
+        let smoothed = smoothed_waiting(path, rate);
+        let packets = |bytes: f64| (bytes / path.wire_bytes()).ceil() as u64 + 1;
+        let ecn = path.facts.connection.and_then(|c| c.ecn) == Some(true);
+        if let Some(discipline) = managed(path, ecn) {
+            notes.learned(path.way, Parameter::Discipline, Source::RttUnderLoad);
+            let limit = match discipline {
+                Discipline::FqCodel { .. } => 10_240,
+                _ => packets(probed.max(smoothed)).max(USUAL),
+            };
+            return Self { packets: limit, discipline, mark_packets: None };
+        }
+        if limit == Limit::EcnMarks {
+            notes.learned(path.way, Parameter::Queue, Source::RttUnderLoad);
+            let marks = packets(smoothed);
+            return Self {
+                packets: (4 * marks).max(USUAL),
+                discipline: Discipline::DropTail,
+                mark_packets: Some(marks),
+            };
+        }
+        let lost = path.facts.retransmits.unwrap_or(0) > path.facts.needless_retransmits.unwrap_or(0);
+        if !lost {
+            let at_least_packets = packets(probed.max(smoothed));
+            notes.unseen.push(Unseen::QueueDepth { way: path.way, at_least_packets });
+            notes.learned(path.way, Parameter::Queue, Source::Assumed);
+            return Self {
+                packets: USUAL.max(2 * at_least_packets),
+                discipline: Discipline::DropTail,
+                mark_packets: None,
+            };
+        }
+        let (bytes, how) = match probed >= smoothed {
+            true => (probed, Source::ProbesUnderLoad),
+            false => (smoothed, Source::RttBeforeLosses),
+        };
+        notes.learned(path.way, Parameter::Queue, how);
+        Self { packets: packets(bytes).max(2), discipline: Discipline::DropTail, mark_packets: None }
+    }
+}
+
+/// The most bytes that a probe found waiting on the data's own way.
+fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
+    let Some(series) = &path.facts.probes else { return 0.0 };
+    let own = |p: &ProbePoint| match path.way {
+        Direction::To => p.there_ns,
+        Direction::From => p.back_ns,
+    };
+    let each_way: Vec<(u64, f64)> = series
+        .points
+        .iter()
+        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, own(p)? as f64)))
+        .collect();
+    let trips: Vec<(u64, f64)> = series
+        .points
+        .iter()
+        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
+        .collect();
+    let (delays, least) = match each_way.is_empty() {
+        false => {
+            let idle = path.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
+            let least = each_way.iter().map(|d| d.1).reduce(f64::min).unwrap_or(0.0);
+            (each_way, idle.unwrap_or(least).min(least))
+        }
+        true => (trips, path.base_ns as f64),
+    };
+    let mut waited: Vec<f64> = delays
+        .iter()
+        .map(|&(at, delay)| (delay - least - path.noise_ns as f64).max(0.0) * rate.at(at) / 8e9)
+        .collect();
+    percentile(&mut waited, 99.0).unwrap_or(0.0)
+}
+
+/// Bytes that waited just before losses, or at the most where none is told, by the sender's smoothed round trip.
+fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
+    let above =
+        |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
+    let losses: Vec<f64> = path
+        .facts
+        .loss_episodes
+        .iter()
+        .filter(|e| e.srtt_ns > 0)
+        .map(|e| above(e.at_ns, e.srtt_ns))
+        .collect();
+    let all = path.facts.sent.iter().filter_map(|s| Some(above(s.at_ns, s.srtt_ns?)));
+    match losses.is_empty() {
+        true => all.fold(0.0, f64::max),
+        false => losses.into_iter().fold(0.0, f64::max),
+    }
+}
+
+/// A discipline that holds the delay near a target, where it shows: the delay that stands is far below what slow start once built, and losses are few and
+/// single; and of one with a queue for each flow, probes wait for nothing.
+fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
+    /// Standing delay of one that is managed.
+    const STANDS_NS: (f64, f64) = (1.5e6, 30e6);
+    /// The highest delay / the standing one, at the least.
+    const ONCE: f64 = 2.5;
+    /// What probes waited / what the flow's own segments did, at the most.
+    const OWN_QUEUE: f64 = 0.3;
+    let facts = path.facts;
+    let waits = |srtt: u64| srtt.saturating_sub(path.base_ns) as f64;
+    let mut settled: Vec<f64> = second_half(facts).filter_map(|s| s.srtt_ns).map(waits).collect();
+    let stands = median(&mut settled)?;
+    let high = percentile(&mut settled, 95.0)?;
+    let once = facts.sent.iter().filter_map(|s| s.srtt_ns).map(waits).fold(0.0, f64::max);
+    let probes = facts.own_way_added().or_else(|| {
+        let loaded = facts.rtt.loaded?;
+        Some(bdp_model::Nanos(loaded.p50.saturating_sub(path.base_ns)))
+    })?;
+    let noise = path.noise_ns as f64;
+    let by_itself = stands > STANDS_NS.0 + 2.0 * noise && (probes.as_ns() as f64) < OWN_QUEUE * stands;
+    let target_ns = 5_000_000;
+    if by_itself {
+        return Some(Discipline::FqCodel { target_ns, ecn });
+    }
+    let picture = facts.loss_picture();
+    let few = picture.as_ref().is_some_and(|p| p.settled >= 2 && p.lost_each <= 3.0);
+    let in_range = (STANDS_NS.0..=STANDS_NS.1).contains(&stands) && stands > 2.0 * noise;
+    (in_range && once >= ONCE * high && few).then_some(Discipline::Codel { target_ns, ecn })
+}
+
+fn second_half(facts: &Facts) -> impl Iterator<Item = &bdp_model::record::SenderSample> {
+    let from = facts.omit_ns.max(facts.duration_ns / 3);
+    facts.sent.iter().filter(move |s| s.at_ns >= from)
+}

@@ -1,0 +1,135 @@
+//! Rate of the bottleneck, and how it changes in time.
+
+use bdp_model::facts::{Facts, Step};
+use bdp_model::finding::Limit;
+use bdp_model::stats::median;
+use bdp_model::twin::Source;
+
+use super::Path;
+use super::delivery::{Delivery, Stretch};
+use super::loss::Kind;
+
+/// Stretches in which a queue stood, and their share of all, from which on they tell the rate.
+const QUEUED: (usize, f64) = (4, 0.08);
+/// Two rates / each other, and their distance / how far values lie from their own, to be two.
+const STEP: (f64, f64) = (0.85, 8.0);
+/// A path with more changes than these changes all the time.
+const STEPS_MOST: usize = 6;
+
+/// A rate that is known.
+pub struct Known {
+    /// On the wire, bit/s; where it changes, the first.
+    pub bps: f64,
+    /// Later ones.
+    pub steps: Vec<(u64, f64)>,
+    /// How it is known.
+    pub how: Source,
+}
+
+impl Known {
+    /// One that does not change.
+    pub const fn flat(bps: f64, how: Source) -> Self {
+        Self { bps, steps: Vec::new(), how }
+    }
+
+    /// By what arrived while a queue stood, or at the moments of losses that are the bottleneck's.
+    pub fn of(path: &Path<'_>, delivery: &Delivery, limit: Limit, losses: &Kind) -> Option<Self> {
+        let queued: Vec<Stretch> = delivery.queued().copied().collect();
+        let share = queued.len() as f64 / delivery.stretches.len().max(1) as f64;
+        if queued.len() >= QUEUED.0 && share >= QUEUED.1 {
+            let steps = changes(&queued);
+            if !steps.is_empty() && steps.len() <= STEPS_MOST {
+                return Some(Self::stepped(path, delivery, &queued, &steps));
+            }
+            let bps = median(&mut queued.iter().map(|s| s.bps).collect::<Vec<_>>())?;
+            return Some(Self::flat(bps, Source::DeliveryBehindQueue));
+        }
+        let is_paths = matches!(
+            limit,
+            Limit::PathRate
+                | Limit::ShallowQueue
+                | Limit::CongestionLoss
+                | Limit::CrossTraffic
+                | Limit::EcnMarks
+                | Limit::HalfDuplex
+                | Limit::PathChanged
+        );
+        let is_paths = is_paths || losses.are_the_bottlenecks();
+        is_paths
+            .then(|| delivery.percentile_bps(90.0))
+            .flatten()
+            .map(|bps| Self::flat(bps, Source::DeliveryAtLosses))
+    }
+
+    /// By another run of the same path: it carried more.
+    pub fn of_another(path: &Path<'_>, also: &Facts) -> Option<Self> {
+        let other = Path { facts: also, ..*path };
+        let delivery = Delivery::of(&other);
+        let limit = crate::explain(also).first()?.limit;
+        let known = Self::of(&other, &delivery, limit, &Kind::None);
+        let carried = || delivery.percentile_bps(90.0).map(|bps| Self::flat(bps, Source::AlsoRun));
+        let known = known.map(|known| Self { how: Source::AlsoRun, ..known }).or_else(carried)?;
+        (known.bps > 1.05 * Delivery::of(path).most_bps()).then_some(known)
+    }
+
+    /// By the speed of a NIC on the way.
+    pub fn of_nic(path: &Path<'_>) -> Option<Self> {
+        let ceiling = path.facts.ceiling.as_ref()?;
+        let mss = path.facts.mss_bytes? as f64;
+        Some(Self::flat(ceiling.goodput_bps * path.wire_bytes() / mss, Source::Nic))
+    }
+
+    /// The rate at a moment.
+    pub fn at(&self, at_ns: u64) -> f64 {
+        self.steps.iter().take_while(|step| step.0 <= at_ns).last().map_or(self.bps, |step| step.1)
+    }
+
+    fn stepped(path: &Path<'_>, delivery: &Delivery, queued: &[Stretch], bounds: &[u64]) -> Self {
+        let level = |from: u64, until: u64| {
+            let within = queued.iter().filter(|s| s.until_ns > from && s.until_ns <= until);
+            median(&mut within.map(|s| s.bps).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        let edges: Vec<u64> =
+            std::iter::once(0).chain(bounds.iter().copied()).chain(std::iter::once(u64::MAX)).collect();
+        let levels: Vec<f64> = edges.windows(2).map(|w| level(w[0], w[1])).collect();
+        let steps = bounds.iter().enumerate().map(|(i, &bound)| {
+            let at = moment(delivery, bound, levels[i], levels[i + 1]);
+            // The sender learns of an arrival half a round trip later; the flow starts a round trip after its connection.
+            (at + path.base_ns / 2, levels[i + 1])
+        });
+        Self { bps: levels[0], steps: steps.collect(), how: Source::DeliveryBehindQueue }
+    }
+}
+
+/// Ends of the stretches behind which the rate is another.
+fn changes(queued: &[Stretch]) -> Vec<u64> {
+    let values: Vec<(u64, f64)> = queued.iter().map(|s| (s.until_ns, s.bps)).collect();
+    let mut found = Vec::new();
+    split(&values, &mut found);
+    found.sort_unstable();
+    found
+}
+
+fn split(values: &[(u64, f64)], found: &mut Vec<u64>) {
+    let Some(step) = Step::of(values) else { return };
+    if step.ratio() > STEP.0 || step.clearness < STEP.1 || found.len() > STEPS_MOST {
+        return;
+    }
+    let at = values.iter().position(|value| value.0 >= step.at.as_ns()).unwrap_or(0);
+    let (before, after) = values.split_at(at);
+    // The end of the last stretch before it.
+    found.extend(before.last().map(|value| value.0));
+    split(before, found);
+    split(after, found);
+}
+
+/// When the rate changed: where the line of what had arrived before meets that of what came after.
+fn moment(delivery: &Delivery, near_ns: u64, before_bps: f64, after_bps: f64) -> u64 {
+    let split = delivery.arrived.partition_point(|arrived| arrived.0 <= near_ns);
+    let earlier = delivery.arrived.get(split.saturating_sub(3));
+    let later = delivery.arrived.get(split + 2);
+    let (Some(&(t1, b1)), Some(&(t2, b2))) = (earlier, later) else { return near_ns };
+    let (r1, r2) = (before_bps / 8e9, after_bps / 8e9);
+    let at = (b2 - r2 * t2 as f64 - b1 + r1 * t1 as f64) / (r1 - r2);
+    if at.is_finite() && at >= t1 as f64 && at <= t2 as f64 { at as u64 } else { near_ns }
+}

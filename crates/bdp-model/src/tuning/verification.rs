@@ -1,0 +1,170 @@
+//! A measurement after a change beside the one before it and the prediction.
+
+use serde::{Deserialize, Serialize};
+
+use super::rehearsal::{Predicted, Rehearsal};
+use crate::ends::Direction;
+use crate::finding::Limit;
+use crate::measurement::{DirectionResult, Measurement};
+use crate::stats::Estimate;
+
+/// Version of a verification's shape; a reader refuses a larger number.
+pub const VERIFICATION_SCHEMA: &str = "bdp.verification/1";
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// [`VERIFICATION_SCHEMA`].
+    pub schema: String,
+    /// bdp's version.
+    pub bdp: String,
+    /// The run before the change; null of a file that does not say.
+    pub run: Option<String>,
+    /// The run after it; null where nothing is stored.
+    pub again: Option<String>,
+    /// The name of the variant that was predicted; null without a rehearsal.
+    pub predicted: Option<String>,
+    /// Each direction that both measured.
+    pub directions: Vec<Verified>,
+}
+
+/// A direction before and after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Which.
+    pub direction: Direction,
+    /// Goodput, bit/s.
+    pub goodput_bps: Outcome,
+    /// Median round trip under load, nanoseconds; null where it was not measured.
+    pub loaded_p50_ns: Option<Outcome>,
+    /// What limited it before.
+    pub limit_before: Option<Limit>,
+    /// What limits it now.
+    pub limit_now: Option<Limit>,
+}
+
+/// A figure before, predicted and now.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Before the change.
+    pub before: f64,
+    /// As it was predicted; null without a rehearsal.
+    pub predicted: Option<f64>,
+    /// What one measurement may differ from that by chance, as the twin's repetitions do, and at least the twin's own bounds: 10 % of goodput, 20 % of a round trip.
+    pub range: Option<[f64; 2]>,
+    /// Now.
+    pub now: f64,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+/// How a prediction came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Within the range.
+    Held,
+    /// Better than that.
+    Exceeded,
+    /// Worse than that.
+    Missed,
+    /// Nothing was predicted.
+    NotPredicted,
+}
+
+impl Verdict {
+    /// As JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Exceeded => "exceeded",
+            Self::Missed => "missed",
+            Self::NotPredicted => "not_predicted",
+        }
+    }
+}
+
+/// The twin repeats goodput within this share, and a round trip within the next one.
+const GOODPUT: f64 = 0.10;
+const DELAY: f64 = 0.20;
+
+impl Verification {
+    /// Of the measurement after a change beside the one before it.
+    pub fn of(before: &Measurement, now: &Measurement, rehearsal: Option<&Rehearsal>) -> Self {
+        let directions = before.directions.iter().filter_map(|then| {
+            let now = now.directions.iter().find(|now| now.direction == then.direction)?;
+            let predicted = rehearsal.and_then(|rehearsal| rehearsal.predicted(then.direction));
+            Some(verify(then, now, predicted))
+        });
+        Self {
+            schema: VERIFICATION_SCHEMA.to_owned(),
+            bdp: before.near.bdp.clone(),
+            run: None,
+            again: None,
+            predicted: rehearsal.and_then(|rehearsal| rehearsal.choice.clone()),
+            directions: directions.collect(),
+        }
+    }
+
+    /// Whether something came out worse than predicted, or worse than before.
+    pub fn missed(&self) -> bool {
+        self.directions.iter().any(|direction| {
+            let delay = direction.loaded_p50_ns.map(|delay| delay.verdict);
+            direction.goodput_bps.verdict == Verdict::Missed || delay == Some(Verdict::Missed)
+        })
+    }
+}
+
+fn verify(then: &DirectionResult, now: &DirectionResult, predicted: Option<&Predicted>) -> Verified {
+    let loaded = |result: &DirectionResult| {
+        result.rtt_ns.loaded.filter(|rtt| rtt.received > 0).map(|rtt| rtt.p50 as f64)
+    };
+    let limit = |result: &DirectionResult| result.findings.first().map(|finding| finding.limit);
+    let goodput = predicted.map(|predicted| predicted.goodput_bps);
+    let delay = predicted.and_then(|predicted| predicted.loaded_p50_ns);
+    Verified {
+        direction: then.direction,
+        goodput_bps: outcome(then.goodput_bps, now.goodput_bps, goodput, GOODPUT, true),
+        loaded_p50_ns: loaded(then)
+            .zip(loaded(now))
+            .map(|(then, now)| outcome(then, now, delay, DELAY, false)),
+        limit_before: limit(then),
+        limit_now: limit(now),
+    }
+}
+
+fn outcome(before: f64, now: f64, predicted: Option<Estimate>, bound: f64, more_is_better: bool) -> Outcome {
+    let range = predicted.map(|estimate| {
+        let [low, high] = estimate.next.unwrap_or([estimate.mean; 2]);
+        [low.min(estimate.mean * (1.0 - bound)).max(0.0), high.max(estimate.mean * (1.0 + bound))]
+    });
+    let verdict = match range {
+        None => Verdict::NotPredicted,
+        Some([low, high]) if (low..=high).contains(&now) => Verdict::Held,
+        Some([_, high]) if (now > high) == more_is_better => Verdict::Exceeded,
+        Some(_) => Verdict::Missed,
+    };
+    Outcome { before, predicted: predicted.map(|estimate| estimate.mean), range, now, verdict }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_predicted_holds_within_the_twins_bounds_and_its_spread() {
+        let estimate = |values: &[f64]| Estimate::of(values);
+        let goodput = |now, values: &[f64]| outcome(50.0, now, estimate(values), GOODPUT, true).verdict;
+        assert_eq!(goodput(91.0, &[100.0]), Verdict::Held);
+        assert_eq!(goodput(89.0, &[100.0]), Verdict::Missed);
+        assert_eq!(goodput(111.0, &[100.0]), Verdict::Exceeded);
+        // Repetitions that differ a lot promise little.
+        assert_eq!(goodput(80.0, &[85.0, 100.0, 115.0]), Verdict::Held);
+        assert_eq!(outcome(50.0, 60.0, None, GOODPUT, true).verdict, Verdict::NotPredicted);
+        let delay = |now| outcome(200.0, now, estimate(&[50.0]), DELAY, false).verdict;
+        assert_eq!(
+            [delay(55.0), delay(70.0), delay(30.0)],
+            [Verdict::Held, Verdict::Missed, Verdict::Exceeded]
+        );
+    }
+}

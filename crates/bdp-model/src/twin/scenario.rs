@@ -1,0 +1,229 @@
+//! A twin as a scenario of the lab.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::{Discipline, Twin, TwinFlow, TwinJitter, TwinLoss, TwinVariant, TwinWay, opposite};
+use crate::ends::{Direction, End};
+
+/// So much later each repetition starts at the most, so that by the virtual clock no two are one run.
+const START_SPREAD_MS: u64 = 20;
+
+impl Twin {
+    /// The scenario of the twin itself: `runs` repetitions of this seed.
+    pub fn scenario(&self, runs: u32, seed: u64) -> String {
+        self.scenario_of(&TwinVariant::default(), runs, seed)
+    }
+
+    /// The scenario of the twin with something changed.
+    pub fn scenario_of(&self, variant: &TwinVariant, runs: u32, seed: u64) -> String {
+        let mut text = String::new();
+        let title =
+            format!("Twin of {} and {}, data {}", self.near.name, self.far.name, self.direction.name());
+        line(&mut text, "title", &quoted(&title));
+        line(&mut text, "clock", "\"virtual\"");
+        if let Some(stack) = &self.stack {
+            line(&mut text, "stack", &quoted(stack));
+        }
+        if self.ipv6 {
+            line(&mut text, "family", "\"ipv6\"");
+        }
+        line(&mut text, "seed", &seed.to_string());
+        line(&mut text, "repetitions", &runs.to_string());
+        for end in [End::Near, End::Far] {
+            self.write_host(&mut text, end, variant);
+        }
+        self.write_link(&mut text);
+        self.write_flow(&mut text, &self.flow, self.direction, variant);
+        if let Some(other) = &self.other_flow {
+            self.write_flow(&mut text, other, opposite(self.direction), &TwinVariant::default());
+        }
+        if let Some(competitor) = &variant.competitor {
+            let [from, to] = ends(self.direction);
+            let seconds = (self.flow.duration_ns.saturating_sub(competitor.start_ns)) as f64 / 1e9;
+            text.push_str("\n[[flow]]\n");
+            line(&mut text, "from", &quoted(from));
+            line(&mut text, "to", &quoted(to));
+            line(&mut text, "congestion", &quoted(&competitor.congestion));
+            line(&mut text, "background", "true");
+            line(&mut text, "start", &time(competitor.start_ns));
+            line(&mut text, "duration", &format!("\"{:.3}s\"", seconds.max(0.1)));
+            line(&mut text, "omit", "0");
+        }
+        text
+    }
+
+    fn write_host(&self, text: &mut String, end: End, variant: &TwinVariant) {
+        let mut sysctls: BTreeMap<&str, &str> =
+            self.host(end).sysctls.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let changed = match end {
+            End::Near => &variant.near_sysctls,
+            End::Far => &variant.far_sysctls,
+        };
+        sysctls.extend(changed.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        // A window that is asked for sets the receiver's buffer.
+        let window = |flow: &TwinFlow| flow.window_bytes.is_some();
+        let asked = match Self::sender(self.direction) == end {
+            true => self.other_flow.as_ref().is_some_and(window),
+            false => window(&self.flow) || variant.window_bytes.is_some(),
+        };
+        if asked {
+            sysctls.remove("net.ipv4.tcp_rmem");
+        }
+        let initial = variant.initial_window.filter(|_| Self::sender(self.direction) == end);
+        let _ = write!(text, "\n[hosts.{}]\n", end.name());
+        if let Some(segments) = initial {
+            line(text, "initial_window", &segments.to_string());
+        }
+        if !sysctls.is_empty() {
+            let all: Vec<String> =
+                sysctls.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+            line(text, "sysctls", &format!("{{ {} }}", all.join(", ")));
+        }
+    }
+
+    fn write_link(&self, text: &mut String) {
+        text.push_str("\n[[link]]\nbetween = [\"near\", \"far\"]\n");
+        if self.mtu != 1500 {
+            line(text, "mtu", &self.mtu.to_string());
+        }
+        for (name, way) in [("forward", &self.to), ("reverse", &self.from)] {
+            let _ = write!(text, "\n[link.{name}]\n");
+            write_way(text, way);
+        }
+    }
+
+    fn write_flow(&self, text: &mut String, flow: &TwinFlow, direction: Direction, variant: &TwinVariant) {
+        let [from, to] = ends(direction);
+        text.push_str("\n[[flow]]\n");
+        line(text, "from", &quoted(from));
+        line(text, "to", &quoted(to));
+        line(text, "congestion", &quoted(variant.congestion.as_deref().unwrap_or(&flow.congestion)));
+        let streams = variant.streams.unwrap_or(flow.streams);
+        if streams > 1 {
+            line(text, "streams", &streams.to_string());
+        }
+        if let Some(bytes) = variant.window_bytes.or(flow.window_bytes) {
+            line(text, "window", &bytes.to_string());
+        }
+        if let Some(mss) = flow.mss {
+            line(text, "mss", &mss.to_string());
+        }
+        if flow.nodelay {
+            line(text, "nodelay", "true");
+        }
+        line(text, "duration", &time(flow.duration_ns));
+        line(text, "omit", &time(flow.omit_ns));
+        if let Some(bytes) = flow.bytes {
+            line(text, "bytes", &bytes.to_string());
+        }
+        for (key, rate) in [("writer", variant.writer_bps.or(flow.writer_bps)), ("reader", flow.reader_bps)] {
+            if let Some(bps) = rate {
+                line(text, key, &format!("{{ rate = {} }}", bps.clamp(8_000, 1_000_000_000)));
+            }
+        }
+        line(text, "start_spread", &format!("\"{START_SPREAD_MS}ms\""));
+    }
+}
+
+/// The hosts of a direction, the sender first.
+const fn ends(direction: Direction) -> [&'static str; 2] {
+    match direction {
+        Direction::To => ["near", "far"],
+        Direction::From => ["far", "near"],
+    }
+}
+
+fn write_way(text: &mut String, way: &TwinWay) {
+    line(text, "delay", &time(way.delay_ns));
+    match &way.jitter {
+        None => {}
+        Some(TwinJitter::Uniform { spread_ns }) => {
+            line(text, "jitter", &format!("{{ uniform = {} }}", time(*spread_ns)));
+        }
+        Some(TwinJitter::Normal { deviation_ns, correlation_ns: None }) => {
+            line(text, "jitter", &format!("{{ normal = {} }}", time(*deviation_ns)));
+        }
+        Some(TwinJitter::Normal { deviation_ns, correlation_ns: Some(within) }) => {
+            let (deviation, within) = (time(*deviation_ns), time(*within));
+            line(text, "jitter", &format!("{{ normal = {deviation}, correlation_time = {within} }}"));
+        }
+        Some(TwinJitter::Table { quantiles_ns }) => {
+            let all: Vec<String> = quantiles_ns.iter().map(|ns| format!("\"{}us\"", ns / 1000)).collect();
+            line(text, "jitter", &format!("{{ table = [{}] }}", all.join(", ")));
+        }
+    }
+    if let Some(bottleneck) = &way.bottleneck {
+        let rate = |bps: f64| (bps.round() as u64).max(1_000).to_string();
+        match bottleneck.steps.is_empty() {
+            true => line(text, "rate", &rate(bottleneck.rate_bps)),
+            false => {
+                let later =
+                    bottleneck.steps.iter().map(|(at, bps)| format!("[{}, {}]", time(*at), rate(*bps)));
+                let all: Vec<String> =
+                    std::iter::once(format!("[0, {}]", rate(bottleneck.rate_bps))).chain(later).collect();
+                line(text, "rate", &format!("{{ steps = [{}] }}", all.join(", ")));
+            }
+        }
+        line(text, "limit", &bottleneck.limit_packets.max(1).to_string());
+        let managed = |kind: &str, target: u64, ecn: bool| {
+            format!("{{ kind = \"{kind}\", target = {}, ecn = {ecn} }}", time(target))
+        };
+        match bottleneck.discipline {
+            Discipline::DropTail => {}
+            Discipline::Codel { target_ns, ecn } => line(text, "queue", &managed("codel", target_ns, ecn)),
+            Discipline::FqCodel { target_ns, ecn } => {
+                line(text, "queue", &managed("fq_codel", target_ns, ecn));
+            }
+        }
+        if let Some(packets) = bottleneck.mark_packets {
+            line(text, "ecn_threshold", &packets.max(1).to_string());
+        }
+    }
+    match way.loss {
+        None => {}
+        Some(TwinLoss::Random { share }) => line(text, "loss", &fraction(share)),
+        Some(TwinLoss::Bursts { begins, packets }) => {
+            let ends = 1.0 / packets.max(1.0);
+            line(text, "loss", &format!("{{ to_bad = {}, to_good = {} }}", fraction(begins), fraction(ends)));
+        }
+    }
+    if let Some(policer) = way.policer {
+        let rate = policer.rate_bps.round() as u64;
+        line(text, "policer", &format!("{{ rate = {rate}, burst = {} }}", policer.burst_bytes));
+    }
+    if let Some(reorder) = way.reorder {
+        let (share, by) = (fraction(reorder.share), time(reorder.by_ns));
+        line(text, "reorder", &format!("{{ probability = {share}, by = {by} }}"));
+    }
+    if !way.outages.is_empty() {
+        let one = |o: &super::TwinOutage| {
+            format!("{{ at = {}, for = {}, drop = {} }}", time(o.at_ns), time(o.for_ns), o.drops)
+        };
+        let all: Vec<String> = way.outages.iter().map(one).collect();
+        line(text, "outage", &format!("[{}]", all.join(", ")));
+    }
+    if way.strips_window_scaling {
+        line(text, "window_scale", "\"strip\"");
+    }
+}
+
+fn line(text: &mut String, key: &str, value: &str) {
+    let _ = writeln!(text, "{key} = {value}");
+}
+
+/// A time as the scenario takes it, to the microsecond.
+fn time(ns: u64) -> String {
+    format!("\"{}us\"", (ns + 500) / 1000)
+}
+
+/// A share as the scenario takes it.
+fn fraction(share: f64) -> String {
+    format!("{:.7}", share.clamp(0.0, 1.0))
+}
+
+/// Text as a TOML string.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", escaped.chars().filter(|c| !c.is_control()).collect::<String>())
+}

@@ -1,0 +1,165 @@
+//! Twins of measured paths: built, run by the virtual clock, compared with the measurement, and put right where a first pass misses.
+
+mod compare;
+mod kernel;
+mod refine;
+
+use std::collections::BTreeMap;
+
+use bdp_lab::LabCommands;
+use bdp_model::ends::Direction;
+use bdp_model::measurement::Measurement;
+use bdp_model::record::Record;
+use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_model::twin::{Adjusted, Compared, Twin, TwinVariant};
+use bdp_store::RunKind;
+
+use crate::lab::{LabPlan, StoreAt};
+use crate::{Event, Result, RunError};
+
+pub use bdp_explain::twin::TwinOptions;
+pub use compare::figures;
+
+/// How variants of a twin are run.
+#[derive(Debug, Clone)]
+pub struct TwinRuns {
+    /// Repetitions of each.
+    pub runs: u32,
+    /// Seed of the scenarios: the same for all variants, so that they meet the same draws.
+    pub seed: u64,
+    /// What the stored run is called.
+    pub label: Option<String>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+impl Default for TwinRuns {
+    fn default() -> Self {
+        Self { runs: 3, seed: 1, label: None, command: "bdp twin".to_owned() }
+    }
+}
+
+/// What a variant came to.
+#[derive(Debug, Clone)]
+pub struct VariantRun {
+    /// Its name.
+    pub name: String,
+    /// Its scenario.
+    pub scenario: String,
+    /// Its repetitions that are valid, in their order.
+    pub records: Vec<Record>,
+}
+
+/// Variants that ran.
+#[derive(Debug)]
+pub struct VariantRuns {
+    /// Id of the stored run; `None` where nothing is stored.
+    pub run: Option<String>,
+    /// In the order in which they were given.
+    pub variants: Vec<VariantRun>,
+}
+
+/// The twin of a direction of a measurement, for the guest kernel that is nearest to those of its hosts.
+pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOptions) -> Result<Twin> {
+    let twin = bdp_explain::twin::derive(measurement, direction, options);
+    let twin = twin.ok_or_else(|| {
+        let text = format!("the run has no {} direction with a known round trip", direction.name());
+        RunError::Request(text)
+    })?;
+    Ok(kernel::with_nearest(twin))
+}
+
+/// Runs a twin with each of these changes, side by side, by the virtual clock.
+pub fn run_variants(
+    twin: &Twin,
+    variants: &[TwinVariant],
+    order: &TwinRuns,
+    agents: LabCommands,
+    at: Option<StoreAt<'_>>,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<VariantRuns> {
+    let mut scenarios = Vec::new();
+    let mut cases = Vec::new();
+    let mut texts = Vec::new();
+    for variant in variants {
+        let text = twin.scenario_of(variant, order.runs, order.seed);
+        let name = format!("twin-{}", if variant.name.is_empty() { "itself" } else { &variant.name });
+        let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
+        let scenario = Scenario::parse(&name, &text).map_err(refused)?;
+        cases.extend(scenario.plan(&PlanOptions::default()).map_err(refused)?);
+        scenarios.push(scenario);
+        texts.push((name, text));
+    }
+    let mut plan = LabPlan::new(&scenarios, cases, order.seed, order.command.clone());
+    plan.kind = RunKind::Lab;
+    plan.label = order.label.clone();
+    let ran = plan.run(agents, at, watch);
+    ran.result?;
+    let mut by_name: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    for record in ran.records {
+        if let Some(error) = &record.error {
+            return Err(RunError::Case(error.clone()));
+        }
+        if let Some(why) = &record.skipped {
+            return Err(RunError::Case(why.clone()));
+        }
+        by_name.entry(record.scenario.clone()).or_default().push(record);
+    }
+    let of = |(variant, (name, text)): (&TwinVariant, (String, String))| {
+        let mut records = by_name.remove(&name).unwrap_or_default();
+        records.retain(|record| record.valid);
+        records.sort_by_key(|record| record.repetition);
+        VariantRun { name: variant.name.clone(), scenario: text, records }
+    };
+    Ok(VariantRuns { run: ran.run, variants: variants.iter().zip(texts).map(of).collect() })
+}
+
+/// Runs a twin, puts right what misses, and compares it with the measurement.
+pub fn compare(
+    measurement: &Measurement,
+    twin: Twin,
+    order: &TwinRuns,
+    agents: &dyn Fn() -> LabCommands,
+    mut at: Option<StoreAt<'_>>,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<(Compared, Twin)> {
+    let mut best = refine::Pass::first(twin);
+    let mut adjusted: Vec<Adjusted> = Vec::new();
+    let itself = [TwinVariant::default()];
+    let mut passes = Vec::new();
+    for round in 1..=refine::ROUNDS + 1 {
+        let ran = run_variants(&best.twin, &itself, order, agents(), None, watch)?;
+        let records = ran.variants.into_iter().next().map(|variant| variant.records).unwrap_or_default();
+        best.figures = figures(measurement, &best.twin, &records);
+        best.records = records;
+        let next = refine::next(measurement, &best, round, &passes);
+        passes.push(best);
+        match next {
+            Some((twin, changes)) if round <= refine::ROUNDS => {
+                adjusted.extend(changes);
+                best = refine::Pass::first(twin);
+            }
+            _ => break,
+        }
+    }
+    let kept = refine::nearest(passes);
+    adjusted.retain(|change| change.round <= kept.rounds);
+    let stored = match at.take() {
+        Some(at) => {
+            let ran = run_variants(&kept.twin, &itself, order, agents(), Some(at), watch)?;
+            ran.run
+        }
+        None => None,
+    };
+    let kernel = kept.records.first().map(|record| record.environment.kernel.clone());
+    let compared = Compared {
+        scenario: kept.twin.scenario(order.runs, order.seed),
+        kernel,
+        runs: kept.records.len() as u32,
+        adjusted,
+        figures: kept.figures,
+        stored,
+        twin: kept.twin.clone(),
+    };
+    Ok((compared, kept.twin))
+}

@@ -1,0 +1,111 @@
+//! A stored measurement of a path, and what else is known of what it can carry.
+
+use bdp_model::Rate;
+use bdp_model::ends::Direction;
+use bdp_model::measurement::Measurement;
+use bdp_store::{DocumentKind, Store, StoredDocument};
+use serde_json::Value;
+
+use crate::exit;
+use crate::found::{Found, Kept};
+use crate::store::{StoreArgs, refuse};
+
+/// A run, and what else is known of its path.
+#[derive(clap::Args)]
+pub struct MeasuredArgs {
+    /// The run of 'bdp measure': its id or the beginning of it, or its label; or a file that --json wrote
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Another run over the same path, such as one with more streams, that shows what it can carry; repeatable
+    #[arg(long, value_name = "RUN")]
+    pub also: Vec<String>,
+
+    /// Goodput that the path can carry, as 100M
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<Rate>,
+
+    /// One direction alone: 'to' or 'from' the far end
+    #[arg(long, value_name = "DIRECTION", value_parser = direction)]
+    pub direction: Option<Direction>,
+
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// A measurement that was found.
+pub struct Measured {
+    /// The run.
+    pub found: Found,
+    /// Its measurement; of several the last.
+    pub measurement: Measurement,
+    /// Those of the other runs.
+    pub others: Vec<Measurement>,
+}
+
+impl MeasuredArgs {
+    /// Finds the run and the others.
+    pub fn find(&self) -> anyhow::Result<Measured> {
+        let found = Found::find(self.run.as_deref(), &self.store)?;
+        let mut all = measurements(&found)?;
+        let name = found.info.id.clone();
+        let Some(measurement) = all.pop() else {
+            return Err(exit::usage(format!("run {name} holds no measurement")));
+        };
+        if measurement.request.spec.udp.is_some() {
+            return Err(exit::usage(format!(
+                "run {name} sent datagrams, which no setting of TCP changes; measure without -u"
+            )));
+        }
+        if measurement.directions.is_empty() {
+            let why = measurement.error.as_deref().unwrap_or("no direction came to its end");
+            return Err(exit::usage(format!("run {name} measured nothing: {why}")));
+        }
+        let mut others = all;
+        for also in &self.also {
+            others.extend(measurements(&Found::find(Some(also), &self.store)?)?);
+        }
+        Ok(Measured { found, measurement, others })
+    }
+}
+
+impl Measured {
+    /// Keeps a document with the run, where the run is stored.
+    pub fn keep(
+        &self,
+        store: &StoreArgs,
+        kind: DocumentKind,
+        at_unix_ms: u64,
+        document: Value,
+    ) -> anyhow::Result<()> {
+        if self.found.file.is_some() {
+            return Ok(());
+        }
+        let Some(mut store) = store.open()? else { return Ok(()) };
+        let document = StoredDocument { kind, at_unix_ms, document };
+        store.append_document(&self.found.info.id, &document).map_err(refuse)
+    }
+
+    /// The run's id, where it has one.
+    pub fn run(&self) -> Option<&str> {
+        self.found.run()
+    }
+}
+
+fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
+    match &found.kept {
+        Kept::Measurements(all) => Ok(all.iter().map(|kept| kept.measurement.clone()).collect()),
+        Kept::Records(_) => Err(exit::usage(format!(
+            "run {} is of the lab; name a run of 'bdp measure', as 'bdp runs' lists it",
+            found.info.id
+        ))),
+    }
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "to" => Ok(Direction::To),
+        "from" => Ok(Direction::From),
+        _ => Err("say 'to' or 'from'".to_owned()),
+    }
+}

@@ -1,0 +1,74 @@
+//! `bdp tune plan`: the smallest change of settings for a path.
+
+use bdp_model::Nanos;
+use bdp_model::tuning::Plan;
+use bdp_run::tuning::{self, Described, Wish};
+use bdp_store::DocumentKind;
+use bdp_sys::clock;
+use serde_json::json;
+
+use super::measured::MeasuredArgs;
+use crate::exit::{self, Outcome};
+use crate::output::{self, print, style};
+
+/// Arguments of `bdp tune plan`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp tune plan 7f3a\n  bdp tune plan 7f3a --also 81c0     81c0 showed, with more streams, what the path carries\n  bdp tune plan --rate 1G --rtt 80ms\n\nNothing is changed: 'bdp tune apply' does that, and 'bdp rehearse' tries it on an emulated twin before."
+)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    measured: MeasuredArgs,
+
+    /// Round trip of a path that is described by --rate and this, and was not measured
+    #[arg(long, value_name = "TIME", requires = "rate", conflicts_with_all = ["run", "also", "direction"])]
+    rtt: Option<Nanos>,
+
+    /// Connections that share the path described by --rate and --rtt
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), requires = "rtt")]
+    streams: u32,
+
+    /// Print JSON ('bdp help plan.schema'), which 'bdp tune apply' and 'bdp tune export' take
+    #[arg(long)]
+    json: bool,
+}
+
+impl PlanArgs {
+    /// Makes the plan, keeps it with its run and prints it.
+    pub fn run(self) -> Outcome {
+        if let Some(rtt) = self.rtt {
+            return self.print_described(rtt);
+        }
+        let measured = self.measured.find()?;
+        let rate_bps = self.measured.rate.map(|rate| rate.as_bps() as f64);
+        let wish = Wish { rate_bps, direction: self.measured.direction };
+        let made = tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish);
+        measured.keep(&self.measured.store, DocumentKind::Plan, clock::unix_ms(), json!(made))?;
+        self.print(&made, measured.run())
+    }
+
+    fn print_described(&self, rtt: Nanos) -> Outcome {
+        let rate_bps = self.measured.rate.map_or(0.0, |rate| rate.as_bps() as f64);
+        if rate_bps <= 0.0 || rtt.as_ns() == 0 {
+            return Err(exit::usage("--rate and --rtt are above 0"));
+        }
+        let path = Described { rate_bps, rtt_ns: rtt.as_ns(), streams: self.streams };
+        self.print(&tuning::plan_described(&path), None)
+    }
+
+    fn print(&self, plan: &Plan, run: Option<&str>) -> Outcome {
+        if self.json {
+            return print(&format!("{:#}\n", json!(plan)));
+        }
+        let mut text = bdp_report::tuning::plan(plan, &style());
+        if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
+            let store = self
+                .measured
+                .store
+                .given()
+                .map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)));
+            text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
+        }
+        print(&text)
+    }
+}

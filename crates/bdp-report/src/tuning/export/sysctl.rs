@@ -41,7 +41,7 @@ pub(super) fn write(plan: &Plan, end: End, undo: bool) -> String {
                 "the qdisc of {device}: a file of sysctls has none of one device; '--as sh' does it."
             )),
         };
-        text.push_str(&format!("\n{}{lines}", comments(&[purpose(&one)], "#")));
+        text.push_str(&format!("\n{}{lines}", comments(&[purpose(plan, &one)], "#")));
     }
     text
 }

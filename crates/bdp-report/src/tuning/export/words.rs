@@ -14,7 +14,8 @@ pub(super) fn origin(plan: &Plan, end: End, form: &str) -> Vec<String> {
     let name = plan.host(end).map(|host| host.name.as_str()).filter(|name| !name.is_empty());
     let host =
         name.map_or_else(|| format!("the {} end", end.name()), |name| format!("{name} ({} end)", end.name()));
-    let rate = plan.path.rate_bps.map_or_else(String::new, |bps| format!("{} and ", rate(bps)));
+    let most = plan.path.directions.iter().filter_map(|one| one.rate_bps).reduce(f64::max);
+    let rate = most.map_or_else(String::new, |bps| format!("{} and ", rate(bps)));
     let run = plan.run.as_ref().map_or_else(String::new, |run| format!(", by run {run}"));
     let path = format!("a path of {rate}{} round trip{run}", time(Nanos(plan.path.rtt_ns)));
     vec![comment(&format!("Written by 'bdp tune export --as {form}' for {host}: {path}."))]

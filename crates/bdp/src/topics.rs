@@ -61,6 +61,7 @@ static TOPICS: &[Topic] = &topics! {
     "queues" "queues.md" "queues that manage themselves, beside the kernel's",
     "virtual-clock-validation" "virtual-clock-validation.md" "how exact the emulator is by the virtual clock, and beside netem",
     "s4" "s4.md" "TCP of three kernels under loss and reverse traffic, 6,000 cases of 60 s",
+    "export" "export.md" "plans as scripts and files for other hosts",
     "protocol" "protocol.md" "what bdp says to bdp",
     "jobs" "jobs.md" "what runs, as data: jobs, events and outcomes in JSON",
     "measurement.schema" "measurement.schema.json" "JSON Schema of 'bdp measure --json'",
@@ -79,6 +80,7 @@ static TOPICS: &[Topic] = &topics! {
     "conformance.schema" "conformance.schema.json" "JSON Schema of 'bdp lab conformance --json'",
     "tune.schema" "tune.schema.json" "JSON Schema of 'bdp tune apply', 'confirm', 'revert' and 'journal' --json",
     "tune-journal.schema" "tune-journal.schema.json" "JSON Schema of a journal of changed settings",
+    "plan.schema" "plan.schema.json" "JSON Schema of 'bdp tune plan --json'",
     "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };

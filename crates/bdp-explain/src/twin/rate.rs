@@ -75,7 +75,8 @@ impl Known {
         let delivery = Delivery::of(&other);
         let limit = crate::explain(also).first()?.limit;
         let known = Self::of(&other, &delivery, limit, &Kind::None);
-        let carried = || delivery.percentile_bps(90.0).map(|bps| Self::flat(bps, Source::AlsoRun));
+        // Of several streams together the rate is steady, and above its middle is what queues gave back.
+        let carried = || delivery.percentile_bps(50.0).map(|bps| Self::flat(bps, Source::AlsoRun));
         let known = known.map(|known| Self { how: Source::AlsoRun, ..known }).or_else(carried)?;
         (known.bps > 1.05 * Delivery::of(path).most_bps()).then_some(known)
     }

@@ -2,6 +2,7 @@
 
 pub mod apply;
 mod confirm;
+mod export;
 mod file;
 mod guard;
 mod journal;
@@ -9,8 +10,8 @@ pub mod measured;
 pub mod places;
 mod plan;
 mod revert;
-mod stored;
 mod show;
+mod stored;
 
 pub use guard::{NAME as GUARD, run as run_guard};
 
@@ -37,6 +38,8 @@ enum TuneCommand {
     Revert(revert::RevertArgs),
     /// List what is in force: since when, until when, and the values before
     Journal(journal::JournalArgs),
+    /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
+    Export(export::ExportArgs),
 }
 
 impl TuneArgs {
@@ -49,6 +52,7 @@ impl TuneArgs {
             TuneCommand::Confirm(args) => args.run(),
             TuneCommand::Revert(args) => args.run(),
             TuneCommand::Journal(args) => args.run(),
+            TuneCommand::Export(args) => args.run(),
         }
     }
 }

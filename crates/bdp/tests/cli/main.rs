@@ -14,6 +14,7 @@ mod download;
 mod endless;
 mod exact;
 mod exec;
+mod export;
 mod faults;
 mod faults_explained;
 mod forged;

@@ -6,7 +6,7 @@ mod file;
 mod guard;
 mod journal;
 pub mod measured;
-mod places;
+pub mod places;
 mod plan;
 mod revert;
 

@@ -54,6 +54,7 @@ static TOPICS: &[Topic] = &topics! {
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
     "stacks" "stacks.md" "the kernels and other stacks that hosts run, and one suite for all",
     "stack-contract" "stack-contract.md" "how a TCP stack of your own is attached",
+    "loop" "loop.md" "measure, plan, rehearse, apply, verify: the whole loop",
     "tuning" "tune.md" "changes of settings that can be undone",
     "record" "record.md" "what a case of a scenario produces, member by member",
     "fidelity" "fidelity.md" "how well the emulator kept its promise: INVALID",
@@ -81,6 +82,8 @@ static TOPICS: &[Topic] = &topics! {
     "tune.schema" "tune.schema.json" "JSON Schema of 'bdp tune apply', 'confirm', 'revert' and 'journal' --json",
     "tune-journal.schema" "tune-journal.schema.json" "JSON Schema of a journal of changed settings",
     "plan.schema" "plan.schema.json" "JSON Schema of 'bdp tune plan --json'",
+    "rehearsal.schema" "rehearsal.schema.json" "JSON Schema of 'bdp rehearse --json'",
+    "verification.schema" "verification.schema.json" "JSON Schema of 'bdp verify --json'",
     "job.schema" "job.schema.json" "JSON Schema of jobs, events and outcomes",
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };

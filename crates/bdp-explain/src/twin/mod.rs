@@ -68,7 +68,7 @@ pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOpt
         if sysctls.is_empty() {
             notes.unseen.push(Unseen::Settings { end });
         }
-        TwinHost { name: host.name.clone(), kernel: host.kernel.clone(), sysctls }
+        TwinHost { name: host.name.clone(), kernel: host.kernel.clone(), sysctls, window_factor: None }
     };
     let (near, far) = (host(End::Near, &measurement.near), host(End::Far, &measurement.far));
     Some(Twin {

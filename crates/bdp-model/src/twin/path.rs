@@ -41,7 +41,7 @@ pub struct Twin {
 }
 
 /// A host of a twin.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TwinHost {
     /// Its host name.
     pub name: String,
@@ -49,6 +49,10 @@ pub struct TwinHost {
     pub kernel: String,
     /// Its sysctls, of those that a host of the lab can be given.
     pub sysctls: BTreeMap<String, String>,
+    /// Part of a receive buffer that is window on its kernel / the same on the twin's, by which the twin's buffers are larger; null where they are alike,
+    /// or nothing is known.
+    #[serde(default)]
+    pub window_factor: Option<f64>,
 }
 
 /// The transfer of a direction.
@@ -235,6 +239,14 @@ impl Twin {
         match direction {
             Direction::To => End::Near,
             Direction::From => End::Far,
+        }
+    }
+
+    /// The host of an end, to be changed.
+    pub const fn host_mut(&mut self, end: End) -> &mut TwinHost {
+        match end {
+            End::Near => &mut self.near,
+            End::Far => &mut self.far,
         }
     }
 

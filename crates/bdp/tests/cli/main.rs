@@ -55,6 +55,7 @@ mod switches;
 mod traffic;
 mod tune;
 mod tune_killed;
+mod tune_loop;
 mod twin;
 mod tune_show;
 mod unprivileged;

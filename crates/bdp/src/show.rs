@@ -1,7 +1,8 @@
 //! `bdp show`: the records or measurements of one stored run.
 
 use bdp_model::record::Record;
-use bdp_store::{RunInfo, RunKind, StoredMeasurement};
+use bdp_model::tuning::Rehearsal;
+use bdp_store::{DocumentKind, RunInfo, RunKind, StoredDocument, StoredMeasurement};
 
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
@@ -40,7 +41,10 @@ impl ShowArgs {
         let run = found.run().map(str::to_owned);
         let (info, run) = (&found.info, run.as_deref());
         let records = match found.kept {
-            Kept::Measurements(all) => return self.show_measurements(info, run, all),
+            Kept::Measurements(all) => {
+                self.show_measurements(info, run, all)?;
+                return if self.json { Ok(exit::Exit::Done) } else { print(&concluded(&found.documents)) };
+            }
             Kept::Records(all) => match &self.case {
                 Some(filter) => select(all, filter, &info.id)?,
                 None => all.into_iter().map(|(_, record)| record).collect(),
@@ -81,6 +85,17 @@ impl ShowArgs {
         let text = bdp_report::measurements_text(&measurements, run, self.store.given().as_deref(), &style());
         print(&format!("{}\n{text}", heading(info)))
     }
+}
+
+/// What was predicted of a run, and what came of it: the newest of each.
+fn concluded(documents: &[StoredDocument]) -> String {
+    let newest = |kind| documents.iter().rfind(|document| document.kind == kind).map(|kept| kept.document.clone());
+    // What another version wrote is left out.
+    let rehearsal = newest(DocumentKind::Rehearsal).and_then(|kept| serde_json::from_value::<Rehearsal>(kept).ok());
+    let verification = newest(DocumentKind::Verification).and_then(|kept| serde_json::from_value(kept).ok());
+    let predicted = rehearsal.map(|rehearsal| bdp_report::tuning::choice(&rehearsal, &style()));
+    let came = verification.map(|came| bdp_report::tuning::verification(&came, &style()));
+    predicted.into_iter().chain(came).collect()
 }
 
 /// The run in a line, and in another how to go on with it.

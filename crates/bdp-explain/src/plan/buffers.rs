@@ -10,12 +10,12 @@ use super::host::Host;
 use super::path::{Described, Way};
 use crate::setting::{RMEM, SOCKET_BUFFER, WMEM};
 
-/// In flight / (rate x round trip): without room a flow is idle at the ends of its rounds, and a queue of a quarter of a round trip is short.
-const ROOM: f64 = 1.25;
+/// In flight / (rate x round trip): without room a flow is idle at the ends of its rounds, and more would be a queue.
+const ROOM: f64 = 1.15;
 /// Window / receive buffer, and payload / send buffer, at the least: the rest is the memory that packets take.
 const PAYLOAD_LEAST: f64 = 0.5;
 /// Buffers are rounded up to a multiple of this.
-const ROUND_BYTES: u64 = 64 << 10;
+const ROUND_BYTES: u64 = 16 << 10;
 /// Where nobody knows what the path carries, a plan goes no further than so many times what was measured.
 const FURTHEST: f64 = 4.0;
 

@@ -1,6 +1,7 @@
 //! A plan as it comes together.
 
 use bdp_model::ends::End;
+use bdp_model::tuning::setting::{self, Release};
 use bdp_model::tuning::{
     Advice, Alternative, Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, Refused, Target, Why,
 };
@@ -72,6 +73,16 @@ impl Draft {
         near: PlanHost,
         far: Option<PlanHost>,
     ) -> Plan {
+        let kernel = |end| match end {
+            End::Near => Some(near.kernel.as_str()),
+            End::Far => far.as_ref().map(|far| far.kernel.as_str()),
+        };
+        for changes in std::iter::once(&mut self.changes).chain(self.alternatives.iter_mut().map(|other| &mut other.changes)) {
+            for unread in changes.extract_if(.., |change| !is_read(&change.target, kernel(change.end))) {
+                self.refused.push(Refused { end: Some(unread.end), target: Some(unread.target), why: Why::NotRead });
+            }
+        }
+        self.alternatives.retain(|other| !other.changes.is_empty());
         // What is changed all the same is not left alone.
         let changes = &self.changes;
         self.refused.retain(|refused| {
@@ -91,7 +102,36 @@ impl Draft {
     }
 }
 
+/// Whether the kernel reads a setting; of what is not known, or is no sysctl, it does.
+fn is_read(target: &Target, kernel: Option<&str>) -> bool {
+    let Target::Sysctl { name } = target else { return true };
+    let release = kernel.and_then(|kernel| kernel.parse::<Release>().ok());
+    setting::find(name).zip(release).is_none_or(|(setting, release)| setting.is_read_by(release))
+}
+
 /// The largest number of a value.
 fn largest(value: &str) -> u64 {
     value.split_whitespace().filter_map(|word| word.parse().ok()).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bdp_model::tuning::Reason;
+
+    #[test]
+    fn what_the_kernel_does_not_read_is_not_set() {
+        let planned = |kernel: &str| {
+            let mut draft = Draft::default();
+            // Linux 4.12 removed it.
+            let target = Target::sysctl("net.ipv4.tcp_tw_recycle");
+            let (from, to) = (Some("0".to_owned()), "1".to_owned());
+            draft.change(Change { end: End::Near, target, from, to, reason: Reason::Off, gain: None });
+            let near = PlanHost { kernel: kernel.to_owned(), ..PlanHost::default() };
+            draft.into_plan(None, PlanPath::default(), near, None)
+        };
+        let (older, newer) = (planned("4.9.0"), planned("6.1.0"));
+        assert_eq!((older.changes.len(), older.refused.len()), (1, 0));
+        assert!(newer.changes.is_empty() && newer.refused[0].why == Why::NotRead, "{newer:?}");
+    }
 }

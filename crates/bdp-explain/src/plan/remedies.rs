@@ -20,6 +20,12 @@ const LONG_QUEUE: f64 = 0.5;
 const PACED: f64 = 0.97;
 /// Largest congestion window that a new connection is to begin with, segments: ten times the kernel's own is a burst that short queues do not hold.
 const LARGEST_INITIAL: u64 = 64;
+/// So many timeouts are worth a change, where the least timeout of the kernel, 200 ms, is many round trips.
+const TIMEOUTS_MIN: u64 = 5;
+const SHORT_ROUND_TRIP: Nanos = Nanos::millis(10);
+/// The least timeout / the round trip, and in milliseconds: a delayed acknowledgement may take 40 ms, and one that is late costs a needless retransmission alone.
+const SHORTER_TIMEOUT: u64 = 5;
+const LEAST_TIMEOUT_MS: u64 = 10;
 /// What the kernel drops of its backlog fits a backlog that is so many times as long.
 const LONGER_BACKLOG: u64 = 4;
 
@@ -31,6 +37,7 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
         // What stands beside is changed where it is a setting; else the first is the limit.
         ends.remedy(draft, finding, rank == 0);
     }
+    ends.timeouts(draft);
     buffers::add(draft, way, near, far);
 }
 
@@ -236,6 +243,21 @@ impl Ends<'_> {
         let (end, reason) = (self.way.sender(), Reason::SlowStart { round_trips });
         let target = Target::Route { to: address, attribute: RouteAttribute::Initcwnd };
         draft.change(Change { end, target, from: None, to: to.to_string(), reason, gain: None });
+    }
+
+    /// A shorter least timeout on the route, where timeouts came on a path whose round trip is a small part of the kernel's own.
+    fn timeouts(&self, draft: &mut Draft) {
+        let facts = &self.way.facts;
+        let timeouts = facts.sent.last().and_then(|last| last.timeouts).unwrap_or(0);
+        let Some(rtt) = facts.rtt_loaded().or_else(|| facts.rtt_idle()) else { return };
+        if timeouts < TIMEOUTS_MIN || rtt > SHORT_ROUND_TRIP {
+            return;
+        }
+        let Some(address) = self.receiver.address() else { return };
+        let to = (SHORTER_TIMEOUT * rtt.as_ns()).div_ceil(1_000_000).max(LEAST_TIMEOUT_MS);
+        let target = Target::Route { to: address, attribute: RouteAttribute::RtoMin };
+        let (end, reason) = (self.way.sender(), Reason::Timeouts { timeouts });
+        draft.change(Change { end, target, from: None, to: format!("{to}ms"), reason, gain: None });
     }
 
     fn backlog(&self, draft: &mut Draft, finding: &Finding) {

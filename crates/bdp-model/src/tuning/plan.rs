@@ -147,6 +147,11 @@ pub enum Reason {
         /// Round trips that it takes.
         round_trips: f64,
     },
+    /// Retransmission timeouts, of which each takes many round trips.
+    Timeouts {
+        /// How many.
+        timeouts: u64,
+    },
     /// Packets of full size vanish.
     MtuBlackHole,
     /// The kernel dropped packets that had come.

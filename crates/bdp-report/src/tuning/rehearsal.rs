@@ -46,12 +46,17 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &Style) -> String {
         }
     }
     text.push_str(&warnings(rehearsal, style));
+    text.push_str(&choice(rehearsal, style));
+    text
+}
+
+/// What to apply, and what it would give.
+pub fn choice(rehearsal: &Rehearsal, style: &Style) -> String {
     let (tint, line) = match &rehearsal.choice {
         Some(name) => (Tint::Good, format!("{}, {}", tame(name), summary(rehearsal, style))),
         None => (Tint::Doubtful, "nothing: no change is better than what is there".to_owned()),
     };
-    text.push_str(&wrap("apply       ", tint, &line, style));
-    text
+    wrap("apply       ", tint, &line, style)
 }
 
 /// `→ 51.8 -> 93.1 Mbit/s, round trip under load 40.1 -> 44.6 ms`.

@@ -57,6 +57,9 @@ pub(super) fn reason(plan: &Plan, change: &Change) -> String {
         Reason::SlowStart { round_trips } => format!(
             "the transfer was over after {round_trips:.0} round trips, in slow start; a larger first window saves some"
         ),
+        Reason::Timeouts { timeouts } => format!(
+            "{timeouts} retransmission timeouts, of which each waits for 200 ms at the least, many round trips of this path"
+        ),
         Reason::MtuBlackHole => {
             format!(
                 "packets of full size vanish; with it {} finds the size that passes",

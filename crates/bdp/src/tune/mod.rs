@@ -1,15 +1,17 @@
 //! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
-mod apply;
+pub mod apply;
 mod confirm;
+mod export;
 mod file;
 mod guard;
 mod journal;
 pub mod measured;
-mod places;
+pub mod places;
 mod plan;
 mod revert;
 mod show;
+mod stored;
 
 pub use guard::{NAME as GUARD, run as run_guard};
 
@@ -36,6 +38,8 @@ enum TuneCommand {
     Revert(revert::RevertArgs),
     /// List what is in force: since when, until when, and the values before
     Journal(journal::JournalArgs),
+    /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
+    Export(export::ExportArgs),
 }
 
 impl TuneArgs {
@@ -48,6 +52,7 @@ impl TuneArgs {
             TuneCommand::Confirm(args) => args.run(),
             TuneCommand::Revert(args) => args.run(),
             TuneCommand::Journal(args) => args.run(),
+            TuneCommand::Export(args) => args.run(),
         }
     }
 }

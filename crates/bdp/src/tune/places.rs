@@ -22,18 +22,21 @@ pub struct PlaceArgs {
 impl PlaceArgs {
     /// This host, with its journals there.
     pub fn world(&self) -> anyhow::Result<HostWorld> {
-        let named =
-            |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let places = Places::default();
-        let folder = self.journal.clone().or_else(|| named(JOURNAL)).unwrap_or(places.folder);
-        let persistent_file = named(PERSISTENT_FILE).unwrap_or(places.persistent_file);
-        let absolute = |path: PathBuf| {
-            std::path::absolute(&path)
-                .map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
-        };
-        let places = Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? };
-        Ok(HostWorld::new(places, super::guard::command()))
+        world(self.journal.clone())
     }
+}
+
+/// This host, with its journals in a folder, or in that of the environment.
+pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let places = Places::default();
+    let folder = folder.or_else(|| named(JOURNAL)).unwrap_or(places.folder);
+    let persistent_file = named(PERSISTENT_FILE).unwrap_or(places.persistent_file);
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path).map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
+    };
+    let places = Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? };
+    Ok(HostWorld::new(places, super::guard::command()))
 }
 
 /// The guard of a journal: this very program.

@@ -28,6 +28,9 @@ pub(super) fn effect(judged: &JudgedSetting, host: &HostSettings) -> Option<Stri
     let last = read.last().copied().map(|n| n as f64);
     match setting.name {
         "net.ipv4.tcp_rmem" => Some(format!("window to {}", size(last? * window_share(host)?))),
+        "net.ipv4.tcp_adv_win_scale" => {
+            Some(format!("{} of a receive buffer is window", percent(window_share(host)?)))
+        }
         "net.ipv4.tcp_wmem" => Some(format!("{} unacknowledged", size(last?))),
         "net.ipv4.tcp_mem" => {
             let bytes = last? * PAGE;

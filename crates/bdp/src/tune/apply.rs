@@ -11,20 +11,25 @@ use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
 use serde_json::{Value, json};
 
 use super::places::{PlaceArgs, refused};
-use super::{file, journal};
+use super::{journal, stored};
 use crate::exit::{self, Exit, Outcome};
+use crate::store::StoreArgs;
 use crate::{arguments, help, interrupt, output};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp tune apply plan.json --dry-run\n  bdp tune apply plan.json --for 10m\n  \
+    after_help = "Examples:\n  bdp tune apply 7f3a --for 10m\n  bdp tune apply plan.json --dry-run\n  bdp tune apply plan.json --for 10m\n  \
     bdp tune apply plan.json --only 1,3 --yes\n  bdp tune plan --json | bdp tune apply - --yes\n\n\
     'bdp tune revert' puts back what was there. 'bdp help tuning' says what is guaranteed."
 )]
 pub struct ApplyArgs {
-    /// Plan of 'bdp tune plan --json'; - is standard input
-    #[arg(value_name = "PLAN.json")]
+    /// A run that 'bdp tune plan' or 'bdp rehearse' was given: what the rehearsal chose, or else the plan. Or the file of a plan, as 'bdp tune
+    /// plan --json' writes it; - is standard input
+    #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
+
+    #[command(flatten)]
+    store: StoreArgs,
 
     /// Which end of the measured path this host is: near measured, far served
     #[arg(long, value_name = "END", default_value = "near", value_parser = ["near", "far"], help_heading = help::TEST)]
@@ -68,7 +73,7 @@ pub struct ApplyArgs {
 
 impl ApplyArgs {
     pub fn run(self) -> Outcome {
-        let plan = file::read(&self.plan)?;
+        let plan = stored::find(&self.plan, &self.store)?;
         let changes = self.choose(&plan)?;
         if self.keep_for.is_some_and(|time| time < Nanos::secs(1)) {
             return Err(exit::usage("--for must be a second at least"));

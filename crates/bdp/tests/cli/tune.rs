@@ -359,7 +359,7 @@ fn a_damaged_journal_is_named_by_each_command_until_it_is_set_aside() {
         &bench,
         "bdp tune apply plan.json --yes > /dev/null
         sed -i s/7654321/7654322/ j/0001.json
-        for command in 'apply plan.json --yes --force' revert journal; do
+        for command in 'apply plan.json --alternative small --yes' revert journal; do
             bdp tune $command > /dev/null && exit 1 || echo $?
         done
         bdp tune journal --set-aside 0001.json
@@ -382,12 +382,15 @@ fn asked_to_end_it_puts_back() {
     if !is_installed("strace") {
         return;
     }
-    // The signal comes when the journal is durable; the second that passes there is for the thread that takes it.
+    // It comes while the journal is synced, which takes two seconds here, before the first write.
     let ended = run(
         &bench,
         "before=$(rmem)
-        strace -o trace -e trace=fsync -e inject=fsync:signal=TERM:delay_exit=1000000:when=1 \
-            bdp tune apply plan.json --yes && exit 1 || echo exit $?
+        strace -o trace -e trace=fsync -e inject=fsync:delay_exit=2000000:when=1 \
+            bdp tune apply plan.json --yes & applies=$!
+        until [ -e j/0001.json.new ]; do sleep 0.02; done
+        kill -TERM $(cat j/lock)
+        wait $applies && exit 1 || echo exit $?
         [ \"$(rmem)\" = \"$before\" ]; ls j",
     );
     assert_eq!(ended.out, "exit 143\nlock\n", "{}", ended.err);

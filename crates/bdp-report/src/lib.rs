@@ -34,6 +34,7 @@ mod table;
 mod time_spent;
 mod traffic;
 pub mod tuning;
+mod twin;
 mod varied;
 mod virtual_clock;
 mod watch;
@@ -61,6 +62,7 @@ pub use style::Style;
 pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
 pub use traffic::fairness;
+pub use twin::twin_text;
 pub use watch::{
     prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_limit, watch_lines,
     watch_summary, watch_summary_json, watch_table,

@@ -19,6 +19,14 @@ pub fn plan_described(path: &Described) -> Plan {
     plan::described(&this_host(None), path)
 }
 
+/// Goodput of full segments of Ethernet / the rate on the wire: 1448 bytes of 1538.
+const GOODPUT_SHARE: f64 = 1448.0 / 1538.0;
+
+/// The goodput of a bottleneck of this rate on the wire.
+pub fn goodput_of(rate_bps: f64) -> f64 {
+    rate_bps * GOODPUT_SHARE
+}
+
 /// What a direction of a path can carry, as other measurements of the same path showed: the most of what came through.
 pub fn capacity(others: &[Measurement], direction: Direction) -> Option<f64> {
     let results = others.iter().flat_map(|measurement| &measurement.directions);

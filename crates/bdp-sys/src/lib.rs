@@ -3,6 +3,7 @@
 //! One module per subject. Everything returns [`SysError`], which names the operation and its operand. What only
 //! Linux has (namespaces, TUN, netlink) lives in modules that exist on Linux alone.
 
+pub mod boot;
 pub mod cgroup;
 pub mod clock;
 pub mod contain;
@@ -27,7 +28,9 @@ pub mod poll;
 pub mod process;
 pub mod qdisc;
 pub mod qdisc_managed;
+pub mod qdisc_root;
 pub mod random;
+pub mod route;
 pub mod schedule;
 pub mod signal;
 pub mod socket;

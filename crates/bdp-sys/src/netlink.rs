@@ -16,6 +16,8 @@ mod attribute {
     pub(super) const TXQLEN: u16 = 13;
     pub(super) const GSO_MAX_SEGS: u16 = 40;
     pub(super) const STATS64: u16 = 23;
+    pub(super) const NUM_TX_QUEUES: u16 = 31;
+    pub(super) const NUM_RX_QUEUES: u16 = 32;
     /// `IFA_*` of linux/if_addr.h.
     pub(super) const ADDRESS: u16 = 1;
     pub(super) const LOCAL: u16 = 2;
@@ -51,6 +53,17 @@ pub struct HostRoute<'a> {
     pub device: &'a str,
     /// Congestion window of TCP connections that begin over it, segments; `None` is the kernel's own.
     pub initial_window: Option<u32>,
+}
+
+/// Queues of a device; None of what it does not report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceQueueCounts {
+    /// Packets that may wait in queueing disciplines without a limit of their own.
+    pub length: Option<u32>,
+    /// Queues for sending.
+    pub tx: Option<u32>,
+    /// Queues for receiving.
+    pub rx: Option<u32>,
 }
 
 /// Counters of a device.
@@ -216,6 +229,24 @@ impl Netlink {
         })
     }
 
+    /// Reads how many queues a device has, and how long they are.
+    pub fn queues(&mut self, device: &str) -> Result<DeviceQueueCounts> {
+        let failed = |e| SysError::new("read the queues of", device, e);
+        let answer = self
+            .request(libc::RTM_GETLINK, 0, &interface_message(self.index(device)?, 0))
+            .map_err(failed)?
+            .ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+        let number = |kind| {
+            let bytes = find_attribute(answer.get(16..)?, kind)?;
+            bytes.try_into().ok().map(u32::from_ne_bytes)
+        };
+        Ok(DeviceQueueCounts {
+            length: number(attribute::TXQLEN),
+            tx: number(attribute::NUM_TX_QUEUES),
+            rx: number(attribute::NUM_RX_QUEUES),
+        })
+    }
+
     /// The queueing discipline of a device; of one with many queues that of the queues, and all where they differ.
     /// `None` where it reports none.
     pub fn queueing_discipline(&mut self, device: &str) -> Result<Option<String>> {
@@ -240,7 +271,7 @@ impl Netlink {
     }
 
     /// Asks for everything of a kind, and hands over the body of each answer.
-    fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
         self.send(kind, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16, body)?;
         self.read(each)
     }
@@ -341,7 +372,7 @@ fn interface_message(index: u32, up: u32) -> Vec<u8> {
     body
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(a) => a.octets().to_vec(),
         IpAddr::V6(a) => a.octets().to_vec(),
@@ -355,7 +386,7 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);

@@ -54,6 +54,18 @@ pub fn lead_group(command: &mut Command) {
     command.process_group(0);
 }
 
+/// Has the process that `command` starts lead a session of its own, without a terminal, and let a hangup pass.
+pub fn detach(command: &mut Command) {
+    // SAFETY: what runs between fork and exec are two calls of the system, which allocate nothing and take no lock; ignoring runs no code.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+}
+
 /// Kills a process group by its leader's number; gone already is as good.
 pub fn kill_group(leader: u32) {
     if let Some(leader) = Pid::from_raw(leader as i32) {
@@ -173,6 +185,15 @@ pub fn raise_descriptor_limit() -> Result<u64> {
         .map_err(|e| SysError::new("raise limit of", "open files", e.into()))?;
     // `None` is without limit.
     Ok(maximum.unwrap_or(u64::MAX))
+}
+
+/// Memory of the machine, bytes, whatever of it a container may use.
+pub fn machine_memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    // Both are as wide as a word of the machine.
+    #[allow(clippy::useless_conversion)]
+    let total = u64::from(info.totalram);
+    total.saturating_mul(u64::from(info.mem_unit.max(1)))
 }
 
 /// `uname -r`.

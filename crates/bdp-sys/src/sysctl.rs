@@ -35,6 +35,12 @@ pub fn write(name: &str, value: &str) -> Result<()> {
         .map_err(|e| SysError::new("write sysctl", format!("{name} = {value}"), explain(e)))
 }
 
+/// Whether it may be written: it is opened for that, and nothing is written.
+pub fn check_writable(name: &str) -> Result<()> {
+    let file = fs::File::options().write(true).open(path(name)?);
+    file.map(drop).map_err(|e| SysError::new("open sysctl", name, e))
+}
+
 /// Says what the system's answer means for a sysctl.
 fn explain(refused: io::Error) -> io::Error {
     let text = match refused.kind() {

@@ -14,6 +14,7 @@ mod exit;
 mod explain;
 mod failure;
 mod far;
+mod fix;
 mod found;
 mod guest;
 mod help;
@@ -29,6 +30,7 @@ mod pcap;
 mod ping;
 mod program;
 mod prose;
+mod rehearse;
 mod report;
 mod roff;
 mod runs;
@@ -40,7 +42,9 @@ mod sweep;
 mod token;
 mod topics;
 mod tune;
+mod twin;
 mod users;
+mod verify;
 mod watch;
 
 #[cfg(not(panic = "unwind"))]
@@ -103,6 +107,14 @@ enum Command {
     Watch(watch::WatchArgs),
     /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
     Tune(tune::TuneArgs),
+    /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
+    Rehearse(rehearse::RehearseArgs),
+    /// Emulate a measured path, run it and compare it with the measurement
+    Twin(twin::TwinArgs),
+    /// Measure a run again after a change, and compare with it and with what was predicted
+    Verify(verify::VerifyArgs),
+    /// Measure, explain, rehearse, apply and verify in one go, with a question before each change
+    Fix(Box<fix::FixArgs>),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -141,6 +153,9 @@ fn main() -> ExitCode {
     if name.as_deref().is_some_and(|name| name == watch::NAME) {
         return watch::serve(arguments);
     }
+    if name.as_deref().is_some_and(|name| name == tune::GUARD) {
+        return tune::run_guard(arguments);
+    }
     if name.as_deref().is_some_and(|name| name == guest::NAME) {
         return guest::run();
     }
@@ -175,6 +190,10 @@ fn run() -> Exit {
         Some(Command::Sweep(args)) => args.run(),
         Some(Command::Calc(args)) => args.run(),
         Some(Command::Tune(args)) => args.run(),
+        Some(Command::Rehearse(args)) => args.run(),
+        Some(Command::Twin(args)) => args.run(),
+        Some(Command::Verify(args)) => args.run(),
+        Some(Command::Fix(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Twin;
+use super::path::{Parameter, Twin};
 use crate::ends::Direction;
 use crate::stats::Estimate;
 
@@ -37,8 +37,19 @@ pub struct Compared {
     pub adjusted: Vec<Adjusted>,
     /// The figures of each direction that carried data.
     pub figures: Vec<DirectionFigures>,
-    /// Id of the stored run of the lab; null where none was stored.
-    pub stored: Option<String>,
+}
+
+impl Compared {
+    /// A twin that was not run.
+    pub fn unrun(twin: Twin, runs: u32, seed: u64) -> Self {
+        let scenario = twin.scenario(runs, seed);
+        Self { twin, scenario, kernel: None, runs: 0, adjusted: Vec::new(), figures: Vec::new() }
+    }
+
+    /// Whether all directions repeat; one that was not run does not differ.
+    pub fn repeats(&self) -> bool {
+        self.figures.iter().all(|figures| figures.fidelity == Fidelity::Repeats)
+    }
 }
 
 /// The figures of one direction, measured and in the twin.
@@ -122,7 +133,7 @@ pub struct Adjusted {
     /// Which way.
     pub way: Direction,
     /// What.
-    pub what: super::Parameter,
+    pub what: Parameter,
     /// Before.
     pub from: f64,
     /// After.

@@ -66,7 +66,7 @@ pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOpti
         let text = format!("the run has no {} direction with a known round trip", direction.name());
         RunError::Request(text)
     })?;
-    Ok(kernel::with_nearest(twin))
+    Ok(kernel::with_nearest(twin, measurement))
 }
 
 /// Runs a twin with each of these changes, side by side, by the virtual clock.
@@ -120,46 +120,32 @@ pub fn compare(
     twin: Twin,
     order: &TwinRuns,
     agents: &dyn Fn() -> LabCommands,
-    mut at: Option<StoreAt<'_>>,
     watch: &mut dyn FnMut(Event<'_>),
-) -> Result<(Compared, Twin)> {
-    let mut best = refine::Pass::first(twin);
-    let mut adjusted: Vec<Adjusted> = Vec::new();
+) -> Result<Compared> {
     let itself = [TwinVariant::default()];
-    let mut passes = Vec::new();
-    for round in 1..=refine::ROUNDS + 1 {
-        let ran = run_variants(&best.twin, &itself, order, agents(), None, watch)?;
-        let records = ran.variants.into_iter().next().map(|variant| variant.records).unwrap_or_default();
-        best.figures = figures(measurement, &best.twin, &records);
-        best.records = records;
-        let next = refine::next(measurement, &best, round, &passes);
-        passes.push(best);
-        match next {
-            Some((twin, changes)) if round <= refine::ROUNDS => {
-                adjusted.extend(changes);
-                best = refine::Pass::first(twin);
-            }
-            _ => break,
+    let mut next = Some((twin, Vec::new()));
+    let (mut passes, mut adjusted) = (Vec::new(), Vec::new());
+    while let Some((twin, changes)) = next.take() {
+        adjusted.extend(changes);
+        let ran = run_variants(&twin, &itself, order, agents(), None, watch)?;
+        let records: Vec<Record> = ran.variants.into_iter().flat_map(|variant| variant.records).collect();
+        if records.is_empty() {
+            return Err(RunError::Case("no repetition of the twin was valid".to_owned()));
+        }
+        let figures = figures(measurement, &twin, &records);
+        passes.push(refine::Pass { twin, figures, records });
+        if passes.len() as u32 <= refine::ROUNDS {
+            next = refine::next(measurement, &passes);
         }
     }
-    let kept = refine::nearest(passes);
-    adjusted.retain(|change| change.round <= kept.rounds);
-    let stored = match at.take() {
-        Some(at) => {
-            let ran = run_variants(&kept.twin, &itself, order, agents(), Some(at), watch)?;
-            ran.run
-        }
-        None => None,
-    };
-    let kernel = kept.records.first().map(|record| record.environment.kernel.clone());
-    let compared = Compared {
+    let (rounds, kept) = refine::nearest(passes);
+    adjusted.retain(|change: &Adjusted| change.round <= rounds);
+    Ok(Compared {
         scenario: kept.twin.scenario(order.runs, order.seed),
-        kernel,
+        kernel: kept.records.first().map(|record| record.environment.kernel.clone()),
         runs: kept.records.len() as u32,
         adjusted,
         figures: kept.figures,
-        stored,
-        twin: kept.twin.clone(),
-    };
-    Ok((compared, kept.twin))
+        twin: kept.twin,
+    })
 }

@@ -3,13 +3,15 @@
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::twin::{Adjusted, DirectionFigures, Discipline, Figure, Parameter, Twin};
+use bdp_model::twin::{Adjusted, Bottleneck, DirectionFigures, Discipline, Figure, Parameter, Twin, Unseen};
 
 /// Passes behind the first, at the most.
 pub const ROUNDS: u32 = 3;
 /// A figure that is off by less is left alone.
 const NEAR: f64 = 0.03;
 const NEAR_DELAY: f64 = 0.08;
+/// Packets of a queue that nothing was lost to, as Linux and the lab have it.
+const UNSEEN_QUEUE: u64 = 1000;
 /// Most that one round changes a parameter by, as a factor.
 const MOST: f64 = 2.0;
 
@@ -21,16 +23,9 @@ pub struct Pass {
     pub figures: Vec<DirectionFigures>,
     /// Its records.
     pub records: Vec<Record>,
-    /// Rounds before it.
-    pub rounds: u32,
 }
 
 impl Pass {
-    /// One that has not run.
-    pub const fn first(twin: Twin) -> Self {
-        Self { twin, figures: Vec::new(), records: Vec::new(), rounds: 0 }
-    }
-
     /// How far it is from the measurement: 1 is at a bound of what repeats.
     fn distance(&self) -> f64 {
         let off = |figure: &Figure, bound: f64| {
@@ -43,22 +38,16 @@ impl Pass {
     }
 }
 
-/// The pass that is nearest to the measurement.
-pub fn nearest(passes: Vec<Pass>) -> Pass {
-    let numbered =
-        passes.into_iter().enumerate().map(|(rounds, pass)| Pass { rounds: rounds as u32, ..pass });
-    let best = numbered.min_by(|a, b| a.distance().total_cmp(&b.distance()));
-    best.unwrap_or_else(|| unreachable!("there is a first pass"))
+/// The pass that is nearest to the measurement, of at least one, and how many were before it.
+pub fn nearest(mut passes: Vec<Pass>) -> (u32, Pass) {
+    let distances = passes.iter().map(Pass::distance).enumerate();
+    let best = distances.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index);
+    (best as u32, passes.swap_remove(best))
 }
 
 /// The twin of the next pass, and what is changed in it; `None` where nothing that can be changed is off.
-pub fn next(
-    measurement: &Measurement,
-    pass: &Pass,
-    round: u32,
-    before: &[Pass],
-) -> Option<(Twin, Vec<Adjusted>)> {
-    let _ = before;
+pub fn next(measurement: &Measurement, passes: &[Pass]) -> Option<(Twin, Vec<Adjusted>)> {
+    let (round, pass) = (passes.len() as u32, passes.last()?);
     let mut twin = pass.twin.clone();
     let mut changes = Vec::new();
     for figures in &pass.figures {
@@ -83,6 +72,10 @@ fn adjust(
 ) -> Vec<(Parameter, f64, f64)> {
     let mut changes = Vec::new();
     let Some(more) = figures.goodput_bps.ratio().map(|ratio| 1.0 / ratio.max(1e-3)) else { return changes };
+    let perhaps = twin.unseen.iter().find_map(|unseen| match unseen {
+        Unseen::Rate { way, perhaps_bps, .. } if *way == direction => *perhaps_bps,
+        _ => None,
+    });
     let is_cubic = twin.flow.congestion == "cubic";
     let way = twin.way_mut(direction);
     let delay_off = figures
@@ -120,6 +113,16 @@ fn adjust(
         bottleneck.rate_bps *= by;
         bottleneck.steps.iter_mut().for_each(|step| step.1 *= by);
         changes.push((Parameter::Rate, before, bottleneck.rate_bps));
+    } else if let Some(rate_bps) = perhaps {
+        // What a send buffer holds depends on how acknowledgements are spaced.
+        way.bottleneck = Some(Bottleneck {
+            rate_bps,
+            steps: Vec::new(),
+            limit_packets: UNSEEN_QUEUE,
+            discipline: Discipline::DropTail,
+            mark_packets: None,
+        });
+        changes.push((Parameter::Rate, 0.0, rate_bps));
     }
     changes
 }

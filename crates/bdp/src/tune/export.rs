@@ -6,20 +6,26 @@ use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_report::tuning::{ExportForm, export};
 
-use super::file;
+use super::stored;
 use crate::exit::{self, Outcome};
 use crate::output;
+use crate::store::StoreArgs;
 
 /// Arguments of `bdp tune export`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp tune export plan.json\n  bdp tune export plan.json --as sh --end far --output tune.sh\n  \
+    after_help = "Examples:\n  bdp tune export 7f3a --as sh --end far\n  bdp tune export plan.json\n  bdp tune export plan.json --as sh --end far --output tune.sh\n  \
     bdp tune export plan.json --as ansible > tune.yml\n  bdp tune export plan.json --as reg --undo > undo.reg\n\n\
     'bdp help export' shows each form, and the tools that check it."
 )]
 pub struct ExportArgs {
-    /// Plan, as JSON ('bdp help plan.schema'); '-' is standard input
+    /// A run that 'bdp tune plan' or 'bdp rehearse' was given: what the rehearsal chose, or else the plan. Or the file of a plan, as JSON ('bdp help
+    /// plan.schema'); '-' is standard input
+    #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
+
+    #[command(flatten)]
+    store: StoreArgs,
 
     /// Form of the file [default: list the forms]
     #[arg(long = "as", value_name = "FORM", value_parser = form)]
@@ -41,7 +47,7 @@ pub struct ExportArgs {
 impl ExportArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
-        let plan = file::read(&self.plan)?;
+        let plan = stored::find(&self.plan, &self.store)?;
         let Some(form) = self.form else { return output::print(&forms(&plan)) };
         let end = match self.end {
             Some(end) => end,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::exit;
 use crate::found::{Found, Kept};
+use crate::output;
 use crate::store::{StoreArgs, refuse};
 
 /// A run, and what else is known of its path.
@@ -21,7 +22,7 @@ pub struct MeasuredArgs {
     #[arg(long, value_name = "RUN")]
     pub also: Vec<String>,
 
-    /// Goodput that the path can carry, as 100M
+    /// Rate of the bottleneck on the wire, as 100M, where the run does not show it
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
 
@@ -44,6 +45,16 @@ pub struct Measured {
 }
 
 impl MeasuredArgs {
+    /// A run by its name alone.
+    pub const fn of(run: Option<String>, store: StoreArgs) -> Self {
+        Self { run, also: Vec::new(), rate: None, direction: None, store }
+    }
+
+    /// ` --store PATH`, where a store was named.
+    pub fn store_option(&self) -> String {
+        self.store.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))
+    }
+
     /// Finds the run and the others.
     pub fn find(&self) -> anyhow::Result<Measured> {
         let found = Found::find(self.run.as_deref(), &self.store)?;
@@ -102,7 +113,8 @@ fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
     }
 }
 
-fn direction(text: &str) -> Result<Direction, String> {
+/// A direction by its word.
+pub fn direction(text: &str) -> Result<Direction, String> {
     match text {
         "to" => Ok(Direction::To),
         "from" => Ok(Direction::From),

@@ -1,9 +1,19 @@
 //! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
+pub mod apply;
+mod confirm;
 mod export;
-pub mod file;
+mod file;
+mod guard;
+mod journal;
 pub mod measured;
+pub mod places;
 mod plan;
+mod revert;
+mod show;
+mod stored;
+
+pub use guard::{NAME as GUARD, run as run_guard};
 
 use crate::exit::Outcome;
 
@@ -16,8 +26,18 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
+    /// Show this host's settings beside the kernel's defaults, and which advice is stale
+    Show(show::ShowArgs),
     /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
     Plan(plan::PlanArgs),
+    /// Apply the changes of a plan to this host, journalled so that they can be undone
+    Apply(apply::ApplyArgs),
+    /// Keep applied changes that would go back by themselves
+    Confirm(confirm::ConfirmArgs),
+    /// Put back what was there before
+    Revert(revert::RevertArgs),
+    /// List what is in force: since when, until when, and the values before
+    Journal(journal::JournalArgs),
     /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
     Export(export::ExportArgs),
 }
@@ -26,7 +46,12 @@ impl TuneArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
         match self.command {
+            TuneCommand::Show(args) => args.run(),
             TuneCommand::Plan(args) => args.run(),
+            TuneCommand::Apply(args) => args.run(),
+            TuneCommand::Confirm(args) => args.run(),
+            TuneCommand::Revert(args) => args.run(),
+            TuneCommand::Journal(args) => args.run(),
             TuneCommand::Export(args) => args.run(),
         }
     }

@@ -2,14 +2,15 @@
 
 use bdp_model::Nanos;
 use bdp_model::tuning::Plan;
-use bdp_run::tuning::{self, Described, Wish};
+use bdp_run::tuning::{self, Described};
 use bdp_store::DocumentKind;
 use bdp_sys::clock;
 use serde_json::json;
 
 use super::measured::MeasuredArgs;
 use crate::exit::{self, Outcome};
-use crate::output::{self, print, style};
+use crate::output::{print, style};
+use crate::rehearse;
 
 /// Arguments of `bdp tune plan`.
 #[derive(clap::Args)]
@@ -40,15 +41,13 @@ impl PlanArgs {
             return self.print_described(rtt);
         }
         let measured = self.measured.find()?;
-        let rate_bps = self.measured.rate.map(|rate| rate.as_bps() as f64);
-        let wish = Wish { rate_bps, direction: self.measured.direction };
-        let made = tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish);
+        let made = rehearse::plan(&measured, &self.measured);
         measured.keep(&self.measured.store, DocumentKind::Plan, clock::unix_ms(), json!(made))?;
         self.print(&made, measured.run())
     }
 
     fn print_described(&self, rtt: Nanos) -> Outcome {
-        let rate_bps = self.measured.rate.map_or(0.0, |rate| rate.as_bps() as f64);
+        let rate_bps = self.measured.rate.map_or(0.0, |rate| tuning::goodput_of(rate.as_bps() as f64));
         if rate_bps <= 0.0 || rtt.as_ns() == 0 {
             return Err(exit::usage("--rate and --rtt are above 0"));
         }
@@ -62,11 +61,7 @@ impl PlanArgs {
         }
         let mut text = bdp_report::tuning::plan(plan, &style());
         if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
-            let store = self
-                .measured
-                .store
-                .given()
-                .map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)));
+            let store = self.measured.store_option();
             text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
         }
         print(&text)

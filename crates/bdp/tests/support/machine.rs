@@ -78,7 +78,8 @@ pub fn is_installed(program: &str) -> bool {
     there
 }
 
-fn is_root() -> bool {
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 

@@ -1,0 +1,376 @@
+//! What was applied, confirmed and put back, and what is in force.
+
+use bdp_model::tuning::{Change, Plan, Target};
+
+use super::words;
+use crate::date::utc;
+use crate::grid::{tame, wrap};
+use crate::style::{Style, Tint};
+
+/// Width of the words at the beginning of lines.
+const LABEL: usize = 9;
+
+/// Where each setting has its value already.
+pub const NOTHING_TO_DO: &str = "nothing to do: all is set already\n";
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeLine<'a> {
+    /// The setting.
+    pub target: &'a Target,
+    /// Its value before.
+    pub before: Option<&'a str>,
+    /// Its value after.
+    pub after: &'a str,
+    /// Whether it has that value already.
+    pub is_there: bool,
+    /// Why it is changed.
+    pub why: Option<String>,
+}
+
+/// What was applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppliedText<'a> {
+    /// How many settings were written.
+    pub settings: usize,
+    /// The journal's number.
+    pub journal: Option<u32>,
+    /// When they go back by themselves.
+    pub until_unix_ms: Option<u64>,
+    /// The file that sets them at boot.
+    pub persistent_file: Option<&'a str>,
+    /// Whether such a file is written once they are confirmed.
+    pub persists_when_confirmed: bool,
+    /// What was to last and is of this boot alone.
+    pub of_this_boot: &'a [Target],
+}
+
+/// What was confirmed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfirmedText<'a> {
+    /// How many settings.
+    pub settings: usize,
+    /// The file that sets them at boot.
+    pub persistent_file: Option<&'a str>,
+    /// What was to last and is of this boot alone.
+    pub of_this_boot: &'a [Target],
+}
+
+/// A setting that was put back, or is somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackLine {
+    /// The setting.
+    pub target: Target,
+    /// Its value before.
+    pub before: Option<String>,
+    /// What bdp wrote.
+    pub wrote: String,
+    /// Its value now, where somebody else changed it.
+    pub now: Option<String>,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RevertedText {
+    /// Settings, in order.
+    pub put_back: Vec<BackLine>,
+    /// How many were as before already.
+    pub were_back: usize,
+    /// Settings that somebody else changed since.
+    pub foreign: Vec<BackLine>,
+    /// The file that was removed, or lost its settings.
+    pub persistent_file: Option<String>,
+    /// The same, left because somebody else changed it.
+    pub foreign_file: Option<String>,
+    /// Journals of other boots.
+    pub of_other_boots: Vec<u32>,
+    /// Journals of other network namespaces.
+    pub elsewhere: Vec<u32>,
+}
+
+/// A setting of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingText {
+    /// The setting.
+    pub target: Target,
+    /// Its value before.
+    pub before: Option<String>,
+    /// What bdp wrote.
+    pub wrote: String,
+    /// Its value now, where somebody else changed it.
+    pub now: Option<Option<String>>,
+    /// Whether it is as before.
+    pub is_as_before: bool,
+}
+
+/// A journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalText {
+    /// Its number.
+    pub id: u32,
+    /// Since when.
+    pub started_unix_ms: u64,
+    /// Until when.
+    pub until_unix_ms: Option<u64>,
+    /// What it stands for.
+    pub standing: &'static str,
+    /// Its settings.
+    pub settings: Vec<SettingText>,
+}
+
+/// What is in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateText {
+    /// The journals, the oldest first.
+    pub journals: Vec<JournalText>,
+    /// The file for the next boots.
+    pub persistent_file: Option<String>,
+    /// Whether it is missing.
+    pub is_file_missing: bool,
+    /// Whether somebody else changed it.
+    pub is_file_foreign: bool,
+}
+
+/// Why a change of a plan is made, in a sentence.
+pub fn why(plan: &Plan, change: &Change) -> String {
+    words::reason(plan, change)
+}
+
+/// Changes, numbered.
+pub fn changes_text(changes: &[ChangeLine<'_>], style: &Style) -> String {
+    let mut text = String::new();
+    for (at, change) in changes.iter().enumerate() {
+        let after = tame(change.after);
+        let step = match change.is_there {
+            true => format!("{after} already"),
+            false => format!("{} -> {after}", value(change.before)),
+        };
+        let line = format!("{}: {step}", tame(&change.target.to_string()));
+        text.push_str(&wrap(&format!("{}. ", at + 1), Tint::Strong, &line, style));
+        if let Some(why) = &change.why {
+            text.push_str(&wrap("   ", Tint::None, why, style));
+        }
+    }
+    text
+}
+
+/// What was applied, and how it is undone.
+pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
+    let Some(journal) = applied.journal else { return NOTHING_TO_DO.to_owned() };
+    let mut text = line("applied", &format!("{}, journal {journal}", settings(applied.settings)), style);
+    if let Some(until) = applied.until_unix_ms {
+        let words = format!("{}, then all goes back; 'bdp tune confirm' keeps it", utc(until));
+        text.push_str(&line("until", &words, style));
+    }
+    if applied.persists_when_confirmed {
+        text.push_str(&line("boot", "not yet: set at boot once it is confirmed", style));
+    }
+    text.push_str(&boot(applied.persistent_file, applied.of_this_boot, style));
+    text + &line("undo", "bdp tune revert", style)
+}
+
+/// What was confirmed.
+pub fn confirmed_text(confirmed: &ConfirmedText<'_>, style: &Style) -> String {
+    let words = format!("{} in force until 'bdp tune revert'", settings(confirmed.settings));
+    line("kept", &words, style) + &boot(confirmed.persistent_file, confirmed.of_this_boot, style)
+}
+
+/// What was put back, and what was left.
+pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
+    let mut text = String::new();
+    for back in &reverted.put_back {
+        let words = format!(
+            "{}: {} -> {}",
+            tame(&back.target.to_string()),
+            tame(&back.wrote),
+            value(back.before.as_deref())
+        );
+        text.push_str(&line("back", &words, style));
+    }
+    if reverted.were_back > 0 {
+        text.push_str(&line("back", &format!("{} as before already", settings(reverted.were_back)), style));
+    }
+    for foreign in &reverted.foreign {
+        let words = format!(
+            "{}: bdp wrote {}, and it is {} now; somebody else changed it ('bdp tune revert --force' makes it {})",
+            tame(&foreign.target.to_string()),
+            tame(&foreign.wrote),
+            value(foreign.now.as_deref()),
+            value(foreign.before.as_deref())
+        );
+        text.push_str(&line("left", &words, style));
+    }
+    if let Some(file) = &reverted.persistent_file {
+        text.push_str(&line("boot", &format!("{} is as before", tame(file)), style));
+    }
+    if let Some(file) = &reverted.foreign_file {
+        let words =
+            format!("{}: somebody else changed this file ('bdp tune revert --force' removes it)", tame(file));
+        text.push_str(&line("left", &words, style));
+    }
+    for id in &reverted.of_other_boots {
+        text.push_str(&line(
+            "gone",
+            &format!("journal {id} of another boot, with which its settings ended"),
+            style,
+        ));
+    }
+    for id in &reverted.elsewhere {
+        text.push_str(&line(
+            "left",
+            &format!("journal {id} of another network namespace; revert there"),
+            style,
+        ));
+    }
+    if text.is_empty() {
+        text.push_str("nothing to put back\n");
+    }
+    text
+}
+
+/// What is in force.
+pub fn state_text(state: &StateText, style: &Style) -> String {
+    let mut text = String::new();
+    for journal in &state.journals {
+        let until = journal.until_unix_ms.map_or_else(String::new, |until| format!(", until {}", utc(until)));
+        let words =
+            format!("{}: since {}{until}: {}", journal.id, utc(journal.started_unix_ms), journal.standing);
+        text.push_str(&line("journal", &words, style));
+        for setting in &journal.settings {
+            let note = match &setting.now {
+                Some(now) => format!("; somebody else made it {}", value(now.as_deref())),
+                None if setting.is_as_before => "; as before".to_owned(),
+                None => String::new(),
+            };
+            let words = format!(
+                "{}: {} -> {}{note}",
+                tame(&setting.target.to_string()),
+                value(setting.before.as_deref()),
+                tame(&setting.wrote)
+            );
+            text.push_str(&line("", &words, style));
+        }
+    }
+    if let Some(file) = &state.persistent_file {
+        let note = match (state.is_file_missing, state.is_file_foreign) {
+            (true, _) => ": missing; 'bdp tune confirm' writes it",
+            (_, true) => ": somebody else changed it",
+            _ => "",
+        };
+        text.push_str(&line("boot", &format!("{}{note}", tame(file)), style));
+    }
+    if text.is_empty() {
+        text.push_str("nothing is in force\n");
+    }
+    text
+}
+
+/// What is of the next boots.
+fn boot(file: Option<&str>, of_this_boot: &[Target], style: &Style) -> String {
+    let mut text = file.map_or_else(String::new, |file| line("boot", &tame(file), style));
+    for target in of_this_boot {
+        let words =
+            format!("{}: until the next boot; no file of sysctls can set it", tame(&target.to_string()));
+        text.push_str(&line("boot", &words, style));
+    }
+    text
+}
+
+fn line(label: &str, words: &str, style: &Style) -> String {
+    wrap(&format!("{label:<LABEL$}"), Tint::Strong, words, style)
+}
+
+fn settings(count: usize) -> String {
+    match count {
+        1 => "1 setting".to_owned(),
+        count => format!("{count} settings"),
+    }
+}
+
+fn value(value: Option<&str>) -> String {
+    value.map_or_else(|| "not set".to_owned(), tame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rmem() -> Target {
+        Target::sysctl("net.ipv4.tcp_rmem")
+    }
+
+    fn back(now: Option<&str>) -> BackLine {
+        BackLine {
+            target: rmem(),
+            before: Some("1 2 3".to_owned()),
+            wrote: "1 2 4".to_owned(),
+            now: now.map(str::to_owned),
+        }
+    }
+
+    fn plain() -> Style {
+        Style::detect(false, None, None, None, None, None)
+    }
+
+    #[test]
+    fn what_was_applied_ends_with_how_it_is_undone() {
+        let targets = [Target::Qdisc { device: "eth0".to_owned() }];
+        let applied = AppliedText {
+            settings: 2,
+            journal: Some(3),
+            until_unix_ms: Some(600_000),
+            persists_when_confirmed: true,
+            of_this_boot: &targets,
+            ..AppliedText::default()
+        };
+        let text = applied_text(&applied, &plain());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "applied  2 settings, journal 3",
+                "until    1970-01-01T00:10:00Z, then all goes back; 'bdp tune confirm' keeps it",
+                "boot     not yet: set at boot once it is confirmed",
+                "boot     qdisc of eth0: until the next boot; no file of sysctls can set it",
+                "undo     bdp tune revert",
+            ]
+        );
+        assert_eq!(applied_text(&AppliedText::default(), &plain()), NOTHING_TO_DO);
+    }
+
+    #[test]
+    fn what_is_left_is_named_with_all_three_values() {
+        let reverted = RevertedText {
+            put_back: vec![back(None)],
+            foreign: vec![back(Some("9 9 9"))],
+            ..RevertedText::default()
+        };
+        let text = reverted_text(&reverted, &plain());
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, and it is 9 9 9 now"), "{words}");
+        assert!(words.ends_with("('bdp tune revert --force' makes it 1 2 3)"), "{words}");
+        assert_eq!(reverted_text(&RevertedText::default(), &plain()), "nothing to put back\n");
+    }
+
+    #[test]
+    fn control_characters_of_a_journal_do_not_reach_the_terminal() {
+        let setting = SettingText {
+            target: Target::sysctl("net.\u{1b}[2J"),
+            before: None,
+            wrote: "1\u{7}".to_owned(),
+            now: Some(Some("\u{9b}2".to_owned())),
+            is_as_before: false,
+        };
+        let journal = JournalText {
+            id: 1,
+            started_unix_ms: 0,
+            until_unix_ms: None,
+            standing: "x",
+            settings: vec![setting],
+        };
+        let state = StateText { journals: vec![journal], ..StateText::default() };
+        let text = state_text(&state, &plain());
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert_eq!(state_text(&StateText::default(), &plain()), "nothing is in force\n");
+    }
+}

@@ -1,0 +1,176 @@
+//! A plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each would give, alone and beside a flow of others.
+
+use bdp_lab::LabCommands;
+use bdp_model::ends::Direction;
+use bdp_model::measurement::Measurement;
+use bdp_model::record::FlowRecord;
+use bdp_model::stats::Estimate;
+use bdp_model::tuning::{
+    BEFORE, Beside, Change, PLAN, Plan, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, Target, choose,
+};
+use bdp_model::twin::{Competitor, Twin, TwinVariant};
+
+use crate::twin::{self, TwinOptions, TwinRuns, VariantRun};
+use crate::{Event, Result, RunError};
+
+/// The flow of others starts so much later, when the transfer is under way.
+const OTHERS_START_NS: u64 = 1_000_000_000;
+/// A transfer on the twin carries no more segments than this: the virtual clock is slower than a fast path.
+const MOST_SEGMENTS: f64 = 150_000.0;
+/// A transfer on the twin lasts so many round trips, and so long, at the least.
+const LEAST_ROUND_TRIPS: u64 = 50;
+const LEAST_NS: u64 = 4_000_000_000;
+
+/// How a plan is rehearsed.
+#[derive(Debug, Clone)]
+pub struct RehearseOptions {
+    /// Repetitions of each variant.
+    pub runs: u32,
+    /// Seed of the first.
+    pub seed: u64,
+    /// What the measurement does not tell of its path.
+    pub twin: TwinOptions,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// Rehearses the plan. `agents` make the guests; `watch` is told what goes by.
+pub fn rehearse(
+    run: Option<&str>,
+    measurement: &Measurement,
+    plan: &Plan,
+    options: &RehearseOptions,
+    agents: &dyn Fn() -> LabCommands,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<Rehearsal> {
+    let directions: Vec<Direction> =
+        plan.path.directions.iter().map(|direction| direction.direction).collect();
+    let mut sets: Vec<(String, Vec<Change>)> = vec![(BEFORE.to_owned(), Vec::new())];
+    if !plan.changes.is_empty() {
+        sets.push((PLAN.to_owned(), plan.changes.clone()));
+    }
+    sets.extend(plan.alternatives.iter().map(|other| (other.name.clone(), in_place(plan, &other.changes))));
+    let mut variants: Vec<Rehearsed> = sets
+        .into_iter()
+        .map(|(name, changes)| Rehearsed { name, changes, not_shown: Vec::new(), directions: Vec::new() })
+        .collect();
+    if variants.len() < 2 {
+        return Err(RunError::Request("the plan changes nothing; there is nothing to rehearse".to_owned()));
+    }
+    let (mut repeats, mut kernel) = (Vec::new(), None);
+    let mut shown: Vec<(usize, Target)> = Vec::new();
+    for direction in directions {
+        let twin = twin::build(measurement, direction, &options.twin)?;
+        let order = TwinRuns {
+            runs: options.runs,
+            seed: options.seed,
+            label: None,
+            command: options.command.clone(),
+        };
+        let compared = twin::compare(measurement, twin, &order, agents, watch)?;
+        let figures = compared.figures.iter().find(|figures| figures.direction == direction);
+        repeats.push((
+            direction,
+            figures.is_some_and(|figures| figures.fidelity == bdp_model::twin::Fidelity::Repeats),
+        ));
+        kernel = kernel.or(compared.kernel.clone());
+        let mut twin = compared.twin;
+        shorten(&mut twin, plan, direction);
+        let mut alone = Vec::new();
+        for (index, variant) in variants.iter().enumerate() {
+            let mut made = TwinVariant::named(&variant.name);
+            for change in &variant.changes {
+                if made.with_change(change, direction) {
+                    shown.push((index, change.target.clone()));
+                }
+            }
+            alone.push(made);
+        }
+        let ran = twin::run_variants(&twin, &alone, &order, agents(), None, watch)?;
+        let congestion = twin.flow.congestion.clone();
+        let others = alone.iter().map(|variant| TwinVariant {
+            name: format!("{}-beside", variant.name),
+            competitor: Some(Competitor { congestion: congestion.clone(), start_ns: OTHERS_START_NS }),
+            ..variant.clone()
+        });
+        let once = TwinRuns { runs: 1, ..order };
+        let beside = twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), None, watch)?;
+        for (variant, (ran, beside)) in variants.iter_mut().zip(ran.variants.iter().zip(&beside.variants)) {
+            let predicted = predicted(direction, ran, beside, &congestion).ok_or_else(|| {
+                RunError::Case(format!("no repetition of '{}' was valid on the twin", variant.name))
+            })?;
+            variant.directions.push(predicted);
+        }
+    }
+    for (index, variant) in variants.iter_mut().enumerate() {
+        let missing = variant.changes.iter().map(|change| &change.target);
+        let missing =
+            missing.filter(|target| !shown.iter().any(|(i, shown)| *i == index && shown == *target));
+        variant.not_shown = missing.cloned().collect();
+    }
+    let choice = choose(&variants).map(|variant| variant.name.clone());
+    Ok(Rehearsal {
+        schema: REHEARSAL_SCHEMA.to_owned(),
+        bdp: env!("CARGO_PKG_VERSION").to_owned(),
+        run: run.map(str::to_owned),
+        kernel,
+        runs: options.runs,
+        seed: options.seed,
+        repeats,
+        plan: plan.clone(),
+        variants,
+        choice,
+    })
+}
+
+/// An alternative's changes, and those of the plan that it does not stand in place of: sysctls that are wanted either way.
+fn in_place(plan: &Plan, changes: &[Change]) -> Vec<Change> {
+    let kept = plan.changes.iter().filter(|change| {
+        matches!(change.target, Target::Sysctl { .. })
+            && !changes.iter().any(|other| other.target == change.target)
+    });
+    kept.chain(changes).cloned().collect()
+}
+
+/// Has a transfer of a fast path end sooner.
+fn shorten(twin: &mut Twin, plan: &Plan, direction: Direction) {
+    let planned = plan.path.directions.iter().find(|planned| planned.direction == direction);
+    let rate = planned.and_then(|planned| planned.rate_bps.or(planned.goodput_bps)).unwrap_or(0.0);
+    let segments_a_second = rate / 8.0 / plan.path.mss_bytes.unwrap_or(1448).max(1) as f64;
+    let most = (MOST_SEGMENTS / segments_a_second.max(1.0) * 1e9) as u64;
+    let least = (twin.round_trip().as_ns() * LEAST_ROUND_TRIPS).max(LEAST_NS) + twin.flow.omit_ns;
+    twin.flow.duration_ns = twin.flow.duration_ns.min(most.max(least));
+}
+
+fn predicted(
+    direction: Direction,
+    ran: &VariantRun,
+    beside: &VariantRun,
+    congestion: &str,
+) -> Option<Predicted> {
+    let flows: Vec<&FlowRecord> = ran.records.iter().filter_map(|record| record.flows.first()).collect();
+    let estimate = |of: &dyn Fn(&FlowRecord) -> Option<f64>| {
+        let values: Vec<f64> = flows.iter().filter_map(|flow| of(flow)).collect();
+        Estimate::of(&values)
+    };
+    let loaded = |flow: &FlowRecord| flow.rtt_ns.loaded.filter(|loaded| loaded.received > 0);
+    Some(Predicted {
+        direction,
+        goodput_bps: estimate(&|flow| Some(flow.goodput_bps))?,
+        loaded_p50_ns: estimate(&|flow| Some(loaded(flow)?.p50 as f64)),
+        loaded_p95_ns: estimate(&|flow| Some(loaded(flow)?.p95? as f64)),
+        retransmitted: estimate(&|flow| {
+            let segments = flow.received_bytes as f64 / flow.mss_bytes.filter(|&mss| mss > 0)? as f64;
+            Some(flow.retransmits? as f64 / segments.max(1.0))
+        }),
+        // The transfer is the scenario's first flow, the flow of others its last.
+        beside: beside.records.first().and_then(|record| {
+            let [first, .., last] = &record.flows[..] else { return None };
+            Some(Beside {
+                congestion_control: congestion.to_owned(),
+                goodput_bps: first.goodput_bps,
+                other_bps: last.goodput_bps,
+            })
+        }),
+    })
+}

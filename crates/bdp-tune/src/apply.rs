@@ -1,0 +1,224 @@
+//! Applying changes: all is checked, then journalled, then written and read back.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bdp_model::tuning::{Change, Target};
+
+use crate::journal::{JOURNAL_SCHEMA, Journal, Progress, Until, same};
+use crate::plan::{Step, check, pending};
+use crate::refusal::Refusal;
+use crate::undo::{Taken, order, take_back};
+use crate::world::World;
+use crate::{persist, revert, store};
+
+/// How changes are applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ApplyOptions<'a> {
+    /// Also where a setting is not as the plan has it.
+    pub force: bool,
+    /// After this time they go back by themselves, unless they are confirmed.
+    pub keep_for: Option<Duration>,
+    /// Whether sysctls are set at the next boots as well, once they are confirmed.
+    pub persist: bool,
+    /// Raised, what was written is put back.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The journal; `None` where there was nothing to do.
+    pub journal: Option<Journal>,
+    /// Each change that was asked for, in order; those that were there already included.
+    pub steps: Vec<Step>,
+    /// Journals whose time was over, and which were put back before.
+    pub expired: Vec<u32>,
+    /// The file that was written for the next boots.
+    pub persistent_file: Option<PathBuf>,
+    /// What was asked to last, and is of this boot alone.
+    pub of_this_boot: Vec<Target>,
+}
+
+/// Applies changes: all of them, or none. The world's lock is held meanwhile.
+pub fn apply(
+    world: &mut dyn World,
+    changes: &[Change],
+    options: &ApplyOptions<'_>,
+) -> Result<Applied, Refusal> {
+    // What the plan asks for is looked at before the journals' folder is made, and again under its lock.
+    check(world, changes, options.force)?;
+    lock(world)?;
+    let applied = apply_locked(world, changes, options);
+    world.unlock();
+    applied
+}
+
+/// Takes the lock, for which it makes the folder.
+pub(crate) fn lock(world: &mut dyn World) -> Result<(), Refusal> {
+    let folder = world.folder();
+    world.make_folder(&folder).map_err(|e| Refusal::journal("make the folder of", &folder, e))?;
+    match world.lock() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(pid)) => Err(Refusal::Busy { pid }),
+        Err(error) => Err(Refusal::journal("lock the folder of", &folder, error)),
+    }
+}
+
+fn apply_locked(
+    world: &mut dyn World,
+    changes: &[Change],
+    options: &ApplyOptions<'_>,
+) -> Result<Applied, Refusal> {
+    store::remove_unfinished(world)?;
+    let expired = revert::put_back_expired(world)?;
+    let here = Here::of(world)?;
+    let journals = store::read_all(world)?;
+    if let Some(damaged) = journals.damaged.first() {
+        return Err(Refusal::Damaged { path: damaged.path.clone(), cause: damaged.cause.clone() });
+    }
+    let mine: Vec<Journal> = journals.sound.iter().filter(|journal| here.has(journal)).cloned().collect();
+    // The lock is held: nobody is writing any more.
+    if let Some(cut) = mine.iter().find(|journal| journal.progress == Progress::Writing) {
+        return Err(Refusal::CutShort { id: cut.id });
+    }
+    let steps = check(world, changes, options.force)?;
+    if let Some(refusal) = pending(&mine, &steps) {
+        return Err(refusal);
+    }
+    let entries: Vec<_> = steps.iter().filter(|step| !step.is_there).map(Step::entry).collect();
+    let of_this_boot: Vec<Target> = match options.persist {
+        true => entries.iter().map(|e| &e.target).filter(|t| !persist::is_kept(t)).cloned().collect(),
+        false => Vec::new(),
+    };
+    if entries.is_empty() {
+        return Ok(Applied { journal: None, steps, expired, persistent_file: None, of_this_boot });
+    }
+    if options.persist {
+        if of_this_boot.len() == entries.len() {
+            return Err(Refusal::NothingPersistent);
+        }
+        persist::check(world, &journals.sound)?;
+    }
+    let until = options.keep_for.map(|time| {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Until {
+            uptime_ns: world.uptime_ns().saturating_add(ns),
+            unix_ms: world.unix_ms().saturating_add(ns / 1_000_000),
+        }
+    });
+    let mut journal = Journal {
+        schema: JOURNAL_SCHEMA.to_owned(),
+        checksum: String::new(),
+        id: store::next_id(world)?,
+        progress: Progress::Writing,
+        boot_id: here.boot_id,
+        network_namespace: here.network_namespace,
+        kernel: world.kernel(),
+        started_unix_ms: world.unix_ms(),
+        until,
+        persistent_file: options.persist.then(|| world.persistent_file()),
+        entries,
+    };
+    if let Some(until) = until {
+        world.start_guard(journal.id, until.uptime_ns).map_err(|e| Refusal::Guard(e.to_string()))?;
+    }
+    store::write(world, &journal)?;
+    write_all(world, &journal, options.cancelled)?;
+    journal.progress = Progress::Applied;
+    let marked = store::write(world, &journal).and_then(|()| match until {
+        // Only what is confirmed outlives this boot.
+        Some(_) => Ok(None),
+        None => persist::write(world),
+    });
+    let persistent_file = match marked {
+        Ok(file) => file,
+        Err(refusal) => {
+            let _ = persist::leave_out(world, journal.id, false);
+            let _ = put_back(world, &journal, journal.entries.len(), None);
+            return Err(refusal);
+        }
+    };
+    world.release_guard();
+    Ok(Applied { journal: Some(journal), steps, expired, persistent_file, of_this_boot })
+}
+
+/// Writes each setting and reads it back; where one fails, all that were written are put back and the journal is removed.
+fn write_all(
+    world: &mut dyn World,
+    journal: &Journal,
+    cancelled: Option<&AtomicBool>,
+) -> Result<(), Refusal> {
+    let is_cancelled = || cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed));
+    for (at, entry) in journal.entries.iter().enumerate() {
+        if is_cancelled() {
+            return Err(Refusal::Cancelled { stuck: put_back(world, journal, at, None) });
+        }
+        let read = world.write(&entry.target, &entry.after).and_then(|()| world.read(&entry.target));
+        let cause = match read {
+            Ok(reading) if same(reading.value.as_deref(), Some(&entry.after)) => continue,
+            Ok(reading) => {
+                let made = reading.value.unwrap_or_else(|| "nothing".to_owned());
+                format!("the kernel made '{made}' of '{}'", entry.after)
+            }
+            Err(fault) => fault.to_string(),
+        };
+        let stuck = put_back(world, journal, at + 1, Some(at));
+        return Err(Refusal::Failed { target: entry.target.clone(), cause, stuck });
+    }
+    if is_cancelled() {
+        return Err(Refusal::Cancelled { stuck: put_back(world, journal, journal.entries.len(), None) });
+    }
+    Ok(())
+}
+
+/// Puts back the first entries of a journal, and removes it where that worked; what could not be put back. What was written a moment ago and
+/// came out differently is nobody else's.
+fn put_back(
+    world: &mut dyn World,
+    journal: &Journal,
+    count: usize,
+    failed: Option<usize>,
+) -> Vec<(Target, String)> {
+    let entries = &journal.entries[..count];
+    let mut stuck = Vec::new();
+    for at in order(entries) {
+        let target = entries[at].target.clone();
+        match take_back(world, &entries[at], failed == Some(at)) {
+            Taken::Back | Taken::Already => {}
+            Taken::Foreign(_) => stuck.push((target, "somebody else changed it meanwhile".to_owned())),
+            Taken::Failed(cause) => stuck.push((target, cause)),
+        }
+    }
+    if stuck.is_empty()
+        && let Err(refusal) = store::remove(world, journal.id)
+    {
+        stuck.push((journal.entries[0].target.clone(), refusal.to_string()));
+    }
+    stuck
+}
+
+/// Where this process is.
+pub(crate) struct Here {
+    pub(crate) boot_id: String,
+    pub(crate) network_namespace: u64,
+}
+
+impl Here {
+    pub(crate) fn of(world: &mut dyn World) -> Result<Self, Refusal> {
+        Ok(Self {
+            boot_id: world.boot_id().map_err(Refusal::Machine)?,
+            network_namespace: world.network_namespace().map_err(Refusal::Machine)?,
+        })
+    }
+
+    /// Whether the settings of a journal are of this boot and network.
+    pub(crate) fn has(&self, journal: &Journal) -> bool {
+        self.is_this_boot(journal) && journal.network_namespace == self.network_namespace
+    }
+
+    pub(crate) fn is_this_boot(&self, journal: &Journal) -> bool {
+        journal.boot_id == self.boot_id
+    }
+}

@@ -1,0 +1,80 @@
+//! Keeping what would go back by itself.
+
+use std::path::PathBuf;
+
+use bdp_model::tuning::Target;
+
+use crate::apply::{Here, lock};
+use crate::journal::{Journal, Progress};
+use crate::refusal::Refusal;
+use crate::world::World;
+use crate::{persist, revert, store};
+
+/// How changes are confirmed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ConfirmOptions {
+    /// Whether their sysctls are set at the next boots as well, where that was not asked for before.
+    pub persist: bool,
+}
+
+/// What was confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed {
+    /// The journals, which stay in force until they are put back.
+    pub journals: Vec<Journal>,
+    /// The file that was written for the next boots.
+    pub persistent_file: Option<PathBuf>,
+    /// What was asked to last, and is of this boot alone.
+    pub of_this_boot: Vec<Target>,
+}
+
+/// Keeps what waits to be confirmed in this boot and network; with `persist` also what is in force already.
+pub fn confirm(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {
+    lock(world)?;
+    let confirmed = confirm_locked(world, options);
+    world.unlock();
+    confirmed
+}
+
+fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {
+    store::remove_unfinished(world)?;
+    let here = Here::of(world)?;
+    if let Some(&id) = revert::put_back_expired(world)?.first() {
+        return Err(Refusal::TooLate { id });
+    }
+    let all = store::read_all(world)?.sound;
+    // Killed between the journal and the file, it is to be written still.
+    let is_missing = persist::compare(world, &all)? == persist::Kept::Missing;
+    let wants = |journal: &Journal| match journal.persistent_file {
+        Some(_) => journal.until.is_some() || is_missing,
+        None => journal.until.is_some() || options.persist,
+    };
+    let mut mine: Vec<Journal> =
+        all.iter().filter(|journal| here.has(journal) && wants(journal)).cloned().collect();
+    if mine.is_empty() {
+        return Err(Refusal::NothingToConfirm);
+    }
+    if let Some(cut) = mine.iter().find(|journal| journal.progress == Progress::Writing) {
+        return Err(Refusal::CutShort { id: cut.id });
+    }
+    let lasts = |journal: &Journal| options.persist || journal.persistent_file.is_some();
+    if mine.iter().any(lasts) {
+        let is_of_boot = |journal: &Journal| journal.entries.iter().all(|e| !persist::is_kept(&e.target));
+        if options.persist && mine.iter().all(is_of_boot) {
+            return Err(Refusal::NothingPersistent);
+        }
+        persist::check(world, &all)?;
+    }
+    for journal in &mut mine {
+        journal.until = None;
+        if options.persist {
+            journal.persistent_file = Some(world.persistent_file());
+        }
+        store::write(world, journal)?;
+    }
+    let lasting: Vec<&Journal> = mine.iter().filter(|journal| journal.persistent_file.is_some()).collect();
+    let of_this_boot = lasting.iter().flat_map(|journal| &journal.entries).map(|entry| &entry.target);
+    let of_this_boot = of_this_boot.filter(|target| !persist::is_kept(target)).cloned().collect();
+    let persistent_file = if lasting.is_empty() { None } else { persist::write(world)? };
+    Ok(Confirmed { journals: mine, persistent_file, of_this_boot })
+}

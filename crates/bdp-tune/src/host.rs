@@ -1,0 +1,427 @@
+//! This machine as a [`World`].
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+
+use bdp_model::tuning::{RouteAttribute, Target};
+use bdp_sys::netlink::Netlink;
+use bdp_sys::qdisc_root::{RootOwner, RootQdisc};
+use bdp_sys::route::{MetricValue, Route, RouteMetric};
+use bdp_sys::{SysError, boot, clock, process, sysctl};
+
+use crate::value::fq_rate;
+use crate::world::{Fault, Holder, Reading, Removal, World};
+
+/// What a guard says when it looks after its journal.
+pub const READY: &str = "ready\n";
+/// What is said to it when all was written.
+pub const APPLIED: &str = "applied\n";
+
+/// Where journals are, and the file for the next boots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The journals' folder.
+    pub folder: PathBuf,
+    /// The file of sysctls.
+    pub persistent_file: PathBuf,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::from("/var/lib/bdp/tune"),
+            persistent_file: PathBuf::from("/etc/sysctl.d/90-bdp.conf"),
+        }
+    }
+}
+
+/// The program that becomes a guard; the journals' folder, the file for the next boots, the journal's number and the moment follow its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardCommand {
+    /// The program.
+    pub path: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<String>,
+}
+
+/// This machine, in the network namespace of the calling thread.
+#[derive(Debug)]
+pub struct HostWorld {
+    places: Places,
+    guard: GuardCommand,
+    lock: Option<File>,
+    to_guard: Option<ChildStdin>,
+}
+
+impl HostWorld {
+    /// With its places, and the program that becomes a guard.
+    pub fn new(places: Places, guard: GuardCommand) -> Self {
+        Self { places, guard, lock: None, to_guard: None }
+    }
+
+    fn guard_file(&self, id: u32) -> PathBuf {
+        self.places.folder.join(format!("{id:04}.guard"))
+    }
+
+    /// Says that the calling process looks after a journal, for as long as what this returns lives.
+    pub fn guard(&self, id: u32) -> io::Result<File> {
+        // For root alone: whoever could open it could take the lock.
+        let file =
+            File::options().write(true).create(true).truncate(false).mode(0o600).open(self.guard_file(id))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Removes the mark of a guard that is done.
+    pub fn end_guard(&self, id: u32) {
+        let _ = fs::remove_file(self.guard_file(id));
+    }
+}
+
+impl World for HostWorld {
+    fn read(&mut self, target: &Target) -> Result<Reading, Fault> {
+        match target {
+            Target::Sysctl { name } => {
+                let value = sysctl::read(name).map_err(|e| of_sysctl(&e))?;
+                Ok(Reading { value: Some(value), holder: Holder::Kernel })
+            }
+            Target::Route { to, attribute } => {
+                let route = route_to(&mut netlink()?, *to)?;
+                let holder = match (route.is_of_one_host(), route.is_own()) {
+                    (false, _) => Holder::Kernel,
+                    (true, true) => Holder::Bdp,
+                    (true, false) => Holder::Other,
+                };
+                Ok(Reading {
+                    value: route.metric(metric(*attribute)).map(|v| in_words(*attribute, v)),
+                    holder,
+                })
+            }
+            Target::Qdisc { device } => {
+                let root = netlink()?.root_qdisc(device).map_err(|e| of_network(&e))?;
+                let holder = match root.as_ref().map(|root| root.owner) {
+                    None | Some(RootOwner::Kernel) => Holder::Kernel,
+                    Some(RootOwner::Bdp) => Holder::Bdp,
+                    Some(RootOwner::Other) => Holder::Other,
+                };
+                Ok(Reading { value: root.as_ref().map(qdisc_in_words), holder })
+            }
+        }
+    }
+
+    fn check(&mut self, target: &Target, value: &str) -> Result<(), Fault> {
+        match target {
+            Target::Sysctl { name } => {
+                sysctl::check_writable(name).map_err(|e| of_sysctl(&e))?;
+                match name == "net.ipv4.tcp_congestion_control" {
+                    true => check_congestion_control(value),
+                    false => Ok(()),
+                }
+            }
+            Target::Route { attribute, .. } => {
+                check_right(&mut netlink()?)?;
+                match attribute {
+                    RouteAttribute::Congctl => check_congestion_control(value),
+                    _ => Ok(()),
+                }
+            }
+            Target::Qdisc { device } => {
+                let mut netlink = netlink()?;
+                check_right(&mut netlink)?;
+                match netlink.knows_fq(device).map_err(|e| of_network(&e))? {
+                    true => Ok(()),
+                    false => Err(Fault::NotAvailable("fq".to_owned())),
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, target: &Target, value: &str) -> Result<(), Fault> {
+        match target {
+            Target::Sysctl { name } => sysctl::write(name, value).map_err(|e| match e.source.kind() {
+                io::ErrorKind::NotFound => Fault::NotAvailable(value.to_owned()),
+                io::ErrorKind::InvalidInput => Fault::BadValue(value.to_owned()),
+                _ => of_sysctl(&e),
+            }),
+            Target::Route { to, attribute } => {
+                let value = from_words(*attribute, value).ok_or_else(|| Fault::BadValue(value.to_owned()))?;
+                let mut netlink = netlink()?;
+                let route = route_to(&mut netlink, *to)?;
+                let route = if route.is_of_one_host() { route } else { route.copy_to(*to) };
+                let route = route.with_metric(metric(*attribute), Some(&value));
+                netlink.put_route(&route, *to).map_err(|e| of_network(&e))
+            }
+            Target::Qdisc { device } => {
+                let rate = fq_rate(value).ok_or_else(|| Fault::BadValue(value.to_owned()))?;
+                netlink()?.set_fq(device, rate).map_err(|e| match e.source.kind() {
+                    io::ErrorKind::NotFound => Fault::NotAvailable("fq".to_owned()),
+                    _ => of_network(&e),
+                })
+            }
+        }
+    }
+
+    fn remove(&mut self, target: &Target, what: Removal) -> Result<(), Fault> {
+        match target {
+            Target::Sysctl { .. } => Ok(()),
+            Target::Route { to, attribute } => {
+                let mut netlink = netlink()?;
+                let route = route_to(&mut netlink, *to)?;
+                let removed = match (route.is_of_one_host(), what) {
+                    (false, _) => Ok(()),
+                    (true, Removal::Whole) => netlink.remove_own_route(&route, *to),
+                    (true, Removal::Attribute) => {
+                        netlink.put_route(&route.with_metric(metric(*attribute), None), *to)
+                    }
+                };
+                removed.map_err(|e| of_network(&e))
+            }
+            Target::Qdisc { device } => netlink()?.remove_root_qdisc(device).map_err(|e| of_network(&e)),
+        }
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn read_file(&mut self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        /// More than any journal of as many settings as there are.
+        const MOST_BYTES: u64 = 4 << 20;
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+                Ok(Some(bytes))
+            }
+        }
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(parent) = parent {
+            self.make_folder(parent)?;
+        }
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        self.sync_folder(parent.unwrap_or(Path::new(".")))
+    }
+
+    fn create_file(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.remove_file(path)?;
+        let mut file = File::options().write(true).create_new(true).mode(0o644).open(path)?;
+        file.write_all(content)
+    }
+
+    fn sync_file(&mut self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn sync_folder(&mut self, folder: &Path) -> io::Result<()> {
+        match File::open(folder)?.sync_all() {
+            // File systems that keep nothing.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced,
+        }
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&mut self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&mut self) -> io::Result<Result<(), Option<u32>>> {
+        let path = self.places.folder.join("lock");
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // For those who find it taken, no more; a full disk is no reason to stop here.
+                let _ = file.set_len(0).and_then(|()| file.rewind());
+                let _ = write!(file, "{}", std::process::id());
+                self.lock = Some(file);
+                Ok(Ok(()))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
+                Ok(Err(text.trim().parse().ok()))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&mut self) {
+        // One that was not released puts back.
+        self.to_guard = None;
+        self.lock = None;
+    }
+
+    fn start_guard(&mut self, id: u32, at_uptime_ns: u64) -> io::Result<()> {
+        let mut command = Command::new(&self.guard.path);
+        command.args(&self.guard.arguments).arg(&self.places.folder).arg(&self.places.persistent_file);
+        command.args([id.to_string(), at_uptime_ns.to_string()]);
+        command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        process::detach(&mut command);
+        let mut child = command.spawn()?;
+        let (to_guard, said) = (child.stdin.take(), child.stdout.take());
+        let mut line = [0; READY.len()];
+        let ready = said
+            .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+            .and_then(|mut said| said.read_exact(&mut line));
+        if ready.is_err() || line != READY.as_bytes() {
+            let _ = child.kill();
+            let status = child.wait()?;
+            return Err(io::Error::other(format!("it ended at once ({status})")));
+        }
+        // Of a process that lives longer than the guard.
+        let _ = std::thread::Builder::new().name("bdp-guard".to_owned()).spawn(move || child.wait());
+        self.to_guard = to_guard;
+        Ok(())
+    }
+
+    fn release_guard(&mut self) {
+        if let Some(mut to_guard) = self.to_guard.take() {
+            let _ = to_guard.write_all(APPLIED.as_bytes());
+        }
+    }
+
+    fn is_guarded(&mut self, id: u32) -> bool {
+        let file = match File::open(self.guard_file(id)) {
+            Ok(file) => file,
+            // It is there, and root's.
+            Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
+        };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.places.folder.clone()
+    }
+
+    fn persistent_file(&self) -> PathBuf {
+        self.places.persistent_file.clone()
+    }
+
+    fn boot_id(&mut self) -> Result<String, Fault> {
+        boot::id().map_err(|e| Fault::System(e.to_string()))
+    }
+
+    fn network_namespace(&mut self) -> Result<u64, Fault> {
+        boot::network_namespace().map_err(|e| Fault::System(e.to_string()))
+    }
+
+    fn kernel(&self) -> String {
+        process::kernel_release()
+    }
+
+    fn uptime_ns(&mut self) -> u64 {
+        boot::uptime_ns()
+    }
+
+    fn unix_ms(&mut self) -> u64 {
+        clock::unix_ms()
+    }
+}
+
+fn netlink() -> Result<Netlink, Fault> {
+    Netlink::open().map_err(|e| of_network(&e))
+}
+
+/// The route to an address, which must be one by which packets leave.
+fn route_to(netlink: &mut Netlink, to: IpAddr) -> Result<Route, Fault> {
+    match netlink.route_to(to).map_err(|e| of_network(&e))? {
+        Some(route) if route.is_local() => Err(Fault::Local),
+        Some(route) if route.is_unicast() => Ok(route),
+        _ => Err(Fault::Unreachable),
+    }
+}
+
+fn check_right(netlink: &mut Netlink) -> Result<(), Fault> {
+    if netlink.may_change() { Ok(()) } else { Err(Fault::Denied) }
+}
+
+/// Whether the kernel has a congestion control, or a module of it.
+fn check_congestion_control(name: &str) -> Result<(), Fault> {
+    let loaded = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let is_module = || {
+        let modules = format!("/lib/modules/{}/modules.dep", process::kernel_release());
+        fs::read_to_string(modules).is_ok_and(|text| text.contains(&format!("/tcp_{name}.ko")))
+    };
+    match loaded.split_whitespace().any(|known| known == name) || (is_plain && is_module()) {
+        true => Ok(()),
+        false => Err(Fault::NotAvailable(name.to_owned())),
+    }
+}
+
+fn of_sysctl(error: &SysError) -> Fault {
+    match error.source.kind() {
+        io::ErrorKind::NotFound => Fault::Unknown,
+        io::ErrorKind::ReadOnlyFilesystem => Fault::ReadOnly,
+        io::ErrorKind::PermissionDenied => Fault::Denied,
+        _ => Fault::System(error.source.to_string()),
+    }
+}
+
+fn of_network(error: &SysError) -> Fault {
+    /// `ENODEV` of every Linux.
+    const NO_DEVICE: i32 = 19;
+    match error.source.kind() {
+        io::ErrorKind::PermissionDenied => Fault::Denied,
+        _ if error.source.raw_os_error() == Some(NO_DEVICE) => Fault::NoDevice,
+        _ => Fault::System(error.source.to_string()),
+    }
+}
+
+fn metric(attribute: RouteAttribute) -> RouteMetric {
+    match attribute {
+        RouteAttribute::Congctl => RouteMetric::CongestionControl,
+        RouteAttribute::Initcwnd => RouteMetric::InitialWindow,
+        RouteAttribute::Initrwnd => RouteMetric::InitialReceiveWindow,
+        RouteAttribute::RtoMin => RouteMetric::MinimumRto,
+    }
+}
+
+fn in_words(attribute: RouteAttribute, value: MetricValue) -> String {
+    match value {
+        MetricValue::Number(ms) if attribute == RouteAttribute::RtoMin => format!("{ms}ms"),
+        MetricValue::Number(number) => number.to_string(),
+        MetricValue::Name(name) => name,
+    }
+}
+
+fn from_words(attribute: RouteAttribute, value: &str) -> Option<MetricValue> {
+    match attribute {
+        RouteAttribute::Congctl => Some(MetricValue::Name(value.to_owned())),
+        RouteAttribute::RtoMin => value.strip_suffix("ms")?.parse().ok().map(MetricValue::Number),
+        _ => value.parse().ok().map(MetricValue::Number),
+    }
+}
+
+fn qdisc_in_words(root: &RootQdisc) -> String {
+    match root.max_rate_bytes {
+        Some(bytes) => format!("{} maxrate {}bit", root.kind, u64::from(bytes) * 8),
+        None => root.kind.clone(),
+    }
+}

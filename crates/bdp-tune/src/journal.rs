@@ -1,0 +1,175 @@
+//! The journal of one apply: what was there before each change, in a form that shows its own damage.
+
+use std::path::PathBuf;
+
+use bdp_model::tuning::Target;
+use serde::{Deserialize, Serialize};
+
+use crate::value::is_plausible;
+use crate::world::Undo;
+
+/// Version of a journal's shape.
+pub const JOURNAL_SCHEMA: &str = "bdp.tune-journal/1";
+
+/// How far an apply came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// Settings are being written; where no process does it any more, it was cut short.
+    Writing,
+    /// All were written and read back.
+    Applied,
+}
+
+/// When changes go back by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// Time since the boot that the journal names; that counts.
+    pub uptime_ns: u64,
+    /// The same by the clock on the wall, to be shown.
+    pub unix_ms: u64,
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Which.
+    pub target: Target,
+    /// Its value before; null where it was not set.
+    pub before: Option<String>,
+    /// Its value after.
+    pub after: String,
+    /// How it is taken back.
+    pub undo: Undo,
+}
+
+/// What one apply changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    /// [`JOURNAL_SCHEMA`].
+    pub schema: String,
+    /// CRC-32 of the journal as compact JSON with an empty checksum.
+    pub checksum: String,
+    /// Its number in its folder; a later one has a larger.
+    pub id: u32,
+    /// How far it came.
+    pub progress: Progress,
+    /// The boot that its settings are of.
+    pub boot_id: String,
+    /// The network namespace that they are of.
+    pub network_namespace: u64,
+    /// `uname -r`.
+    pub kernel: String,
+    /// When it began, milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// When the changes go back by themselves; null where they stay.
+    pub until: Option<Until>,
+    /// The file that sets its sysctls at boot, where that was asked for. It is written once nothing is to go back by itself.
+    pub persistent_file: Option<PathBuf>,
+    /// The settings, in the order in which they are written.
+    pub entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// As a file, with its checksum.
+    pub fn encode(&self) -> Vec<u8> {
+        let sealed = Self { checksum: self.compute_checksum(), ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// From a file; why it is damaged, where it is.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let journal: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        if journal.schema != JOURNAL_SCHEMA {
+            return Err(format!("its schema is '{}', and this bdp reads {JOURNAL_SCHEMA}", journal.schema));
+        }
+        if journal.checksum != journal.compute_checksum() {
+            return Err("its checksum does not match".to_owned());
+        }
+        // Whoever wrote it, nothing else is set by it.
+        let values = |entry: &Entry| [Some(entry.after.clone()), entry.before.clone()].into_iter().flatten();
+        let is_good = |entry: &Entry| values(entry).all(|value| is_plausible(&entry.target, &value));
+        match journal.entries.iter().find(|entry| !is_good(entry)) {
+            Some(entry) => Err(format!("{} can not have been set by bdp", entry.target)),
+            None => Ok(journal),
+        }
+    }
+
+    fn compute_checksum(&self) -> String {
+        let plain = Self { checksum: String::new(), ..self.clone() };
+        format!("{:08x}", crc32fast::hash(&serde_json::to_vec(&plain).unwrap_or_default()))
+    }
+}
+
+/// Whether two values are the same as the kernel reads them: blanks between numbers do not count.
+pub(crate) fn same(one: Option<&str>, other: Option<&str>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.split_whitespace().eq(other.split_whitespace()),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn journal() -> Journal {
+        Journal {
+            schema: JOURNAL_SCHEMA.to_owned(),
+            checksum: String::new(),
+            id: 1,
+            progress: Progress::Applied,
+            boot_id: "boot".to_owned(),
+            network_namespace: 7,
+            kernel: "6.1".to_owned(),
+            started_unix_ms: 1,
+            until: Some(Until { uptime_ns: 5, unix_ms: 6 }),
+            persistent_file: Some("/etc/sysctl.d/90-bdp.conf".into()),
+            entries: vec![Entry {
+                target: Target::sysctl("net.ipv4.tcp_rmem"),
+                before: Some("1 2 3".to_owned()),
+                after: "1 2 4".to_owned(),
+                undo: Undo::Write,
+            }],
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_seen_or_changes_nothing() {
+        let bytes = journal().encode();
+        let read = Journal::decode(&bytes).unwrap();
+        assert_eq!(Journal { checksum: String::new(), ..read.clone() }, journal());
+        for at in 0..bytes.len() {
+            for flip in [1, 0x20] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                if let Ok(other) = Journal::decode(&damaged) {
+                    assert_eq!(other, read, "byte {at}: {}", String::from_utf8_lossy(&damaged));
+                }
+            }
+        }
+        for cut in 0..bytes.len() - 1 {
+            assert!(Journal::decode(&bytes[..cut]).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_journal_of_anything_but_networking_is_damaged() {
+        let mut forged = journal();
+        forged.entries[0].target = Target::sysctl("kernel.core_pattern");
+        let cause = Journal::decode(&forged.encode()).unwrap_err();
+        assert_eq!(cause, "kernel.core_pattern can not have been set by bdp");
+    }
+
+    #[test]
+    fn blanks_between_numbers_do_not_count() {
+        assert!(same(Some("4096\t131072  6291456"), Some("4096 131072 6291456")));
+        assert!(!same(Some("4096"), Some("4097")) && !same(None, Some("")) && same(None, None));
+    }
+}

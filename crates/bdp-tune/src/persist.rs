@@ -1,0 +1,123 @@
+//! The one file of sysctls that the machine reads when it boots: what it holds follows from the journals.
+
+use std::io;
+use std::path::PathBuf;
+
+use bdp_model::tuning::Target;
+
+use crate::journal::{Journal, Progress};
+use crate::refusal::Refusal;
+use crate::store;
+use crate::world::World;
+
+/// The first line of the file: without it the file is somebody else's.
+const HEADER: &str =
+    "# Written by bdp: 'bdp tune revert' removes this file, 'bdp tune journal' says what was there before.\n";
+
+/// Whether a setting can be kept by the file.
+pub(crate) fn is_kept(target: &Target) -> bool {
+    matches!(target, Target::Sysctl { .. })
+}
+
+/// What the file holds by these journals; `None` where there is to be none.
+pub(crate) fn content(journals: &[Journal]) -> Option<String> {
+    let mut settings: Vec<(&str, &str)> = Vec::new();
+    let kept = journals
+        .iter()
+        .filter(|j| j.persistent_file.is_some() && j.until.is_none() && j.progress == Progress::Applied);
+    for entry in kept.flat_map(|journal| &journal.entries) {
+        if let Target::Sysctl { name } = &entry.target {
+            settings.retain(|(other, _)| other != name);
+            settings.push((name, &entry.after));
+        }
+    }
+    if settings.is_empty() {
+        return None;
+    }
+    let lines: String = settings.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    Some(format!("{HEADER}{lines}"))
+}
+
+/// How the file is, beside what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// As it should be.
+    Sound,
+    /// It is not there and should be, or lacks settings: bdp was killed between journal and file.
+    Missing,
+    /// It is there, with what bdp never wrote.
+    Foreign,
+}
+
+/// Compares the file with what it should be by these journals.
+pub(crate) fn compare(world: &mut dyn World, journals: &[Journal]) -> Result<Kept, Refusal> {
+    let path = world.persistent_file();
+    let found = world.read_file(&path).map_err(|e| refused(path, &e))?;
+    Ok(match (found, content(journals)) {
+        (None, None) => Kept::Sound,
+        (None, Some(_)) => Kept::Missing,
+        (Some(found), Some(content)) if found == content.as_bytes() => Kept::Sound,
+        (Some(found), _) if is_ours(&found, journals) => Kept::Missing,
+        (Some(_), _) => Kept::Foreign,
+    })
+}
+
+/// Whether each line of the file is one that bdp wrote or would write for these journals.
+fn is_ours(found: &[u8], journals: &[Journal]) -> bool {
+    let Some(lines) = std::str::from_utf8(found).ok().and_then(|text| text.strip_prefix(HEADER)) else {
+        return false;
+    };
+    let entries = || journals.iter().filter(|j| j.persistent_file.is_some()).flat_map(|j| &j.entries);
+    lines.lines().all(|line| entries().any(|entry| line == format!("{} = {}", entry.target, entry.after)))
+}
+
+/// Whether the file may be written: nobody else wrote or changed it.
+pub(crate) fn check(world: &mut dyn World, journals: &[Journal]) -> Result<(), Refusal> {
+    match compare(world, journals)? {
+        Kept::Foreign => {
+            let cause = io::Error::other("somebody else wrote or changed this file; move it away");
+            Err(refused(world.persistent_file(), &cause))
+        }
+        Kept::Sound | Kept::Missing => Ok(()),
+    }
+}
+
+/// Writes the file as the journals have it, or removes it; its path where it was written.
+pub(crate) fn write(world: &mut dyn World) -> Result<Option<PathBuf>, Refusal> {
+    let journals = store::read_all(world)?.sound;
+    let path = world.persistent_file();
+    let Some(content) = content(&journals) else { return Ok(None) };
+    let folder = path.parent().map(std::path::Path::to_owned).unwrap_or_default();
+    world
+        .make_folder(&folder)
+        .and_then(|()| store::write_whole(world, &path, content.as_bytes()))
+        .map_err(|e| refused(path.clone(), &e))?;
+    Ok(Some(path))
+}
+
+/// Makes the file one without this journal, where it is as bdp wrote it; how it was, and `None` where there is none.
+pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<Option<Kept>, Refusal> {
+    let journals = store::read_all(world)?.sound;
+    let kept = compare(world, &journals)?;
+    let path = world.persistent_file();
+    let is_there = world.read_file(&path).map_err(|e| refused(path.clone(), &e))?.is_some();
+    if !is_there {
+        return Ok(None);
+    }
+    if kept == Kept::Foreign && !force {
+        return Ok(Some(kept));
+    }
+    let rest: Vec<Journal> = journals.into_iter().filter(|journal| journal.id != id).collect();
+    let done = match content(&rest) {
+        Some(content) => store::write_whole(world, &path, content.as_bytes()),
+        None => {
+            let folder = path.parent().map(std::path::Path::to_owned).unwrap_or_default();
+            world.remove_file(&path).and_then(|()| world.sync_folder(&folder))
+        }
+    };
+    done.map(|()| Some(Kept::Sound)).map_err(|e| refused(path, &e))
+}
+
+fn refused(path: PathBuf, cause: &io::Error) -> Refusal {
+    Refusal::Persistent { path, cause: cause.to_string() }
+}

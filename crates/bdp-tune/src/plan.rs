@@ -1,0 +1,98 @@
+//! What applying would do, checked in full before anything is touched.
+
+use bdp_model::tuning::{Change, Target};
+
+use crate::journal::{Entry, Journal, same};
+use crate::refusal::Refusal;
+use crate::value::well_formed;
+use crate::world::{Fault, Holder, Undo, World};
+
+/// One change as it would be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The change that was asked for.
+    pub change: Change,
+    /// The setting's value now.
+    pub now: Option<String>,
+    /// Whether that is what is asked for, so that nothing is to be done.
+    pub is_there: bool,
+    /// How it would be taken back.
+    pub undo: Undo,
+}
+
+impl Step {
+    pub(crate) fn entry(&self) -> Entry {
+        Entry {
+            target: self.change.target.clone(),
+            before: self.now.clone(),
+            after: self.change.to.clone(),
+            undo: self.undo,
+        }
+    }
+}
+
+/// Reads each setting and checks that it may be changed. Nothing is changed. With `force` also where a setting is not as the plan has it.
+pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<Vec<Step>, Refusal> {
+    let mut steps: Vec<Step> = Vec::new();
+    for change in changes {
+        let target = &change.target;
+        if steps.iter().any(|step| step.change.target == *target) {
+            return Err(Refusal::Twice(target.clone()));
+        }
+        let refused = |fault| Refusal::Setting { target: target.clone(), fault };
+        let value = well_formed(target, &change.to).map_err(refused)?;
+        let reading = world.read(target).map_err(refused)?;
+        let is_there = same(reading.value.as_deref(), Some(&value));
+        let is_as_planned = change.from.is_none() || same(reading.value.as_deref(), change.from.as_deref());
+        if !is_there && !is_as_planned && !force {
+            return Err(Refusal::Differs {
+                target: target.clone(),
+                planned: change.from.clone().unwrap_or_default(),
+                now: reading.value,
+            });
+        }
+        if !is_there {
+            if let (Target::Qdisc { .. }, Holder::Other) = (target, reading.holder) {
+                let kind = reading.value.unwrap_or_default();
+                return Err(refused(Fault::SetBySomebody(kind)));
+            }
+            world.check(target, &value).map_err(refused)?;
+        }
+        let is_made =
+            steps.iter().any(|step| step.undo == Undo::Remove && shares(&step.change.target, target));
+        let undo = match (target, reading.holder) {
+            (Target::Sysctl { .. }, _) => Undo::Write,
+            (Target::Route { .. }, Holder::Kernel) if !is_made => Undo::Remove,
+            // Its value before is that of the route which it is a copy of.
+            (Target::Route { .. }, _) if reading.value.is_none() => Undo::Unset,
+            (Target::Route { .. }, _) => Undo::Write,
+            (Target::Qdisc { .. }, Holder::Kernel) => Undo::Remove,
+            (Target::Qdisc { .. }, _) => Undo::Write,
+        };
+        let change = Change { to: value, ..change.clone() };
+        // What is there already makes no route.
+        let undo = if is_there { Undo::Write } else { undo };
+        steps.push(Step { change, now: reading.value, is_there, undo });
+    }
+    Ok(steps)
+}
+
+/// Whether two settings are of the same sysctl, route or device.
+pub(crate) fn shares(one: &Target, other: &Target) -> bool {
+    match (one, other) {
+        (Target::Route { to: one, .. }, Target::Route { to: other, .. }) => one == other,
+        _ => one == other,
+    }
+}
+
+/// The journal whose changes go back by themselves and that has a setting of these.
+pub(crate) fn pending(journals: &[Journal], steps: &[Step]) -> Option<Refusal> {
+    let waiting = journals.iter().filter(|journal| journal.until.is_some());
+    for (journal, entry) in waiting.flat_map(|journal| journal.entries.iter().map(move |e| (journal, e))) {
+        let step = steps.iter().filter(|step| !step.is_there);
+        if let Some(step) = step.into_iter().find(|step| shares(&step.change.target, &entry.target)) {
+            return Some(Refusal::Pending { target: step.change.target.clone(), id: journal.id });
+        }
+    }
+    None
+}

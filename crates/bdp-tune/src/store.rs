@@ -1,0 +1,115 @@
+//! Journals at rest: a file each, written so that it is there as a whole or not at all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::journal::Journal;
+use crate::refusal::Refusal;
+use crate::world::World;
+
+/// Of a file that is being written; none that is read ends so.
+const UNFINISHED: &str = ".new";
+/// Of the mark of a guard.
+const GUARD: &str = ".guard";
+const SUFFIX: &str = ".json";
+
+/// A file that is no journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub cause: String,
+}
+
+/// The journals of a folder, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Journals {
+    pub(crate) sound: Vec<Journal>,
+    pub(crate) damaged: Vec<Damaged>,
+}
+
+/// The file of a journal.
+pub(crate) fn path_of(folder: &Path, id: u32) -> PathBuf {
+    folder.join(format!("{id:04}{SUFFIX}"))
+}
+
+/// Reads all journals.
+pub(crate) fn read_all(world: &mut dyn World) -> Result<Journals, Refusal> {
+    let folder = world.folder();
+    let mut names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
+    names.retain(|name| name.ends_with(SUFFIX));
+    names.sort();
+    let mut journals = Journals::default();
+    for name in names {
+        let path = folder.join(&name);
+        let bytes = world.read_file(&path).map_err(|e| Refusal::journal("read", &path, e))?;
+        // Removed meanwhile: by the process that put it back.
+        let Some(bytes) = bytes else { continue };
+        match Journal::decode(&bytes) {
+            Ok(journal) if path_of(&folder, journal.id) == path => journals.sound.push(journal),
+            Ok(journal) => {
+                let cause = format!("it is the copy of journal {}", journal.id);
+                journals.damaged.push(Damaged { path, cause });
+            }
+            Err(cause) => journals.damaged.push(Damaged { path, cause }),
+        }
+    }
+    journals.sound.sort_by_key(|journal| journal.id);
+    Ok(journals)
+}
+
+/// The number of the next journal: larger than that of any file there is.
+pub(crate) fn next_id(world: &mut dyn World) -> Result<u32, Refusal> {
+    let folder = world.folder();
+    let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
+    let number = |name: &String| name.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    Ok(names.iter().filter_map(number).max().unwrap_or(0).saturating_add(1))
+}
+
+/// Writes a journal, in the place of its last state.
+pub(crate) fn write(world: &mut dyn World, journal: &Journal) -> Result<(), Refusal> {
+    let path = path_of(&world.folder(), journal.id);
+    write_whole(world, &path, &journal.encode()).map_err(|e| Refusal::journal("write", &path, e))
+}
+
+/// Removes a journal.
+pub(crate) fn remove(world: &mut dyn World, id: u32) -> Result<(), Refusal> {
+    let folder = world.folder();
+    let path = path_of(&folder, id);
+    let removed = world.remove_file(&path).and_then(|()| world.sync_folder(&folder));
+    removed.map_err(|e| Refusal::journal("remove", &path, e))
+}
+
+/// Writes a file so that it is there as a whole or not at all, and stays.
+pub(crate) fn write_whole(world: &mut dyn World, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(UNFINISHED);
+    let beside = PathBuf::from(beside);
+    let written = world
+        .create_file(&beside, content)
+        .and_then(|()| world.sync_file(&beside))
+        .and_then(|()| world.rename(&beside, path));
+    if let Err(error) = written {
+        let _ = world.remove_file(&beside);
+        return Err(error);
+    }
+    world.sync_folder(path.parent().unwrap_or(Path::new("/")))
+}
+
+/// Removes what was being written when a process was killed, and the marks of guards that are done. Under the lock.
+pub(crate) fn remove_unfinished(world: &mut dyn World) -> Result<(), Refusal> {
+    let folder = world.folder();
+    let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
+    let is_done = |name: &String| {
+        let number = name.strip_suffix(GUARD);
+        number.is_some_and(|number| !names.contains(&format!("{number}{SUFFIX}")))
+    };
+    for name in &names {
+        if name.ends_with(UNFINISHED) || is_done(name) {
+            let path = folder.join(name);
+            world.remove_file(&path).map_err(|e| Refusal::journal("remove", &path, e))?;
+        }
+    }
+    Ok(())
+}

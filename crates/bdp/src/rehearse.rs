@@ -1,0 +1,105 @@
+//! `bdp rehearse`: a plan and its alternatives on the emulated twin of a measured path.
+
+use bdp_model::tuning::{Plan, Rehearsal};
+use bdp_run::RunError;
+use bdp_run::rehearse::{self, RehearseOptions};
+use bdp_run::tuning::{self, Wish};
+use bdp_run::twin::TwinOptions;
+use bdp_store::DocumentKind;
+use bdp_sys::clock;
+use serde_json::json;
+
+use crate::exit::{self, Exit, Outcome};
+use crate::output::{self, print, style};
+use crate::tune::measured::{Measured, MeasuredArgs};
+use crate::{command_line, guest};
+
+/// Arguments of `bdp rehearse`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp rehearse 7f3a\n  bdp rehearse 7f3a --also 81c0     81c0 showed, with more streams, what the path carries\n  bdp rehearse 7f3a --rate 1G --json\n\nIt runs in virtual time and changes nothing of any host. The prediction is kept with the run, for 'bdp verify'.\n\n\
+    Exit codes: 0 a change is better than what is there; 1 none is; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+)]
+pub struct RehearseArgs {
+    #[command(flatten)]
+    measured: MeasuredArgs,
+
+    /// Repetitions of each variant, each with a start and draws of its own
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+
+    /// Seed of the twin's draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Print JSON ('bdp help rehearsal.schema')
+    #[arg(long)]
+    json: bool,
+}
+
+impl RehearseArgs {
+    /// Plans, rehearses, keeps the prediction and prints it.
+    pub fn run(self) -> Outcome {
+        let measured = self.measured.find()?;
+        let plan = plan(&measured, &self.measured);
+        let rehearsal = rehearse(&measured, &self.measured, &plan, self.runs, self.seed)?;
+        if self.json {
+            print(&format!("{:#}\n", json!(rehearsal)))?;
+        } else {
+            print(&bdp_report::tuning::rehearsal(&rehearsal, &style()))?;
+            if let (Some(run), Some(_)) = (measured.run(), &rehearsal.choice) {
+                let store = self.measured.store_option();
+                print(&format!(
+                    "next        bdp tune apply {run}{store} --for 10m | bdp verify {run}{store}\n"
+                ))?;
+            }
+        }
+        Ok(if rehearsal.choice.is_some() { Exit::Done } else { Exit::Missed })
+    }
+}
+
+/// The plan of a run.
+pub fn plan(measured: &Measured, args: &MeasuredArgs) -> Plan {
+    let rate_bps = args.rate.map(|rate| tuning::goodput_of(rate.as_bps() as f64));
+    let wish = Wish { rate_bps, direction: args.direction };
+    tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish)
+}
+
+/// Rehearses a plan, with a live line, and keeps plan and prediction with the run.
+pub fn rehearse(
+    measured: &Measured,
+    args: &MeasuredArgs,
+    plan: &Plan,
+    runs: u32,
+    seed: u64,
+) -> anyhow::Result<Rehearsal> {
+    let options = RehearseOptions {
+        runs,
+        seed,
+        twin: TwinOptions {
+            rate_bps: args.rate.map(|rate| rate.as_bps() as f64),
+            also: measured.others.last().cloned().map(Box::new),
+        },
+        command: command_line::typed(),
+    };
+    let rehearsal = rehearse::rehearse(
+        measured.run(),
+        &measured.measurement,
+        plan,
+        &options,
+        &guest::commands,
+        &mut |_| {},
+    )
+    .map_err(refusal)?;
+    let now = clock::unix_ms();
+    measured.keep(&args.store, DocumentKind::Plan, now, json!(plan))?;
+    measured.keep(&args.store, DocumentKind::Rehearsal, now, json!(rehearsal))?;
+    Ok(rehearsal)
+}
+
+fn refusal(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Request(text) => exit::usage(text),
+        other => exit::environment(output::tame(&other.to_string())),
+    }
+}

@@ -1,0 +1,234 @@
+//! `bdp tune apply`: the changes of a plan, made so that they can be undone.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::time::Duration;
+
+use bdp_model::ends::End;
+use bdp_model::tuning::{Change, Plan, Target};
+use bdp_model::units::Nanos;
+use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};
+use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
+use serde_json::{Value, json};
+
+use super::places::{PlaceArgs, refused};
+use super::{journal, stored};
+use crate::exit::{self, Exit, Outcome};
+use crate::store::StoreArgs;
+use crate::{arguments, help, interrupt, output};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp tune apply 7f3a --for 10m\n  bdp tune apply plan.json --dry-run\n  bdp tune apply plan.json --for 10m\n  \
+    bdp tune apply plan.json --only 1,3 --yes\n  bdp tune plan --json | bdp tune apply - --yes\n\n\
+    'bdp tune revert' puts back what was there. 'bdp help tuning' says what is guaranteed."
+)]
+pub struct ApplyArgs {
+    /// A run that 'bdp tune plan' or 'bdp rehearse' was given: what the rehearsal chose, or else the plan. Or the file of a plan, as 'bdp tune
+    /// plan --json' writes it; - is standard input
+    #[arg(value_name = "RUN|PLAN.json")]
+    plan: String,
+
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Which end of the measured path this host is: near measured, far served
+    #[arg(long, value_name = "END", default_value = "near", value_parser = ["near", "far"], help_heading = help::TEST)]
+    end: String,
+
+    /// Apply these changes alone, by their numbers in the plan
+    #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = help::TEST)]
+    only: Vec<usize>,
+
+    /// Apply this alternative of the plan in place of its changes
+    #[arg(long, value_name = "NAME", help_heading = help::TEST)]
+    alternative: Option<String>,
+
+    /// Put all back after this time unless 'bdp tune confirm' comes: 90, 10m, 1h [default: keep until 'bdp tune revert']
+    #[arg(long = "for", value_name = "TIME", value_parser = arguments::seconds, help_heading = help::TEST)]
+    keep_for: Option<Nanos>,
+
+    /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf; with --for once they are confirmed
+    #[arg(long, help_heading = help::TEST)]
+    persist: bool,
+
+    /// Apply where a setting is not as the plan has it
+    #[arg(long, help_heading = help::TEST)]
+    force: bool,
+
+    /// Check all and print the changes; change nothing
+    #[arg(long, help_heading = help::TEST)]
+    dry_run: bool,
+
+    /// Apply without a question; required where no terminal is there to ask on
+    #[arg(long, short, help_heading = help::TEST)]
+    yes: bool,
+
+    /// Print JSON ('bdp help tune.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+
+    #[command(flatten)]
+    places: PlaceArgs,
+}
+
+impl ApplyArgs {
+    pub fn run(self) -> Outcome {
+        let plan = stored::find(&self.plan, &self.store)?;
+        let changes = self.choose(&plan)?;
+        if self.keep_for.is_some_and(|time| time < Nanos::secs(1)) {
+            return Err(exit::usage("--for must be a second at least"));
+        }
+        let mut world = self.places.world()?;
+        let steps = bdp_tune::check(&mut world, &changes, self.force).map_err(|e| refused("apply", &e))?;
+        let lines = lines(&plan, &steps);
+        if self.dry_run || steps.iter().all(|step| step.is_there) {
+            return self.print_unchanged(&steps, &lines);
+        }
+        if !self.yes {
+            ask(&lines)?;
+        }
+        // Who was asked has seen them.
+        let shown = if self.yes { changes_text(&lines, &output::style()) } else { String::new() };
+        let cancelled = interrupt::cancel_instead();
+        let options = ApplyOptions {
+            force: self.force,
+            keep_for: self.keep_for.map(|time| Duration::from_nanos(time.0)),
+            persist: self.persist,
+            cancelled: Some(cancelled),
+        };
+        let applied = bdp_tune::apply(&mut world, &changes, &options).map_err(|refusal| {
+            if matches!(refusal, Refusal::Cancelled { .. }) {
+                output::note(&format!("bdp: apply: {refusal}"));
+                interrupt::carry_out(&refusal.to_string());
+            }
+            refused("apply", &refusal)
+        })?;
+        self.print(&shown, &applied)
+    }
+
+    /// The changes that are meant, in the plan's order.
+    fn choose(&self, plan: &Plan) -> anyhow::Result<Vec<Change>> {
+        let all = match &self.alternative {
+            None => &plan.changes,
+            Some(name) => {
+                let found = plan.alternatives.iter().find(|alternative| alternative.name == *name);
+                let names: Vec<String> =
+                    plan.alternatives.iter().map(|alternative| output::tame(&alternative.name)).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                &found
+                    .ok_or_else(|| {
+                        exit::usage(format!("no alternative '{name}' in this plan; it has {names}"))
+                    })?
+                    .changes
+            }
+        };
+        let end = if self.end == "far" { End::Far } else { End::Near };
+        if let Some(&number) = self.only.iter().find(|&&number| number == 0 || number > all.len()) {
+            return Err(exit::usage(format!("no change {number} in this plan; it has {}", all.len())));
+        }
+        let is_chosen = |at: usize| self.only.is_empty() || self.only.contains(&(at + 1));
+        let chosen = all.iter().enumerate().filter(|&(at, change)| is_chosen(at) && change.end == end);
+        let chosen: Vec<Change> = chosen.map(|(_, change)| change.clone()).collect();
+        if chosen.is_empty() {
+            let other =
+                all.iter().enumerate().filter(|&(at, change)| is_chosen(at) && change.end != end).count();
+            let other = match other {
+                0 => String::new(),
+                count => format!(
+                    "; {count} of the other end (--end {})",
+                    if end == End::Near { "far" } else { "near" }
+                ),
+            };
+            return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", self.end)));
+        }
+        Ok(chosen)
+    }
+
+    fn print_unchanged(&self, steps: &[Step], lines: &[ChangeLine<'_>]) -> Outcome {
+        if self.json {
+            return print_json(steps, None, self.dry_run);
+        }
+        let is_done = steps.iter().all(|step| step.is_there);
+        let last = if is_done { NOTHING_TO_DO } else { "nothing was changed (--dry-run)\n" };
+        output::print(&format!("{}{last}", changes_text(lines, &output::style())))
+    }
+
+    fn print(&self, shown: &str, applied: &Applied) -> Outcome {
+        for id in &applied.expired {
+            output::note(&format!(
+                "note: the time of journal {id} was over; its changes were put back first"
+            ));
+        }
+        if self.json {
+            return print_json(&applied.steps, Some(applied), false);
+        }
+        let file = applied.persistent_file.as_ref().map(|path| path.display().to_string());
+        let text = AppliedText {
+            settings: applied.journal.as_ref().map_or(0, |journal| journal.entries.len()),
+            journal: applied.journal.as_ref().map(|journal| journal.id),
+            until_unix_ms: applied.journal.as_ref().and_then(|journal| Some(journal.until?.unix_ms)),
+            persistent_file: file.as_deref(),
+            persists_when_confirmed: self.persist && self.keep_for.is_some(),
+            of_this_boot: &applied.of_this_boot,
+        };
+        output::print(&format!("{shown}{}", applied_text(&text, &output::style())))
+    }
+}
+
+fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
+    let line = |step: &'a Step| ChangeLine {
+        target: &step.change.target,
+        before: step.now.as_deref(),
+        after: &step.change.to,
+        is_there: step.is_there,
+        why: Some(why(plan, &step.change)),
+    };
+    steps.iter().map(line).collect()
+}
+
+/// Shows the changes and asks; an error where the answer is no, or nobody is there to give one.
+fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(exit::usage(
+            "no terminal to ask on; --yes applies without a question, --dry-run shows the changes",
+        ));
+    }
+    output::note_text(&changes_text(lines, &output::style_of_errors()));
+    output::note_text("apply? [y/N] ");
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(exit::usage("not applied; nothing was changed")),
+    }
+}
+
+fn print_json(steps: &[Step], applied: Option<&Applied>, is_dry_run: bool) -> Outcome {
+    let changes: Vec<Value> = steps
+        .iter()
+        .map(|step| {
+            json!({
+                "target": step.change.target,
+                "before": step.now,
+                "after": step.change.to,
+                "already": step.is_there,
+            })
+        })
+        .collect();
+    let journal = applied.and_then(|applied| applied.journal.as_ref());
+    let of_this_boot: &[Target] = applied.map_or(&[], |applied| &applied.of_this_boot);
+    journal::print_document(
+        "apply",
+        json!({
+            "dry_run": is_dry_run,
+            "changes": changes,
+            "journal": journal.map(|journal| journal.id),
+            "until_unix_ms": journal.and_then(|journal| Some(journal.until?.unix_ms)),
+            "expired": applied.map_or(&[][..], |applied| &applied.expired),
+            "persistent_file": applied.and_then(|applied| applied.persistent_file.as_ref()),
+            "of_this_boot": of_this_boot,
+        }),
+    )?;
+    Ok(Exit::Done)
+}

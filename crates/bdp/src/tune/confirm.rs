@@ -1,0 +1,51 @@
+//! `bdp tune confirm`: what was applied for a time is kept.
+
+use bdp_report::tuning::applied::{ConfirmedText, confirmed_text};
+use bdp_tune::ConfirmOptions;
+use serde_json::json;
+
+use super::journal;
+use super::places::{PlaceArgs, refused};
+use crate::exit::Outcome;
+use crate::{help, output};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp tune confirm\n  bdp tune confirm --persist")]
+pub struct ConfirmArgs {
+    /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf
+    #[arg(long, help_heading = help::TEST)]
+    persist: bool,
+
+    /// Print JSON ('bdp help tune.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+
+    #[command(flatten)]
+    places: PlaceArgs,
+}
+
+impl ConfirmArgs {
+    pub fn run(self) -> Outcome {
+        let mut world = self.places.world()?;
+        let options = ConfirmOptions { persist: self.persist };
+        let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
+        let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
+        if self.json {
+            return journal::print_document(
+                "confirm",
+                json!({
+                    "journals": ids,
+                    "persistent_file": confirmed.persistent_file,
+                    "of_this_boot": confirmed.of_this_boot,
+                }),
+            );
+        }
+        let file = confirmed.persistent_file.as_ref().map(|path| path.display().to_string());
+        let text = ConfirmedText {
+            settings: confirmed.journals.iter().map(|journal| journal.entries.len()).sum(),
+            persistent_file: file.as_deref(),
+            of_this_boot: &confirmed.of_this_boot,
+        };
+        output::print(&confirmed_text(&text, &output::style()))
+    }
+}

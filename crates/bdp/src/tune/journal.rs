@@ -1,0 +1,148 @@
+//! `bdp tune journal`: what is in force, since when, until when, and what was there before.
+
+use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
+use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
+use serde_json::{Value, json};
+
+use super::places::{PlaceArgs, refused};
+use crate::exit::{self, Exit, Outcome};
+use crate::{help, output};
+
+/// Version of the shape of what the commands print.
+const SCHEMA: &str = "bdp.tune/1";
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp tune journal\n  bdp tune journal --json\n  bdp tune journal --set-aside 0003.json"
+)]
+pub struct JournalArgs {
+    /// Rename this journal, so that no command reads it any more; no setting is changed
+    #[arg(long, value_name = "FILE", help_heading = help::TEST)]
+    set_aside: Option<String>,
+
+    /// Print JSON ('bdp help tune.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+
+    #[command(flatten)]
+    places: PlaceArgs,
+}
+
+impl JournalArgs {
+    pub fn run(self) -> Outcome {
+        let mut world = self.places.world()?;
+        if let Some(name) = &self.set_aside {
+            let path = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
+            output::note(&format!(
+                "note: journal renamed to {}; its settings are as they are",
+                path.display()
+            ));
+        }
+        let state = bdp_tune::state(&mut world).map_err(|e| refused("journal", &e))?;
+        match self.json {
+            true => print_document("journal", document(&state))?,
+            false => output::print(&text(&state))?,
+        };
+        if let Some(damaged) = state.damaged.first() {
+            let name = damaged.path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(exit::environment(format!(
+                "journal {} is damaged: {}; 'bdp tune journal --set-aside {name}' renames it",
+                damaged.path.display(),
+                damaged.cause
+            )));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn text(state: &State) -> String {
+    let journal = |of: &JournalState| JournalText {
+        id: of.journal.id,
+        started_unix_ms: of.journal.started_unix_ms,
+        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
+        standing: match of.standing {
+            Standing::InForce => "in force until 'bdp tune revert'",
+            Standing::Pending if of.is_guarded => "put back then, unless 'bdp tune confirm' comes",
+            Standing::Pending => {
+                "nobody will put it back then: its process was killed; run 'bdp tune revert'"
+            }
+            Standing::Overdue => "its time is over and its process was killed; run 'bdp tune revert'",
+            Standing::Writing => "being written",
+            Standing::CutShort => "cut short; 'bdp tune revert' puts back what was written",
+            Standing::OtherBoot if of.journal.persistent_file.is_some() => {
+                "of another boot; its sysctls are set again by the file"
+            }
+            Standing::OtherBoot => {
+                "of another boot, with which its settings ended; 'bdp tune revert' removes it"
+            }
+            Standing::OtherNamespace => "of another network namespace",
+        },
+        settings: of
+            .entries
+            .iter()
+            .map(|entry| SettingText {
+                target: entry.entry.target.clone(),
+                before: entry.entry.before.clone(),
+                wrote: entry.entry.after.clone(),
+                now: (entry.standing == EntryStanding::Foreign).then(|| entry.now.clone()),
+                is_as_before: entry.standing == EntryStanding::AsBefore,
+            })
+            .collect(),
+    };
+    let file = state.persistent_file.as_ref().map(|path| path.display().to_string());
+    let text = StateText {
+        journals: state.journals.iter().map(journal).collect(),
+        persistent_file: file,
+        is_file_missing: state.is_file_missing,
+        is_file_foreign: state.is_file_foreign,
+    };
+    state_text(&text, &output::style())
+}
+
+fn document(state: &State) -> Value {
+    let journals = state.journals.iter().map(|of| {
+        let settings = of.entries.iter().map(|entry| {
+            json!({
+                "target": entry.entry.target,
+                "before": entry.entry.before,
+                "wrote": entry.entry.after,
+                "now": entry.now,
+                "standing": entry.standing.name(),
+            })
+        });
+        json!({
+            "id": of.journal.id,
+            "standing": of.standing.name(),
+            "guarded": of.is_guarded,
+            "boot_id": of.journal.boot_id,
+            "network_namespace": of.journal.network_namespace,
+            "kernel": of.journal.kernel,
+            "started_unix_ms": of.journal.started_unix_ms,
+            "until_unix_ms": of.journal.until.map(|until| until.unix_ms),
+            "persistent_file": of.journal.persistent_file,
+            "settings": settings.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "journals": journals.collect::<Vec<_>>(),
+        "damaged": damaged(&state.damaged),
+        "persistent_file": state.persistent_file,
+        "persistent_file_missing": state.is_file_missing,
+        "persistent_file_foreign": state.is_file_foreign,
+    })
+}
+
+/// Files that are no journals, as JSON has them.
+pub fn damaged(damaged: &[Damaged]) -> Value {
+    damaged.iter().map(|of| json!({ "path": of.path, "cause": of.cause })).collect()
+}
+
+/// Prints what a command did as a document.
+pub fn print_document(command: &str, members: Value) -> Outcome {
+    let mut document =
+        json!({ "schema": SCHEMA, "bdp": env!("CARGO_PKG_VERSION"), "run": null, "command": command });
+    if let (Some(document), Value::Object(members)) = (document.as_object_mut(), members) {
+        document.extend(members);
+    }
+    output::print(&format!("{document:#}\n"))
+}

@@ -1,0 +1,51 @@
+//! Where journals are, and what a refusal is to the command line.
+
+use std::path::PathBuf;
+
+use bdp_tune::{GuardCommand, HostWorld, Places, Refusal};
+
+use crate::{exit, help};
+
+/// Names the journals' folder where no option does.
+const JOURNAL: &str = "BDP_TUNE_JOURNAL";
+/// Names another file than that of `/etc/sysctl.d` for settings that are kept for the next boots.
+const PERSISTENT_FILE: &str = "BDP_TUNE_SYSCTL_FILE";
+
+/// Arguments that name the journals' folder.
+#[derive(clap::Args)]
+pub struct PlaceArgs {
+    /// Folder of the journals [default: $BDP_TUNE_JOURNAL, or /var/lib/bdp/tune]
+    #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
+    journal: Option<PathBuf>,
+}
+
+impl PlaceArgs {
+    /// This host, with its journals there.
+    pub fn world(&self) -> anyhow::Result<HostWorld> {
+        world(self.journal.clone())
+    }
+}
+
+/// This host, with its journals in a folder, or in that of the environment.
+pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let places = Places::default();
+    let folder = folder.or_else(|| named(JOURNAL)).unwrap_or(places.folder);
+    let persistent_file = named(PERSISTENT_FILE).unwrap_or(places.persistent_file);
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path).map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
+    };
+    let places = Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? };
+    Ok(HostWorld::new(places, super::guard::command()))
+}
+
+/// The guard of a journal: this very program.
+pub fn guard_command(name: &str) -> GuardCommand {
+    GuardCommand { path: "/proc/self/exe".into(), arguments: vec![name.to_owned()] }
+}
+
+/// A refusal as an error with its exit code.
+pub fn refused(doing: &str, refusal: &Refusal) -> anyhow::Error {
+    let text = format!("{doing}: {refusal}");
+    if refusal.is_of_request() { exit::usage(text) } else { exit::environment(text) }
+}

@@ -1,0 +1,100 @@
+//! `bdp tune revert`: what was there before is put back, but for what somebody else changed since.
+
+use bdp_report::tuning::applied::{BackLine, RevertedText, reverted_text};
+use bdp_tune::{Entry, RevertOptions, Reverted};
+use serde_json::{Value, json};
+
+use super::journal;
+use super::places::{PlaceArgs, refused};
+use crate::exit::{self, Exit, Outcome};
+use crate::{help, output};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bdp tune revert\n  bdp tune revert --force\n\n\
+    Exit codes: 0 all is as before; 1 somebody else changed a setting since, which is named and left; 3 a setting could not be put back, or a journal is damaged.")]
+pub struct RevertArgs {
+    /// Put back also what somebody else changed since
+    #[arg(long, help_heading = help::TEST)]
+    force: bool,
+
+    /// Print JSON ('bdp help tune.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+
+    #[command(flatten)]
+    places: PlaceArgs,
+}
+
+impl RevertArgs {
+    pub fn run(self) -> Outcome {
+        let mut world = self.places.world()?;
+        let options = RevertOptions { force: self.force, only: None };
+        let reverted = bdp_tune::revert(&mut world, options).map_err(|e| refused("revert", &e))?;
+        if self.json {
+            journal::print_document("revert", document(&reverted))?;
+        } else {
+            output::print(&text(&reverted))?;
+        }
+        let mut stuck: Vec<String> =
+            reverted.failed.iter().map(|(target, cause)| format!("put back {target}: {cause}")).collect();
+        stuck.extend(reverted.damaged.iter().map(|damaged| {
+            let name = damaged.path.file_name().unwrap_or_default().to_string_lossy();
+            format!(
+                "journal {} is damaged: {}; 'bdp tune journal --set-aside {name}' renames it",
+                damaged.path.display(),
+                damaged.cause
+            )
+        }));
+        if !stuck.is_empty() {
+            return Err(exit::environment(format!("revert: {}", stuck.join("; "))));
+        }
+        let is_left = !reverted.foreign.is_empty() || reverted.foreign_file.is_some();
+        Ok(if is_left { Exit::Missed } else { Exit::Done })
+    }
+}
+
+fn text(reverted: &Reverted) -> String {
+    let back = |entry: &Entry| BackLine {
+        target: entry.target.clone(),
+        before: entry.before.clone(),
+        wrote: entry.after.clone(),
+        now: None,
+    };
+    let foreign =
+        reverted.foreign.iter().map(|foreign| BackLine { now: foreign.now.clone(), ..back(&foreign.entry) });
+    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let text = RevertedText {
+        put_back: reverted.put_back.iter().map(back).collect(),
+        were_back: reverted.were_back.len(),
+        foreign: foreign.collect(),
+        persistent_file: path(&reverted.persistent_file),
+        foreign_file: path(&reverted.foreign_file),
+        of_other_boots: reverted.of_other_boots.clone(),
+        elsewhere: reverted.elsewhere.clone(),
+    };
+    reverted_text(&text, &output::style())
+}
+
+fn document(reverted: &Reverted) -> Value {
+    let back =
+        |entry: &Entry| json!({ "target": entry.target, "before": entry.before, "wrote": entry.after });
+    let foreign = reverted.foreign.iter().map(|foreign| {
+        json!({
+            "target": foreign.entry.target,
+            "before": foreign.entry.before,
+            "wrote": foreign.entry.after,
+            "now": foreign.now,
+        })
+    });
+    json!({
+        "put_back": reverted.put_back.iter().map(back).collect::<Vec<_>>(),
+        "were_back": reverted.were_back.iter().map(back).collect::<Vec<_>>(),
+        "foreign": foreign.collect::<Vec<_>>(),
+        "failed": reverted.failed.iter().map(|(target, cause)| json!({ "target": target, "cause": cause })).collect::<Vec<_>>(),
+        "persistent_file": reverted.persistent_file,
+        "foreign_file": reverted.foreign_file,
+        "of_other_boots": reverted.of_other_boots,
+        "elsewhere": reverted.elsewhere,
+        "damaged": journal::damaged(&reverted.damaged),
+    })
+}

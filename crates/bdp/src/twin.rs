@@ -1,0 +1,202 @@
+//! `bdp twin`: a measured path as an emulated one, run and compared with the measurement.
+
+use std::path::{Path, PathBuf};
+
+use bdp_model::Rate;
+use bdp_model::ends::Direction;
+use bdp_model::measurement::Measurement;
+use bdp_model::twin::{Compared, TWIN_SCHEMA, TwinReport};
+use bdp_run::RunError;
+use bdp_run::twin::{TwinOptions, TwinRuns, build, compare};
+use bdp_store::{DocumentKind, Store, StoredDocument};
+
+use crate::exit::{self, Outcome};
+use crate::found::{Found, Kept};
+use crate::output::{print, style};
+use crate::store::{StoreArgs, refuse};
+use crate::{command_line, guest};
+
+/// Repetitions where none are asked for.
+const RUNS: u32 = 3;
+
+/// Arguments of `bdp twin`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp twin 7f3a\n  bdp twin 7f3a --direction to --output path.toml\n  bdp twin 7f3a --rate 1G --json\n\n\
+    Exit codes: 0 the twin repeats the measurement, or was not run; 1 it differs; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+)]
+pub struct TwinArgs {
+    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
+    /// export' wrote [default: the newest run]
+    run: Option<String>,
+
+    /// One direction alone [default: each that was measured]
+    #[arg(long, value_name = "WHICH")]
+    direction: Option<Which>,
+
+    /// Another run of the same path that shows more of its rate, for example with more streams
+    #[arg(long, value_name = "RUN")]
+    also: Option<String>,
+
+    /// Rate of the bottleneck on the wire, where the run does not show it
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+
+    /// Repetitions of the twin, each with a start and draws of its own
+    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+
+    /// Seed of the twin's draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the scenario to a file, or of several directions those of each into a folder
+    #[arg(long, value_name = "FILE|DIR")]
+    output: Option<PathBuf>,
+
+    /// Only derive the twin
+    #[arg(long)]
+    no_run: bool,
+
+    /// Print JSON ('bdp help twins')
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// A direction by its option's word.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Which {
+    /// Data from near to far
+    To,
+    /// Data from far to near
+    From,
+}
+
+impl TwinArgs {
+    /// Builds the twin, runs it and prints both.
+    pub fn run(self) -> Outcome {
+        let found = Found::find(self.run.as_deref(), &self.store)?;
+        let run = found.run().map(str::to_owned);
+        let stored = found.file.is_none();
+        let measurement = measured(found)?;
+        let also = self.also.as_deref().map(|also| Found::find(Some(also), &self.store)).transpose()?;
+        let also = also.map(measured).transpose()?.map(Box::new);
+        let mut report = TwinReport {
+            schema: TWIN_SCHEMA.to_owned(),
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            run: run.clone(),
+            twins: Vec::new(),
+        };
+        for direction in self.directions(&measurement)? {
+            let options =
+                TwinOptions { rate_bps: self.rate.map(|rate| rate.as_bps() as f64), also: also.clone() };
+            report.twins.push(self.one(&measurement, direction, &options)?);
+        }
+        if let Some(path) = &self.output {
+            write(path, &report.twins)?;
+        }
+        if let Some(run) = run.filter(|_| stored && !self.no_run) {
+            self.keep(&run, &report)?;
+        }
+        let text = match self.json {
+            true => format!("{:#}\n", serde_json::to_value(&report)?),
+            false => bdp_report::twin_text(&report, &style()),
+        };
+        print(&text)?;
+        let differs = report.twins.iter().any(|twin| !twin.repeats());
+        Ok(if differs { exit::Exit::Missed } else { exit::Exit::Done })
+    }
+
+    fn one(
+        &self,
+        measurement: &Measurement,
+        direction: Direction,
+        options: &TwinOptions,
+    ) -> anyhow::Result<Compared> {
+        let twin = build(measurement, direction, options).map_err(refusal)?;
+        if self.no_run {
+            return Ok(Compared::unrun(twin, self.runs, self.seed));
+        }
+        let order =
+            TwinRuns { runs: self.runs, seed: self.seed, label: None, command: command_line::typed() };
+        compare(measurement, twin, &order, &guest::commands, &mut |_| {}).map_err(refusal)
+    }
+
+    /// The directions that have a twin: of two at once one.
+    fn directions(&self, measurement: &Measurement) -> anyhow::Result<Vec<Direction>> {
+        let all: Vec<Direction> = measurement.directions.iter().map(|d| d.direction).collect();
+        let asked = self.direction.map(|which| match which {
+            Which::To => Direction::To,
+            Which::From => Direction::From,
+        });
+        match asked {
+            Some(asked) if all.contains(&asked) => Ok(vec![asked]),
+            Some(asked) => {
+                Err(exit::usage(format!("the run has no {} direction; leave out --direction", asked.name())))
+            }
+            None if all.is_empty() => {
+                Err(exit::usage("the run measured no direction, so that it has no twin"))
+            }
+            None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
+            None => Ok(all),
+        }
+    }
+
+    /// Keeps the report beside the run.
+    fn keep(&self, run: &str, report: &TwinReport) -> anyhow::Result<()> {
+        let Some(mut store) = self.store.open()? else { return Ok(()) };
+        let document = StoredDocument {
+            kind: DocumentKind::Twin,
+            at_unix_ms: bdp_sys::clock::unix_ms(),
+            document: serde_json::to_value(report)?,
+        };
+        store.append_document(run, &document).map_err(refuse)
+    }
+}
+
+/// The measurement of a run, of several the first.
+fn measured(found: Found) -> anyhow::Result<Measurement> {
+    let id = found.info.id.clone();
+    match found.kept {
+        Kept::Measurements(all) => {
+            let whole = all.into_iter().map(|kept| kept.measurement).find(|m| m.error.is_none());
+            whole.ok_or_else(|| exit::usage(format!("run {id} has no measurement that came to its end")))
+        }
+        Kept::Records(_) => {
+            Err(exit::usage(format!("run {id} is of the lab; a twin is made of 'bdp measure'")))
+        }
+    }
+}
+
+/// Writes the scenarios: one into a file, several into a folder.
+fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
+    let failed = |path: &Path, error: std::io::Error| {
+        let error = bdp_model::plain::in_words(&error.to_string());
+        exit::environment(format!("write '{}': {error}", path.display()))
+    };
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        let [twin] = twins else {
+            return Err(exit::usage(
+                "there are several directions; name a folder, or choose one by --direction",
+            ));
+        };
+        return std::fs::write(path, &twin.scenario).map_err(|error| failed(path, error));
+    }
+    std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+    for twin in twins {
+        let file = path.join(format!("twin-{}.toml", twin.twin.direction.name()));
+        std::fs::write(&file, &twin.scenario).map_err(|error| failed(&file, error))?;
+    }
+    Ok(())
+}
+
+fn refusal(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Store(error) => refuse(error),
+        RunError::Request(text) => exit::usage(text),
+        error => exit::environment(error.to_string()),
+    }
+}

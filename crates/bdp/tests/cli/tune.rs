@@ -1,0 +1,510 @@
+//! `bdp tune`: changes of settings in network namespaces and guests of the tests' own, and what becomes of them.
+
+use serde_json::{Value, json};
+
+use crate::support::guests::guests_boot;
+use crate::support::machine::{is_installed, is_root};
+use crate::support::schema::assert_in_schema;
+use crate::support::untested::skip;
+use crate::support::{Bench, Ended, Running, start};
+
+const SCHEMA: &str = include_str!("../../../../docs/tune.schema.json");
+const JOURNAL_SCHEMA: &str = include_str!("../../../../docs/tune-journal.schema.json");
+
+/// Values that no kernel begins with.
+pub const RMEM: &str = "4096 131072 7654321";
+pub const WMEM: &str = "4096 16384 3456789";
+
+/// A path for changes of routes and devices.
+pub const PATH: &str =
+    "title = \"a path\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"10ms\"\n";
+
+/// What every script begins with.
+const HEAD: &str = "export BDP_TUNE_JOURNAL=$PWD/j BDP_TUNE_SYSCTL_FILE=$PWD/sysctl.d/90-bdp.conf\n\
+    rmem() { tr '\\t' ' ' < /proc/sys/net/ipv4/tcp_rmem; }\n\
+    wmem() { tr '\\t' ' ' < /proc/sys/net/ipv4/tcp_wmem; }\n\
+    until_is() { for i in $(seq 400); do [ \"$(rmem)\" = \"$1\" ] && return; sleep 0.05; done; echo never; exit 1; }\n";
+
+pub fn sysctl(name: &str, to: &str) -> Value {
+    change(json!({ "kind": "sysctl", "name": name }), to)
+}
+
+pub fn change(target: Value, to: &str) -> Value {
+    json!({ "end": "near", "target": target, "from": null, "to": to, "reason": { "kind": "off" }, "gain": null })
+}
+
+pub fn plan(changes: &[Value]) -> String {
+    let host = json!({ "name": "here", "address": "", "kernel": "6.1", "device": null });
+    json!({
+        "schema": "bdp.plan/1",
+        "run": null,
+        "path": { "rtt_ns": 20_000_000, "mss_bytes": null, "streams": 1, "directions": [] },
+        "near": host,
+        "far": null,
+        "changes": changes,
+        "alternatives": [{ "name": "small", "changes": [sysctl("net.ipv4.tcp_rmem", "4096 131072 7000000")] }],
+        "programs": [],
+        "refused": [],
+    })
+    .to_string()
+}
+
+fn bench() -> Option<Bench> {
+    if !is_root() {
+        skip("network and mount namespaces with settings of their own need root");
+        return None;
+    }
+    let bench = Bench::new();
+    bench.write("plan.json", plan(&[sysctl("net.ipv4.tcp_rmem", RMEM), sysctl("net.ipv4.tcp_wmem", WMEM)]));
+    bench.write("path.toml", PATH);
+    Some(bench)
+}
+
+/// Runs a script in a network and a mount namespace of its own.
+fn begin(bench: &Bench, script: &str) -> Running {
+    bench.write("script.sh", format!("{HEAD}{script}"));
+    start(bench.shell("exec unshare --net --mount -- sh -e script.sh"))
+}
+
+#[track_caller]
+fn run(bench: &Bench, script: &str) -> Ended {
+    let ended = begin(bench, script).wait();
+    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    ended
+}
+
+#[track_caller]
+fn json_of(bench: &Bench, name: &str, schema: &str) -> Value {
+    let text = std::fs::read_to_string(bench.path(name)).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert_in_schema(&document, schema);
+    document
+}
+
+#[test]
+fn changes_are_applied_read_back_and_put_back() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "before=$(rmem)/$(wmem)
+        bdp tune journal
+        bdp tune apply plan.json --dry-run
+        [ \"$(rmem)/$(wmem)\" = \"$before\" ]; [ ! -e j ]
+        bdp tune apply plan.json --yes --json > applied.json
+        rmem; wmem
+        bdp tune apply plan.json --yes
+        bdp tune journal --json > state.json
+        cp j/0001.json journal.json
+        bdp tune revert --json > reverted.json
+        [ \"$(rmem)/$(wmem)\" = \"$before\" ]
+        ls j
+        bdp tune revert",
+    );
+    let applied = json_of(&bench, "applied.json", SCHEMA);
+    assert_eq!((&applied["journal"], &applied["until_unix_ms"]), (&json!(1), &Value::Null));
+    assert_eq!(applied["changes"][0]["after"], RMEM);
+    for part in
+        ["nothing is in force\n", "nothing was changed (--dry-run)\n", RMEM, WMEM, "nothing to do", "lock\n"]
+    {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    assert!(ended.out.ends_with("nothing to put back\n"), "{}", ended.out);
+    let state = json_of(&bench, "state.json", SCHEMA);
+    assert_eq!(state["journals"][0]["standing"], "in_force");
+    assert_eq!(state["journals"][0]["settings"][1]["standing"], "in_force");
+    let journal = json_of(&bench, "journal.json", JOURNAL_SCHEMA);
+    assert_eq!((&journal["progress"], &journal["entries"][1]["after"]), (&json!("applied"), &json!(WMEM)));
+    let reverted = json_of(&bench, "reverted.json", SCHEMA);
+    assert_eq!(reverted["put_back"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn changes_are_chosen_by_number_end_and_alternative() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "bdp tune apply plan.json --only 2 --dry-run
+        bdp tune apply plan.json --alternative small --dry-run
+        for wrong in '--only 3' '--end far' '--alternative big' '--for 0'; do
+            bdp tune apply plan.json $wrong --yes && exit 1 || echo $?
+        done
+        bdp tune apply - --dry-run < plan.json
+        bdp tune apply plan.json < /dev/null && exit 1 || echo $?",
+    );
+    assert!(ended.out.starts_with("1. net.ipv4.tcp_wmem"), "{}", ended.out);
+    assert!(ended.out.contains("-> 4096 131072 7000000"), "{}", ended.out);
+    assert_eq!(ended.out.matches("\n2\n").count() + ended.out.matches("2\n2\n").count(), 5, "{}", ended.out);
+    let said: Vec<&str> = ended.err.lines().collect();
+    for (line, words) in said.iter().zip([
+        "no change 3 in this plan; it has 2",
+        "the plan changes nothing at the far end; 2 of the other end (--end near)",
+        "no alternative 'big' in this plan; it has small",
+        "--for must be a second at least",
+        "no terminal to ask on; --yes applies",
+    ]) {
+        assert!(line.contains(words), "{line}");
+    }
+    assert_eq!(said.len(), 5, "{}", ended.err);
+}
+
+#[test]
+fn what_somebody_else_changed_is_named_and_left() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "before=$(rmem)
+        bdp tune apply plan.json --yes > /dev/null
+        echo 4096 65536 5000000 > /proc/sys/net/ipv4/tcp_rmem
+        bdp tune revert && exit 1 || echo exit $?
+        rmem
+        bdp tune revert --json > again.json && exit 1 || echo exit $?
+        bdp tune revert --force
+        [ \"$(rmem)\" = \"$before\" ]",
+    );
+    let left = format!("left     net.ipv4.tcp_rmem: bdp wrote {RMEM}, and it is 4096 65536 5000000 now");
+    let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let left: String = left.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&left), "{}", ended.out);
+    assert_eq!(ended.out.matches("exit 1\n").count(), 2, "{}", ended.out);
+    let again = json_of(&bench, "again.json", SCHEMA);
+    assert_eq!(again["foreign"][0]["now"], "4096 65536 5000000");
+}
+
+#[test]
+fn without_a_confirmation_all_goes_back_whatever_became_of_bdp_and_its_terminal() {
+    let Some(bench) = bench() else { return };
+    // The shell that applies is killed with its session; the guard is of another.
+    run(
+        &bench,
+        &format!(
+            "before=$(rmem)
+            setsid sh -c 'bdp tune apply plan.json --for 2 --yes > /dev/null; kill -HUP 0; kill -KILL 0' || true
+            [ \"$(rmem)\" = '{RMEM}' ]
+            bdp tune journal --json > state.json
+            until_is \"$before\"
+            for i in $(seq 100); do [ -e j/0001.json ] || break; sleep 0.05; done
+            [ ! -e j/0001.json ]"
+        ),
+    );
+    let state = json_of(&bench, "state.json", SCHEMA);
+    assert_eq!(
+        (&state["journals"][0]["standing"], &state["journals"][0]["guarded"]),
+        (&json!("pending"), &json!(true))
+    );
+}
+
+#[test]
+fn a_guard_that_was_killed_is_missed_by_the_next_command() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "before=$(rmem)
+        bdp tune apply plan.json --for 2 --yes > /dev/null
+        guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
+        kill -KILL $guard
+        bdp tune journal
+        sleep 2.1
+        bdp tune journal
+        bdp tune confirm && exit 1 || echo exit $?
+        [ \"$(rmem)\" = \"$before\" ]",
+    );
+    let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["nobody will put it back then", "its time is over and its process was killed", "exit 3"] {
+        assert!(words.contains(part), "{part}: {}", ended.out);
+    }
+    assert!(ended.err.contains("the time of journal 1 is over; its changes were put back"), "{}", ended.err);
+}
+
+#[test]
+fn a_guard_that_is_asked_to_end_puts_back_at_once() {
+    let Some(bench) = bench() else { return };
+    run(
+        &bench,
+        "before=$(rmem)
+        bdp tune apply plan.json --for 10m --yes > /dev/null
+        guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
+        kill -HUP $guard; sleep 0.2; [ \"$(rmem)\" != \"$before\" ]
+        kill -TERM $guard
+        until_is \"$before\"",
+    );
+}
+
+#[test]
+fn confirmed_changes_stay_and_are_set_at_boot() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        &format!(
+            "before=$(rmem)
+            bdp tune apply plan.json --for 3 --persist --yes
+            [ ! -e sysctl.d ]
+            bdp tune confirm --json > confirmed.json
+            cat sysctl.d/90-bdp.conf
+            sleep 3.2
+            [ \"$(rmem)\" = '{RMEM}' ]
+            bdp tune journal
+            bdp tune revert
+            [ ! -e sysctl.d/90-bdp.conf ]; [ \"$(rmem)\" = \"$before\" ]
+            bdp tune confirm && exit 1 || echo exit $?"
+        ),
+    );
+    let confirmed = json_of(&bench, "confirmed.json", SCHEMA);
+    assert_eq!(confirmed["journals"], json!([1]));
+    let file = format!("\nnet.ipv4.tcp_rmem = {RMEM}\nnet.ipv4.tcp_wmem = {WMEM}\n");
+    assert!(ended.out.contains(&file), "{}", ended.out);
+    assert!(ended.out.ends_with("exit 2\n"), "{}", ended.out);
+}
+
+#[test]
+fn the_second_of_two_says_which_is_the_first() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "mkdir j
+        flock j/lock sh -c 'echo 4711 > j/lock; bdp tune apply plan.json --yes' && exit 1 || echo exit $?
+        flock j/lock bdp tune revert && exit 1 || echo exit $?
+        bdp tune apply plan.json --yes > /dev/null",
+    );
+    assert_eq!(ended.out, "exit 3\nexit 3\n");
+    assert_eq!(
+        ended.err.matches("another bdp changes settings here (process 4711)").count(),
+        2,
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
+    let Some(bench) = bench() else { return };
+    let other = |name: &str, changes: &[Value]| drop(bench.write(name, plan(changes)));
+    let rmem = || sysctl("net.ipv4.tcp_rmem", RMEM);
+    let route = |to: &str, attribute: &str, value: &str| {
+        change(json!({ "kind": "route", "to": to, "attribute": attribute }), value)
+    };
+    other("unknown.json", &[rmem(), sysctl("net.ipv4.tcp_nosuch", "1")]);
+    other("value.json", &[rmem(), sysctl("net.ipv4.tcp_sack", "lots")]);
+    other("algorithm.json", &[rmem(), sysctl("net.ipv4.tcp_congestion_control", "nosuch")]);
+    other("local.json", &[rmem(), route("127.0.0.1", "initcwnd", "20")]);
+    other("nowhere.json", &[rmem(), route("192.0.2.7", "initcwnd", "20")]);
+    other("device.json", &[rmem(), change(json!({ "kind": "qdisc", "device": "nosuch0" }), "fq")]);
+    let mut stale: Value = serde_json::from_str(&plan(&[rmem()])).unwrap();
+    stale["changes"][0]["from"] = "1 2 3".into();
+    bench.write("stale.json", stale.to_string());
+    let cases = [
+        ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
+        ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a value of it; all is as it was before"),
+        ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
+        ("local", 2, "the address is one of this machine"),
+        ("nowhere", 3, "no route leads to this address"),
+        ("device", 2, "qdisc of nosuch0: no such device here"),
+        ("stale", 2, "and the plan was made for '1 2 3'; plan again, or use --force"),
+    ];
+    let names: Vec<&str> = cases.iter().map(|case| case.0).collect();
+    let script = format!(
+        "ip link set lo up
+        before=$(rmem)
+        for name in {}; do
+            bdp tune apply $name.json --yes && exit 1 || echo $?
+            [ \"$(rmem)\" = \"$before\" ]
+            [ ! -e j/0001.json ]
+        done",
+        names.join(" ")
+    );
+    let ended = run(&bench, &script);
+    let codes: Vec<&str> = ended.out.lines().collect();
+    let said: Vec<&str> = ended.err.lines().collect();
+    assert_eq!((codes.len(), said.len()), (cases.len(), cases.len()), "{}{}", ended.out, ended.err);
+    for (at, (name, code, words)) in cases.iter().enumerate() {
+        assert_eq!(codes[at], code.to_string(), "{name}: {}", said[at]);
+        assert!(said[at].starts_with("bdp: apply: ") && said[at].contains(words), "{name}: {}", said[at]);
+    }
+}
+
+#[test]
+fn read_only_settings_a_full_disk_and_another_boot_are_one_line() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "before=$(rmem)
+        mkdir small; mount -t tmpfs -o size=8k none small; dd if=/dev/zero of=small/x bs=4k 2> /dev/null || true
+        bdp tune apply plan.json --yes --journal small && exit 1 || echo full $?
+        [ \"$(rmem)\" = \"$before\" ]
+        bdp tune apply plan.json --yes > /dev/null
+        echo 00000000-0000-4000-8000-000000000000 > boot; mount --bind boot /proc/sys/kernel/random/boot_id
+        bdp tune journal
+        bdp tune revert
+        ls j
+        echo \"$before\" > /proc/sys/net/ipv4/tcp_rmem
+        mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys
+        bdp tune apply plan.json --yes && exit 1 || echo read-only $?
+        [ \"$(rmem)\" = \"$before\" ]",
+    );
+    let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in
+        ["full 3", "of another boot, with which its settings ended", "gone journal 1", "lock", "read-only 3"]
+    {
+        assert!(words.contains(part), "{part}: {}", ended.out);
+    }
+    let said: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(said.len(), 2, "{}", ended.err);
+    assert!(said[0].contains("journal") && said[0].contains("make room there"), "{}", said[0]);
+    assert!(said[1].contains("/proc/sys is mounted read-only here, as in a container"), "{}", said[1]);
+}
+
+#[test]
+fn a_damaged_journal_is_named_by_each_command_until_it_is_set_aside() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "bdp tune apply plan.json --yes > /dev/null
+        sed -i s/7654321/7654322/ j/0001.json
+        for command in 'apply plan.json --yes --force' revert journal; do
+            bdp tune $command > /dev/null && exit 1 || echo $?
+        done
+        bdp tune journal --set-aside 0001.json
+        ls j",
+    );
+    assert_eq!(ended.out, "3\n3\n3\nnothing is in force\n0001.json.aside\nlock\n");
+    let said: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(said.len(), 4, "{}", ended.err);
+    for line in &said[..3] {
+        assert!(
+            line.contains("its checksum does not match") && line.contains("--set-aside 0001.json"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn asked_to_end_it_puts_back() {
+    let Some(bench) = bench() else { return };
+    if !is_installed("strace") {
+        return;
+    }
+    // The signal comes when the journal is durable; the second that passes there is for the thread that takes it.
+    let ended = run(
+        &bench,
+        "before=$(rmem)
+        strace -o trace -e trace=fsync -e inject=fsync:signal=TERM:delay_exit=1000000:when=1 \
+            bdp tune apply plan.json --yes && exit 1 || echo exit $?
+        [ \"$(rmem)\" = \"$before\" ]; ls j",
+    );
+    assert_eq!(ended.out, "exit 143\nlock\n", "{}", ended.err);
+    assert!(ended.err.contains("ended before all was written; all is as it was before"), "{}", ended.err);
+}
+
+#[test]
+fn ten_minutes_of_the_virtual_clock_pass_and_all_goes_back() {
+    let Some(bench) = bench() else { return };
+    if !guests_boot(&bench) {
+        return;
+    }
+    let script = "before=$(rmem)
+        bdp tune apply plan.json --for 10m --yes
+        sleep 598; rmem; bdp tune journal
+        sleep 3; [ \"$(rmem)\" = \"$before\" ]
+        bdp tune journal; ls j";
+    let ended = in_guest(&bench, script);
+    assert!(ended.out.contains(&format!("\n{RMEM}\n")), "{}", ended.out);
+    assert!(ended.out.contains("until    2026-01-01T00:10:0"), "{}", ended.out);
+    assert!(ended.out.ends_with("nothing is in force\nlock\n"), "{}", ended.out);
+}
+
+#[test]
+fn a_route_and_a_discipline_are_set_and_put_back() {
+    let Some(bench) = bench() else { return };
+    if !guests_boot(&bench) {
+        return;
+    }
+    let route = |attribute: &str, value: &str| {
+        change(json!({ "kind": "route", "to": "198.18.0.2", "attribute": attribute }), value)
+    };
+    bench.write(
+        "plan.json",
+        plan(&[
+            route("initcwnd", "20"),
+            route("congctl", "reno"),
+            route("rto_min", "50ms"),
+            change(json!({ "kind": "qdisc", "device": "link0" }), "fq maxrate 8000000bit"),
+        ]),
+    );
+    let script = "ip route show > before
+        bdp tune apply plan.json --yes --json > applied.json
+        ip route show
+        bdp tune journal --json > state.json
+        bdp tune revert --json > reverted.json
+        ip route show | diff before -
+        ip route replace 198.18.0.2 dev link0 mtu 1400 initcwnd 7
+        ip route show > before
+        bdp tune apply plan.json --yes > /dev/null
+        ip route show
+        bdp tune revert > /dev/null
+        ip route show | diff before -
+        tc qdisc show dev link0 2> /dev/null || true";
+    let ended = in_guest(&bench, script);
+    let routes: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("198.18.0.2")).collect();
+    for part in ["initcwnd 20", "congctl reno", "rto_min"] {
+        assert!(routes.iter().filter(|route| route.contains(part)).count() == 2, "{part}: {routes:?}");
+    }
+    assert!(routes.iter().any(|route| route.contains("mtu 1400")), "{routes:?}");
+    let applied = json_of(&bench, "applied.json", SCHEMA);
+    assert_eq!(applied["changes"][0]["before"], Value::Null);
+    assert_eq!(applied["changes"][3]["after"], "fq maxrate 8000000bit");
+    let state = json_of(&bench, "state.json", SCHEMA);
+    for setting in state["journals"][0]["settings"].as_array().unwrap() {
+        assert_eq!(setting["standing"], "in_force", "{setting}");
+    }
+    let reverted = json_of(&bench, "reverted.json", SCHEMA);
+    assert_eq!(reverted["put_back"].as_array().unwrap().len(), 4, "{reverted}");
+}
+
+/// Runs a script on the near host of a path, by the virtual clock.
+#[track_caller]
+fn in_guest(bench: &Bench, script: &str) -> Ended {
+    bench.write("script.sh", format!("{HEAD}{script}\n"));
+    let line = "bdp lab exec path.toml --clock virtual -q --store none --host near -- sh -e script.sh";
+    let ended = start(bench.shell(line)).wait();
+    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    ended
+}
+
+#[test]
+fn killed_at_any_call_of_the_system_everything_goes_back() {
+    let Some(bench) = bench() else { return };
+    if !is_installed("strace") {
+        return;
+    }
+    // Each call that changes a file or a setting, each time that it is made, until a run comes to its end without.
+    let script = "before=$(rmem)/$(wmem)
+        for command in 'apply plan.json --yes --persist' revert; do
+            for call in openat write fsync rename unlink flock; do
+                n=1
+                while :; do
+                    [ \"$command\" = revert ] && bdp tune apply plan.json --yes --persist > /dev/null
+                    code=0
+                    strace -o trace -e trace=$call -e inject=$call:signal=KILL:when=$n \
+                        bdp tune $command > /dev/null 2>&1 || code=$?
+                    bdp tune journal > /dev/null
+                    bdp tune revert > said || { cat said; echo $command $call $n; exit 1; }
+                    [ \"$(rmem)/$(wmem)\" = \"$before\" ] || { echo $command $call $n; exit 1; }
+                    [ ! -e sysctl.d/90-bdp.conf ]; [ \"$(ls j 2> /dev/null | grep json || true)\" = '' ]
+                    [ $code = 137 ] || break
+                    n=$((n + 1))
+                done
+                echo $command $call $((n - 1))
+            done
+        done";
+    let ended = run(&bench, script);
+    for part in
+        ["apply plan.json --yes --persist fsync", "apply plan.json --yes --persist rename", "revert unlink"]
+    {
+        let count = ended
+            .out
+            .lines()
+            .find_map(|line| line.strip_prefix(part))
+            .unwrap_or_else(|| panic!("{part}: {}", ended.out));
+        assert!(count.trim().parse::<u32>().unwrap() >= 1, "{}", ended.out);
+    }
+    print!("{}", ended.out);
+}

@@ -227,6 +227,10 @@ captures-short: build ## The same with two cases of each fault, held to a verdic
 	BDP=$(abspath $(BDP)) BENCH_CASES=1 BENCH_BARS=1 benches/capture-pairs
 	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
+.PHONY: export-judges
+export-judges: build ## Have what 'bdp tune export' writes judged by shells, Ansible, Kubernetes' schema, wine; installs nothing
+	BDP=$(abspath $(BDP)) benches/export-judges
+
 .PHONY: bench-explain-real
 bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root
 	BDP=$(abspath $(BDP)) benches/explain-real

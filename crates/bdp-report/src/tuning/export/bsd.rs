@@ -61,7 +61,10 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
     top.push(String::new());
     top.push(match is_macos {
         true => "Set until the next boot. A LaunchDaemon that runs 'sh FILE apply' makes it last.".to_owned(),
-        false => "Set until the next boot. To make it last, in /etc/sysctl.conf:".to_owned(),
+        false => {
+            "Set until the next boot. To make it last, in /etc/sysctl.conf, where that has no higher value:"
+                .to_owned()
+        }
     });
     if !is_macos {
         top.extend(items.iter().map(|item| format!("  {}={}", item.words[1], item.words[2])));

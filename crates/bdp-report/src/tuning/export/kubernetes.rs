@@ -70,9 +70,9 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
     let mut top = origin(plan, end, "kubernetes");
     top.extend(
         [
-            "1. A Pod with the sysctls that its network namespace has for itself: copy its securityContext to your Pods.",
-            "2. A DaemonSet for what is the node's: sysctls, routes and qdiscs of the nodes labelled bdp-tune=yes.",
-            "A Pod's sysctls end with the Pod. Deleting the DaemonSet undoes its part: kubectl delete -f FILE.",
+            "A Pod with the sysctls that its network namespace has for itself: copy its securityContext to your Pods. They",
+            "end with the Pod. Where the plan has settings of the node (sysctls, routes, qdiscs), a DaemonSet applies them",
+            "on the nodes labelled bdp-tune=yes, and undoes them when it is deleted: kubectl delete -f FILE.",
         ]
         .map(str::to_owned),
     );

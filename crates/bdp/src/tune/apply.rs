@@ -89,6 +89,7 @@ impl ApplyArgs {
             force: self.force,
             keep_for: self.keep_for.map(|time| Duration::from_nanos(time.0)),
             persist: self.persist,
+            client: None,
             cancelled: Some(cancelled),
         };
         let applied = bdp_tune::apply(&mut world, &changes, &options).map_err(|refusal| {

@@ -27,7 +27,7 @@ pub struct ConfirmArgs {
 impl ConfirmArgs {
     pub fn run(self) -> Outcome {
         let mut world = self.places.world()?;
-        let options = ConfirmOptions { persist: self.persist };
+        let options = ConfirmOptions { persist: self.persist, only: None };
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
         if self.json {

@@ -6,11 +6,11 @@ mod file;
 mod guard;
 mod journal;
 pub mod measured;
-mod places;
+pub mod places;
 mod plan;
 mod revert;
 
-pub use guard::{NAME as GUARD, run as run_guard};
+pub use guard::{NAME as GUARD, command as guard_command, run as run_guard};
 
 use crate::exit::Outcome;
 

@@ -22,6 +22,21 @@ pub struct PlaceArgs {
 impl PlaceArgs {
     /// This host, with its journals there.
     pub fn world(&self) -> anyhow::Result<HostWorld> {
+        Ok(HostWorld::new(self.places()?, super::guard::command()))
+    }
+
+    /// Of a command with an option of its own.
+    pub const fn at(journal: Option<PathBuf>) -> Self {
+        Self { journal }
+    }
+
+    /// Whether the option is there.
+    pub fn is_given(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Where the journals of this host are.
+    pub fn places(&self) -> anyhow::Result<Places> {
         let named =
             |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
         let places = Places::default();
@@ -31,8 +46,7 @@ impl PlaceArgs {
             std::path::absolute(&path)
                 .map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
         };
-        let places = Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? };
-        Ok(HostWorld::new(places, super::guard::command()))
+        Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
     }
 }
 

@@ -203,6 +203,14 @@ bench-explain: build ## Put faults into paths and print what bdp says of each: r
 explain-short: build ## The same with three cases of each fault, held to 95 % right and 3 % wrong at the most
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
+.PHONY: bench-twin
+bench-twin: build ## Measure 12 paths of the lab, make their twins of the measurements alone, and compare
+	BDP=$(abspath $(BDP)) benches/twin
+
+.PHONY: twin-short
+twin-short: build ## The same of four paths, all of which must repeat
+	BDP=$(abspath $(BDP)) BENCH_PATHS="receive window,long queue,random loss,fq_codel" BENCH_BAR=4 benches/twin
+
 .PHONY: bench-captures
 bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
 	BDP=$(abspath $(BDP)) benches/captures

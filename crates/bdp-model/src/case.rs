@@ -289,7 +289,7 @@ struct Recorded {
     socket_buffer: Option<ByteCount>,
     #[serde(skip)]
     dscp: Option<u8>,
-    #[serde(skip, default = "copied")]
+    #[serde(default = "copied", skip_serializing_if = "is_copied")]
     zerocopy: Zerocopy,
     #[serde(skip)]
     check_payload: bool,
@@ -306,6 +306,10 @@ const fn sample_interval() -> Nanos {
 /// What a record leaves out, so that plans of before keep their digests.
 fn is_usual(interval: &Nanos) -> bool {
     *interval == sample_interval()
+}
+
+fn is_copied(zerocopy: &Zerocopy) -> bool {
+    *zerocopy == copied()
 }
 
 /// Bytes are copied: that keeps what a case costs the same on every kernel.

@@ -62,6 +62,24 @@ impl Direction {
     }
 }
 
+impl Direction {
+    /// The end that sends.
+    pub const fn sender(self) -> End {
+        match self {
+            Self::To => End::Near,
+            Self::From => End::Far,
+        }
+    }
+
+    /// The end that receives.
+    pub const fn receiver(self) -> End {
+        match self {
+            Self::To => End::Far,
+            Self::From => End::Near,
+        }
+    }
+}
+
 /// A protocol of servers that are not bdp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -23,6 +23,9 @@ pub enum Zerocopy {
 }
 
 impl Zerocopy {
+    /// Each.
+    pub const ALL: [Self; 5] = [Self::Off, Self::Auto, Self::Sendfile, Self::Splice, Self::Msg];
+
     /// As it is typed.
     pub const fn name(self) -> &'static str {
         match self {

@@ -225,6 +225,7 @@ const fn source(how: Source) -> &'static str {
         Source::Handshake => "the handshake",
         Source::Asked => "--rate",
         Source::AlsoRun => "--also",
+        Source::OwnBursts => "how the flow's own bursts waited",
         Source::Nic => "the NIC's speed",
         Source::OtherDirection => "the other direction",
         Source::Assumed => "assumed: nothing was lost",
@@ -271,6 +272,14 @@ fn comparison(compared: &Compared, style: &Style) -> String {
             Parameter::Loss => percent(value),
             _ => format!("{value:.0} packets"),
         };
+        if change.what == Parameter::Rate && change.from == 0.0 {
+            let (rate, round) = (format_bps(change.to), change.round);
+            let line = format!(
+                "{sign} rate {rate}, by how the flow's own bursts waited, after pass {round}, which missed"
+            );
+            text.push_str(&wrap("adjusted  ", Tint::Faint, &line, style));
+            continue;
+        }
         let line = format!(
             "{sign} {} from {} to {} after pass {}, which missed",
             name(change.what),
@@ -300,8 +309,8 @@ fn verdict(figures: &DirectionFigures, style: &Style) -> String {
 
 fn unseen_words(unseen: &Unseen, style: &Style) -> String {
     match unseen {
-        Unseen::Rate { way, at_least_bps } => format!(
-            "{} the path's rate: at least {} on the wire; the twin has no bottleneck there. --rate RATE or --also RUN gives one",
+        Unseen::Rate { way, at_least_bps, .. } => format!(
+            "{} the path's rate: at least {} on the wire; --rate RATE or --also RUN gives it",
             arrow(*way, style),
             format_bps(*at_least_bps)
         ),

@@ -57,16 +57,18 @@ unsafe fn socket_address(address: *const libc::sockaddr) -> Option<IpAddr> {
 /// `ETHTOOL_GSET` and `ETHTOOL_GDRVINFO` of linux/ethtool.h.
 const GET_SETTINGS: u32 = 1;
 const GET_DRIVER: u32 = 3;
+/// `ETHTOOL_GRINGPARAM`, `ETHTOOL_GTSO`, `ETHTOOL_GGSO`, `ETHTOOL_GGRO`.
+const GET_RINGS: u32 = 0x10;
+const GET_TSO: u32 = 0x1e;
+const GET_GSO: u32 = 0x23;
+const GET_GRO: u32 = 0x2b;
 /// Drivers whose speed is made up.
 const VIRTUAL: [&str; 6] = ["veth", "tun", "bridge", "dummy", "vxlan", "netkit"];
 
 /// Its speed in bit/s as its driver reports it; `None` where it does not, and for virtual devices, which report a figure
 /// that nothing keeps.
 pub fn speed_bps(device: &str) -> Option<u64> {
-    // struct ethtool_drvinfo: cmd, then 32 bytes of driver name.
-    let driver = ethtool::<196>(device, GET_DRIVER)?;
-    let name = driver.get(4..36)?.split(|&b| b == 0).next()?;
-    if VIRTUAL.iter().any(|v| v.as_bytes() == name) {
+    if VIRTUAL.contains(&driver(device)?.as_str()) {
         return None;
     }
     // struct ethtool_cmd: the lower half of the speed at 12, the upper at 28.
@@ -77,6 +79,87 @@ pub fn speed_bps(device: &str) -> Option<u64> {
         0 | 0xffff | 0xffff_ffff => None,
         mbps => Some(u64::from(mbps) * 1_000_000),
     }
+}
+
+/// The name of its driver; `None` where it has none, as loopback.
+pub fn driver(device: &str) -> Option<String> {
+    // struct ethtool_drvinfo: cmd, then 32 bytes of driver name.
+    let answer = ethtool::<196>(device, GET_DRIVER)?;
+    let name = answer.get(4..36)?.split(|&b| b == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// What a device does for the stack; each is `None` where the driver does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offloads {
+    /// Puts received segments together.
+    pub gro: Option<bool>,
+    /// Takes large packets, which are cut just before the driver.
+    pub gso: Option<bool>,
+    /// Cuts large packets itself.
+    pub tso: Option<bool>,
+}
+
+/// What it does for the stack.
+pub fn offloads(device: &str) -> Offloads {
+    // struct ethtool_value: cmd, data.
+    let is_on = |command| ethtool::<8>(device, command).map(|answer| answer[4..] != [0; 4]);
+    Offloads { gro: is_on(GET_GRO), gso: is_on(GET_GSO), tso: is_on(GET_TSO) }
+}
+
+/// Entries of the rings between driver and card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rings {
+    /// For receiving, and the most that it can be.
+    pub rx: (u32, u32),
+    /// For sending, and the most that it can be.
+    pub tx: (u32, u32),
+}
+
+/// Its rings; `None` where the driver does not say.
+pub fn rings(device: &str) -> Option<Rings> {
+    // struct ethtool_ringparam: cmd, the most of rx, rx mini, rx jumbo and tx, then the same as they are.
+    let answer = ethtool::<36>(device, GET_RINGS)?;
+    let number =
+        |place: usize| answer[place * 4..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let rings = Rings { rx: (number(5), number(1)), tx: (number(8), number(4)) };
+    (rings.rx.1 > 0 || rings.tx.1 > 0).then_some(rings)
+}
+
+/// The device of the default route, of IPv4 where there is one; `None` where there is none of IPv6, either.
+pub fn of_default_route() -> Option<String> {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    default_of_ipv4(&read("/proc/thread-self/net/route"))
+        .or_else(|| default_of_ipv6(&read("/proc/thread-self/net/ipv6_route")))
+}
+
+/// Of the default routes of `/proc/net/route` the device of that with the smallest metric.
+fn default_of_ipv4(table: &str) -> Option<String> {
+    let routes = table.lines().skip(1).filter_map(|line| {
+        // Iface, Destination, Gateway, Flags, RefCnt, Use, Metric, Mask.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (device, metric) = (fields.first()?, fields.get(6)?.parse::<u32>().ok()?);
+        (fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000"))
+            .then_some((metric, *device))
+    });
+    routes.min().map(|(_, device)| device.to_owned())
+}
+
+/// The same of `/proc/net/ipv6_route`, which has routes that reject on loopback, too.
+fn default_of_ipv6(table: &str) -> Option<String> {
+    let routes = table.lines().filter_map(|line| {
+        // Destination, its bits, source, its bits, next hop, metric, references, use, flags, device.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (device, metric) = (fields.get(9)?, u32::from_str_radix(fields.get(5)?, 16).ok()?);
+        let is_default = fields[0].bytes().all(|b| b == b'0') && fields[1] == "00" && *device != "lo";
+        is_default.then_some((metric, *device))
+    });
+    routes.min().map(|(_, device)| device.to_owned())
+}
+
+/// Whether there is a device of this name.
+pub fn exists(device: &str) -> bool {
+    mtu(device).is_some()
 }
 
 /// Whether both ends may send at the same time, as its driver reports it; `None` where it does not.
@@ -174,5 +257,34 @@ mod tests {
         assert_eq!(mtu("no-such-device-with-a-long-name"), None);
         assert!(counters("lo").is_ok());
         assert_eq!(is_full_duplex("lo"), None);
+        assert!(exists("lo") && !exists("no-such-device"));
+    }
+
+    #[test]
+    fn the_loopback_device_has_offloads_and_no_rings() {
+        let offloads = offloads("lo");
+        assert!(offloads.gso.is_some() && offloads.gro.is_some() && offloads.tso.is_some(), "{offloads:?}");
+        assert_eq!(rings("lo"), None);
+        let queues = Netlink::open().unwrap().queues("lo").unwrap();
+        assert_eq!((queues.tx, queues.rx), (Some(1), Some(1)));
+        assert!(queues.length.is_some());
+    }
+
+    #[test]
+    fn the_default_route_of_least_metric_leads_to_the_network() {
+        let table = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+            wlan0\t00000000\t0102A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n\
+            eth1\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+            eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n";
+        assert_eq!(default_of_ipv4(table).as_deref(), Some("eth0"));
+        assert_eq!(default_of_ipv4("Iface\nnonsense\n"), None);
+        let zero = "0".repeat(32);
+        let table = format!(
+            "{zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200 lo\n\
+             {zero} 00 {zero} 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003 eth0\n\
+             {zero} 60 {zero} 00 {zero} 00000001 00000001 00000000 00450003 eth9\n"
+        );
+        assert_eq!(default_of_ipv6(&table).as_deref(), Some("eth0"));
+        assert_eq!(default_of_ipv6(""), None);
     }
 }

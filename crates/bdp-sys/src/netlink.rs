@@ -16,6 +16,8 @@ mod attribute {
     pub(super) const TXQLEN: u16 = 13;
     pub(super) const GSO_MAX_SEGS: u16 = 40;
     pub(super) const STATS64: u16 = 23;
+    pub(super) const NUM_TX_QUEUES: u16 = 31;
+    pub(super) const NUM_RX_QUEUES: u16 = 32;
     /// `IFA_*` of linux/if_addr.h.
     pub(super) const ADDRESS: u16 = 1;
     pub(super) const LOCAL: u16 = 2;
@@ -51,6 +53,17 @@ pub struct HostRoute<'a> {
     pub device: &'a str,
     /// Congestion window of TCP connections that begin over it, segments; `None` is the kernel's own.
     pub initial_window: Option<u32>,
+}
+
+/// Queues of a device; None of what it does not report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceQueueCounts {
+    /// Packets that may wait in queueing disciplines without a limit of their own.
+    pub length: Option<u32>,
+    /// Queues for sending.
+    pub tx: Option<u32>,
+    /// Queues for receiving.
+    pub rx: Option<u32>,
 }
 
 /// Counters of a device.
@@ -213,6 +226,24 @@ impl Netlink {
             rx_fifo: long(14),
             rx_missed: long(15),
             tx_fifo: long(18),
+        })
+    }
+
+    /// Reads how many queues a device has, and how long they are.
+    pub fn queues(&mut self, device: &str) -> Result<DeviceQueueCounts> {
+        let failed = |e| SysError::new("read the queues of", device, e);
+        let answer = self
+            .request(libc::RTM_GETLINK, 0, &interface_message(self.index(device)?, 0))
+            .map_err(failed)?
+            .ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+        let number = |kind| {
+            let bytes = find_attribute(answer.get(16..)?, kind)?;
+            bytes.try_into().ok().map(u32::from_ne_bytes)
+        };
+        Ok(DeviceQueueCounts {
+            length: number(attribute::TXQLEN),
+            tx: number(attribute::NUM_TX_QUEUES),
+            rx: number(attribute::NUM_RX_QUEUES),
         })
     }
 

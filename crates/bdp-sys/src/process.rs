@@ -187,6 +187,15 @@ pub fn raise_descriptor_limit() -> Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
+/// Memory of the machine, bytes, whatever of it a container may use.
+pub fn machine_memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    // Both are as wide as a word of the machine.
+    #[allow(clippy::useless_conversion)]
+    let total = u64::from(info.totalram);
+    total.saturating_mul(u64::from(info.mem_unit.max(1)))
+}
+
 /// `uname -r`.
 pub fn kernel_release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")

@@ -13,7 +13,7 @@ use bdp_sys::qdisc_root::{RootOwner, RootQdisc};
 use bdp_sys::route::{MetricValue, Route, RouteMetric};
 use bdp_sys::{SysError, boot, clock, process, sysctl};
 
-use crate::plan::fq_rate;
+use crate::value::fq_rate;
 use crate::world::{Fault, Holder, Reading, Removal, World};
 
 /// What a guard says when it looks after its journal.
@@ -69,7 +69,9 @@ impl HostWorld {
 
     /// Says that the calling process looks after a journal, for as long as what this returns lives.
     pub fn guard(&self, id: u32) -> io::Result<File> {
-        let file = File::create(self.guard_file(id))?;
+        // For root alone: whoever could open it could take the lock.
+        let file =
+            File::options().write(true).create(true).truncate(false).mode(0o600).open(self.guard_file(id))?;
         file.lock()?;
         Ok(file)
     }
@@ -251,7 +253,7 @@ impl World for HostWorld {
     fn lock(&mut self) -> io::Result<Result<(), Option<u32>>> {
         let path = self.places.folder.join("lock");
         let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)?;
+            File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match file.try_lock() {
             Ok(()) => {
                 // For those who find it taken, no more; a full disk is no reason to stop here.
@@ -305,7 +307,11 @@ impl World for HostWorld {
     }
 
     fn is_guarded(&mut self, id: u32) -> bool {
-        let Ok(file) = File::open(self.guard_file(id)) else { return false };
+        let file = match File::open(self.guard_file(id)) {
+            Ok(file) => file,
+            // It is there, and root's.
+            Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
+        };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bdp_model::tuning::Target;
 use serde::{Deserialize, Serialize};
 
+use crate::value::is_plausible;
 use crate::world::Undo;
 
 /// Version of a journal's shape.
@@ -91,9 +92,15 @@ impl Journal {
         if journal.schema != JOURNAL_SCHEMA {
             return Err(format!("its schema is '{}', and this bdp reads {JOURNAL_SCHEMA}", journal.schema));
         }
-        match journal.checksum == journal.compute_checksum() {
-            true => Ok(journal),
-            false => Err("its checksum does not match".to_owned()),
+        if journal.checksum != journal.compute_checksum() {
+            return Err("its checksum does not match".to_owned());
+        }
+        // Whoever wrote it, nothing else is set by it.
+        let values = |entry: &Entry| [Some(entry.after.clone()), entry.before.clone()].into_iter().flatten();
+        let is_good = |entry: &Entry| values(entry).all(|value| is_plausible(&entry.target, &value));
+        match journal.entries.iter().find(|entry| !is_good(entry)) {
+            Some(entry) => Err(format!("{} can not have been set by bdp", entry.target)),
+            None => Ok(journal),
         }
     }
 
@@ -155,6 +162,14 @@ pub(crate) mod tests {
         for cut in 0..bytes.len() - 1 {
             assert!(Journal::decode(&bytes[..cut]).is_err(), "{cut}");
         }
+    }
+
+    #[test]
+    fn a_journal_of_anything_but_networking_is_damaged() {
+        let mut forged = journal();
+        forged.entries[0].target = Target::sysctl("kernel.core_pattern");
+        let cause = Journal::decode(&forged.encode()).unwrap_err();
+        assert_eq!(cause, "kernel.core_pattern can not have been set by bdp");
     }
 
     #[test]

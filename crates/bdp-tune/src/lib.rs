@@ -18,6 +18,7 @@ mod state;
 mod store;
 mod supervise;
 mod undo;
+mod value;
 mod world;
 
 pub use apply::{Applied, ApplyOptions, apply};

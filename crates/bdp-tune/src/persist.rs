@@ -95,14 +95,17 @@ pub(crate) fn write(world: &mut dyn World) -> Result<Option<PathBuf>, Refusal> {
     Ok(Some(path))
 }
 
-/// Makes the file one without this journal, where it is as bdp wrote it; whether it was.
-pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<Kept, Refusal> {
+/// Makes the file one without this journal, where it is as bdp wrote it; how it was, and `None` where there is none.
+pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<Option<Kept>, Refusal> {
     let journals = store::read_all(world)?.sound;
     let kept = compare(world, &journals)?;
     let path = world.persistent_file();
     let is_there = world.read_file(&path).map_err(|e| refused(path.clone(), &e))?.is_some();
-    if !is_there || (kept == Kept::Foreign && !force) {
-        return Ok(kept);
+    if !is_there {
+        return Ok(None);
+    }
+    if kept == Kept::Foreign && !force {
+        return Ok(Some(kept));
     }
     let rest: Vec<Journal> = journals.into_iter().filter(|journal| journal.id != id).collect();
     let done = match content(&rest) {
@@ -112,7 +115,7 @@ pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<K
             world.remove_file(&path).and_then(|()| world.sync_folder(&folder))
         }
     };
-    done.map(|()| Kept::Sound).map_err(|e| refused(path, &e))
+    done.map(|()| Some(Kept::Sound)).map_err(|e| refused(path, &e))
 }
 
 fn refused(path: PathBuf, cause: &io::Error) -> Refusal {

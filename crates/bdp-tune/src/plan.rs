@@ -1,13 +1,11 @@
 //! What applying would do, checked in full before anything is touched.
 
-use bdp_model::tuning::{Change, RouteAttribute, Target};
+use bdp_model::tuning::{Change, Target};
 
 use crate::journal::{Entry, Journal, same};
 use crate::refusal::Refusal;
+use crate::value::well_formed;
 use crate::world::{Fault, Holder, Undo, World};
-
-/// Longest value that is written.
-const MOST_BYTES: usize = 1024;
 
 /// One change as it would be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,74 +95,4 @@ pub(crate) fn pending(journals: &[Journal], steps: &[Step]) -> Option<Refusal> {
         }
     }
     None
-}
-
-/// A value in the form in which it is read back.
-fn well_formed(target: &Target, value: &str) -> Result<String, Fault> {
-    let bad = || Fault::BadValue(value.chars().filter(|c| !c.is_control()).take(60).collect());
-    let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t');
-    let value = value.replace('\t', " ");
-    let value = value.trim();
-    if value.is_empty() || value.len() > MOST_BYTES || !is_plain {
-        return Err(bad());
-    }
-    let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number > 0).ok_or_else(bad);
-    match target {
-        Target::Sysctl { name } if !name.starts_with("net.") => Err(Fault::OutOfScope),
-        Target::Sysctl { .. } => Ok(value.to_owned()),
-        Target::Route { attribute: RouteAttribute::Congctl, .. } => match value.contains(' ') {
-            true => Err(bad()),
-            false => Ok(value.to_owned()),
-        },
-        Target::Route { attribute: RouteAttribute::RtoMin, .. } => {
-            number(value.strip_suffix("ms").ok_or_else(bad)?).map(|ms| format!("{ms}ms"))
-        }
-        Target::Route { .. } => number(value).map(|segments| segments.to_string()),
-        Target::Qdisc { .. } => match fq_rate(value) {
-            Some(None) => Ok("fq".to_owned()),
-            // The kernel counts bytes.
-            Some(Some(bytes)) => Ok(format!("fq maxrate {}bit", u64::from(bytes) * 8)),
-            None => Err(bad()),
-        },
-    }
-}
-
-/// The rate of `fq maxrate 95000000bit` in bytes a second, `Some(None)` of `fq`; `None` of anything else.
-pub(crate) fn fq_rate(value: &str) -> Option<Option<u32>> {
-    let rest = value.strip_prefix("fq")?.trim();
-    if rest.is_empty() {
-        return (value.trim() == "fq").then_some(None);
-    }
-    let bits: u64 = rest.strip_prefix("maxrate ")?.trim().strip_suffix("bit")?.parse().ok()?;
-    u32::try_from(bits / 8).ok().filter(|&bytes| bytes > 0 && bytes < u32::MAX).map(Some)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_of_one_line_and_of_their_setting() {
-        let route = |attribute| Target::Route { to: "192.0.2.1".parse().unwrap(), attribute };
-        let qdisc = Target::Qdisc { device: "eth0".to_owned() };
-        let rmem = Target::sysctl("net.ipv4.tcp_rmem");
-        for (target, value, good) in [
-            (&rmem, "4096 131072 6291456", Some("4096 131072 6291456")),
-            (&rmem, "1\nkernel.core_pattern = |/bin/x", None),
-            (&rmem, "", None),
-            (&Target::sysctl("kernel.core_pattern"), "core", None),
-            (&route(RouteAttribute::RtoMin), "50ms", Some("50ms")),
-            (&route(RouteAttribute::RtoMin), "50", None),
-            (&route(RouteAttribute::Initcwnd), "20", Some("20")),
-            (&route(RouteAttribute::Initcwnd), "-1", None),
-            (&route(RouteAttribute::Congctl), "bbr x", None),
-            (&qdisc, "fq", Some("fq")),
-            (&qdisc, "fq maxrate 95000007bit", Some("fq maxrate 95000000bit")),
-            (&qdisc, "fq maxrate 0bit", None),
-            (&qdisc, "fq_codel", None),
-            (&qdisc, "netem", None),
-        ] {
-            assert_eq!(well_formed(target, value).ok().as_deref(), good, "{target} {value}");
-        }
-    }
 }

@@ -107,9 +107,9 @@ fn put_back(
     let is_this_boot = here.is_this_boot(journal);
     if journal.persistent_file.is_some() && journal.until.is_none() {
         match persist::leave_out(world, journal.id, force)? {
-            Kept::Sound => reverted.persistent_file = Some(world.persistent_file()),
-            Kept::Missing => {}
-            Kept::Foreign => reverted.foreign_file = Some(world.persistent_file()),
+            None => {}
+            Some(Kept::Sound | Kept::Missing) => reverted.persistent_file = Some(world.persistent_file()),
+            Some(Kept::Foreign) => reverted.foreign_file = Some(world.persistent_file()),
         }
     }
     let mut left: Vec<usize> = Vec::new();

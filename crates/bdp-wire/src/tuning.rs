@@ -157,7 +157,16 @@ pub struct TuneState {
     pub journals: Vec<TuneJournal>,
     /// Files that are no journals.
     #[serde(default)]
-    pub damaged: u32,
+    pub damaged: Vec<TuneDamaged>,
+}
+
+/// A file that is no journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TuneDamaged {
+    /// The file.
+    pub path: String,
+    /// What is wrong with it.
+    pub cause: String,
 }
 
 /// A journal of changed settings.
@@ -226,11 +235,20 @@ pub struct TuneReverted {
     /// Settings that are as before again.
     pub put_back: Vec<TuneBack>,
     /// Settings that were so already.
-    pub were_back: u32,
+    pub were_back: Vec<TuneBack>,
     /// Settings that somebody else changed since, which are left.
     pub foreign: Vec<TuneBack>,
-    /// What could not be put back, a line each.
-    pub failed: Vec<String>,
+    /// What could not be put back, and why.
+    pub failed: Vec<TuneFailed>,
+}
+
+/// A setting that could not be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TuneFailed {
+    /// Which.
+    pub target: Target,
+    /// Why.
+    pub cause: String,
 }
 
 /// A setting that was put back, or that somebody else changed since.

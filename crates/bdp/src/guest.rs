@@ -28,6 +28,11 @@ pub fn boots(stack: Option<&str>) -> String {
     }
 }
 
+/// Why no guest of the default kernel boots here; `None` where one does.
+pub fn obstacle() -> Option<String> {
+    bdp_run::guest::try_boot(&commands().keeper, None).err().map(|cause| crate::output::tame(&cause))
+}
+
 /// Runs what was ordered of this guest, and switches it off.
 pub fn run() -> ExitCode {
     if std::process::id() != 1 {

@@ -19,7 +19,7 @@ pub const INTEROP: &str = "Interoperability";
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
     ("On this machine", &["watch", "pcap", "demo", "lab", "calc", "selftest"]),
-    ("Tuning", &["twin", "rehearse", "tune"]),
+    ("Tuning", &["fix", "twin", "rehearse", "tune", "verify"]),
     ("Stored runs", &["runs", "show", "explain", "compare", "report"]),
     ("Help", &["help", "man", "completions"]),
 ];

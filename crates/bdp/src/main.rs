@@ -14,6 +14,7 @@ mod exit;
 mod explain;
 mod failure;
 mod far;
+mod fix;
 mod found;
 mod guest;
 mod help;
@@ -43,6 +44,7 @@ mod topics;
 mod tune;
 mod twin;
 mod users;
+mod verify;
 mod watch;
 
 #[cfg(not(panic = "unwind"))]
@@ -109,6 +111,10 @@ enum Command {
     Rehearse(rehearse::RehearseArgs),
     /// Emulate a measured path, run it and compare it with the measurement
     Twin(twin::TwinArgs),
+    /// Measure a run again after a change, and compare with it and with what was predicted
+    Verify(verify::VerifyArgs),
+    /// Measure, explain, rehearse, apply and verify in one go, with a question before each change
+    Fix(Box<fix::FixArgs>),
     /// Serve measurements: one port, TCP and UDP
     Serve(serve::ServeArgs),
     /// Test this machine's clock, timers, processors and stack, in five seconds
@@ -186,6 +192,8 @@ fn run() -> Exit {
         Some(Command::Tune(args)) => args.run(),
         Some(Command::Rehearse(args)) => args.run(),
         Some(Command::Twin(args)) => args.run(),
+        Some(Command::Verify(args)) => args.run(),
+        Some(Command::Fix(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),

@@ -20,7 +20,7 @@ use clap::Args;
 
 use crate::arguments::seconds;
 use crate::exit::{self, Exit, Outcome};
-use crate::tune::{self, places::PlaceArgs};
+use crate::tune::{self, places};
 use crate::users::UserArgs;
 use crate::{help, metrics, output, token};
 
@@ -229,7 +229,7 @@ impl ServeArgs {
             }
             None => new_token()?,
         };
-        let places = PlaceArgs::at(self.journal.clone()).places()?;
+        let places = places::places(self.journal.clone())?;
         Ok(Some(TuneOptions { token, places, guard: tune::guard_command() }))
     }
 }

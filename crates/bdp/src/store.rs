@@ -11,7 +11,7 @@ use crate::{exit, help, output};
 const NONE: &str = "none";
 
 /// `--store`.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct StoreArgs {
     /// Store of runs, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "PATH", help_heading = help::OUTPUT, hide_short_help = true)]

@@ -41,18 +41,12 @@ pub(super) struct Way {
 impl Way {
     /// The end that sends.
     pub(super) const fn sender(&self) -> End {
-        match self.direction {
-            Direction::To => End::Near,
-            Direction::From => End::Far,
-        }
+        self.direction.sender()
     }
 
     /// The end that receives.
     pub(super) const fn receiver(&self) -> End {
-        match self.direction {
-            Direction::To => End::Far,
-            Direction::From => End::Near,
-        }
+        self.direction.receiver()
     }
 
     /// As the plan states it.

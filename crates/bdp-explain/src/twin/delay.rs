@@ -7,7 +7,7 @@ use bdp_model::probes::ProbePoint;
 use bdp_model::stats::{Moments, percentile};
 use bdp_model::twin::{Parameter, Source, TwinJitter, Unseen};
 
-use super::Notes;
+use super::view::Notes;
 
 /// A deviation of less is what timers of hosts add.
 const JITTER_LEAST_NS: f64 = 100_000.0;

@@ -3,7 +3,7 @@
 use bdp_model::stats::percentile;
 use bdp_model::threshold::QUEUE_NOISE;
 
-use super::Path;
+use super::view::Path;
 
 /// What arrived in a stretch of time.
 #[derive(Debug, Clone, Copy)]
@@ -41,21 +41,30 @@ impl Delivery {
             false => facts.received.iter().map(|s| (s.at_ns, s.bytes as f64 / mss * wire, None)).collect(),
         };
         let bound = path.base_ns + queue_bound_ns(path);
-        let is_queued = |srtt: Option<u64>| srtt.is_some_and(|ns| ns > bound);
+        let probes = if facts.both_directions { path.waits() } else { Vec::new() };
+        // Of data both ways the round trip has the other way's queue in it, and probes tell the two apart.
+        let is_queued = |at: u64, srtt: Option<u64>| match probes.is_empty() {
+            true => srtt.is_some_and(|ns| ns > bound),
+            false => {
+                let next = probes.partition_point(|probe| probe.0 < at);
+                let near = &probes[next.saturating_sub(1)..(next + 1).min(probes.len())];
+                !near.is_empty() && near.iter().all(|probe| probe.1 > (bound - path.base_ns) as f64)
+            }
+        };
         // Within a round trip deliveries come in bursts.
         let least = (facts.rtt_loaded().map_or(0, |rtt| rtt.as_ns())).max(path.base_ns).min(1_000_000_000);
         let (mut stretches, mut first, mut queued) = (Vec::new(), None::<(u64, f64)>, true);
         for &(at, bytes, srtt) in &readings {
-            queued &= is_queued(srtt);
+            queued &= is_queued(at, srtt);
             let Some((from, before)) = first else {
-                (first, queued) = (Some((at, bytes)), is_queued(srtt));
+                (first, queued) = (Some((at, bytes)), is_queued(at, srtt));
                 continue;
             };
             let took_ns = at.saturating_sub(from);
             if took_ns >= least.max(1) {
                 let bps = (bytes - before).max(0.0) * 8e9 / took_ns as f64;
                 stretches.push(Stretch { until_ns: at, bps, queued });
-                (first, queued) = (Some((at, bytes)), is_queued(srtt));
+                (first, queued) = (Some((at, bytes)), is_queued(at, srtt));
             }
         }
         Self { stretches, arrived: readings.iter().map(|r| (r.0, r.1)).collect() }

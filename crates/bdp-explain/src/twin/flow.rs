@@ -2,6 +2,7 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
+use bdp_model::payload::Zerocopy;
 use bdp_model::twin::TwinFlow;
 
 /// The transfer of these facts.
@@ -23,6 +24,12 @@ pub fn of(facts: &Facts) -> TwinFlow {
             .flatten(),
         mss: asked.mss,
         nodelay: asked.nodelay,
+        zerocopy: match facts.sender.method.as_str() {
+            "splice" => Zerocopy::Splice,
+            "sendfile" => Zerocopy::Sendfile,
+            "MSG_ZEROCOPY" => Zerocopy::Msg,
+            _ => Zerocopy::Off,
+        },
         duration_ns: asked.duration.as_ns(),
         omit_ns: asked.omit.as_ns(),
         bytes: asked.bytes.map(|bytes| bytes.as_bytes()),

@@ -5,7 +5,7 @@ use bdp_model::finding::Limit;
 use bdp_model::twin::{Parameter, Source, TwinLoss, TwinOutage, TwinPolicer, TwinReorder};
 
 use super::delivery::Delivery;
-use super::{Notes, Path};
+use super::view::{Notes, Path};
 
 /// Segments of a loss from which on losses come in bursts.
 const BURST: f64 = 1.7;
@@ -82,22 +82,38 @@ impl Kind {
         }
         let ip = f64::from(path.mtu) / path.wire_bytes();
         let passed = delivery.percentile_bps(50.0)? * ip;
-        notes.learned(path.way, Parameter::Policer, Source::Delivery);
-        Some(TwinPolicer { rate_bps: passed, burst_bytes: burst_bytes(path, delivery, passed) })
+        let kept_to = path.facts.loss_picture().filter(|p| p.settled >= SETTLED).map(|picture| {
+            // Of what is sent in the round trip of a loss, what exceeds the rate is dropped.
+            let payload = path.facts.mss_bytes.unwrap_or(1448) as f64 / f64::from(path.mtu);
+            picture.rate_bps / payload * (1.0 - picture.lost_share)
+        });
+        notes.learned(
+            path.way,
+            Parameter::Policer,
+            match kept_to {
+                Some(_) => Source::LossEpisodes,
+                None => Source::Delivery,
+            },
+        );
+        let streams = f64::from(path.facts.streams());
+        let rate_bps = kept_to.map_or(passed, |bps| (streams * bps).max(passed));
+        Some(TwinPolicer { rate_bps, burst_bytes: burst_bytes(path, delivery, rate_bps) })
     }
 }
 
-/// What passed before the first loss beyond the rate.
+/// Losses after slow start from which on they tell a policer's rate.
+const SETTLED: usize = 3;
+
+/// The most that passed in any time beyond the rate, which is what a token bucket holds.
 fn burst_bytes(path: &Path<'_>, delivery: &Delivery, rate_bps: f64) -> u64 {
     let ip = f64::from(path.mtu) / path.wire_bytes();
-    let first = path.facts.loss_episodes.iter().map(|e| e.at_ns).min().unwrap_or(0);
-    let beyond = delivery
-        .arrived
-        .iter()
-        .take_while(|arrived| arrived.0 <= first + 100_000_000)
-        .map(|&(at, bytes)| bytes * ip - rate_bps * at as f64 / 8e9)
-        .fold(0.0, f64::max);
-    beyond.max(3.0 * f64::from(path.mtu)) as u64
+    let (mut least, mut most) = (f64::INFINITY, 0f64);
+    for &(at, bytes) in &delivery.arrived {
+        let beyond = bytes * ip - rate_bps * at as f64 / 8e9;
+        least = least.min(beyond);
+        most = most.max(beyond - least);
+    }
+    most.max(3.0 * f64::from(path.mtu)) as u64
 }
 
 /// Lost segments / those that were sent.

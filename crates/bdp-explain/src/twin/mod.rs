@@ -8,16 +8,18 @@ mod flow;
 mod loss;
 mod queue;
 mod rate;
+mod view;
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::scenario::Family;
-use bdp_model::twin::{Bottleneck, Learned, Parameter, Source, Twin, TwinHost, TwinWay, Unseen, opposite};
+use bdp_model::twin::{Bottleneck, Parameter, Source, Twin, TwinHost, TwinWay, Unseen, opposite};
 
 use delay::Delays;
 use delivery::Delivery;
+use view::{Notes, Path};
 
 /// What a measurement does not tell of its path.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +68,7 @@ pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOpt
         if sysctls.is_empty() {
             notes.unseen.push(Unseen::Settings { end });
         }
-        TwinHost { name: host.name.clone(), kernel: host.kernel.clone(), sysctls }
+        TwinHost { name: host.name.clone(), kernel: host.kernel.clone(), sysctls, window_factor: None }
     };
     let (near, far) = (host(End::Near, &measurement.near), host(End::Far, &measurement.far));
     Some(Twin {
@@ -84,37 +86,6 @@ pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOpt
         learned: notes.learned,
         unseen: notes.unseen,
     })
-}
-
-/// What comes together while a twin is derived.
-#[derive(Default)]
-struct Notes {
-    learned: Vec<Learned>,
-    unseen: Vec<Unseen>,
-}
-
-impl Notes {
-    fn learned(&mut self, way: impl Into<Option<Direction>>, what: Parameter, how: Source) {
-        self.learned.push(Learned { way: way.into(), what, how });
-    }
-}
-
-/// One way, and what its files need of it.
-struct Path<'a> {
-    way: Direction,
-    facts: &'a Facts,
-    /// The least round trip.
-    base_ns: u64,
-    /// How far round trips vary without load.
-    noise_ns: u64,
-    mtu: u32,
-}
-
-impl Path<'_> {
-    /// A full segment on the wire.
-    fn wire_bytes(&self) -> f64 {
-        f64::from(self.mtu + bdp_model::link::ETHERNET_OVERHEAD_BYTES)
-    }
 }
 
 fn learn_way(
@@ -154,7 +125,9 @@ fn learn_way(
     let Some(rate) = rate else {
         // Of the way back the rate matters little where nothing shows it.
         if is_own {
-            notes.unseen.push(Unseen::Rate { way: path.way, at_least_bps: delivery.most_bps() });
+            let at_least_bps = delivery.most_bps();
+            let perhaps_bps = rate::by_own_bursts(path).filter(|&bps| bps > at_least_bps);
+            notes.unseen.push(Unseen::Rate { way: path.way, at_least_bps, perhaps_bps });
         }
         return;
     };

@@ -1,14 +1,12 @@
 //! The queue before the bottleneck: how much it holds, and what manages it.
 
-use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
-use bdp_model::probes::ProbePoint;
 use bdp_model::stats::{median, percentile};
 use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
 
 use super::rate::Known;
-use super::{Notes, Path};
+use super::view::{Notes, Path};
 
 /// Packets of a queue of which nothing is known, as Linux and the lab have it.
 const USUAL: u64 = 1000;
@@ -27,7 +25,7 @@ impl Found {
     /// Of a bottleneck of this rate.
     pub fn of(path: &Path<'_>, rate: &Known, limit: Limit, notes: &mut Notes) -> Self {
         let probed = most_waiting(path, rate);
-        let smoothed = smoothed_waiting(path, rate);
+        let smoothed = if path.facts.both_directions { 0.0 } else { smoothed_waiting(path, rate) };
         let packets = |bytes: f64| (bytes / path.wire_bytes()).ceil() as u64 + 1;
         let ecn = path.facts.connection.and_then(|c| c.ecn) == Some(true);
         if let Some(discipline) = managed(path, ecn) {
@@ -69,33 +67,8 @@ impl Found {
 
 /// The most bytes that a probe found waiting on the data's own way.
 fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
-    let Some(series) = &path.facts.probes else { return 0.0 };
-    let own = |p: &ProbePoint| match path.way {
-        Direction::To => p.there_ns,
-        Direction::From => p.back_ns,
-    };
-    let each_way: Vec<(u64, f64)> = series
-        .points
-        .iter()
-        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, own(p)? as f64)))
-        .collect();
-    let trips: Vec<(u64, f64)> = series
-        .points
-        .iter()
-        .filter_map(|p| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64)))
-        .collect();
-    let (delays, least) = match each_way.is_empty() {
-        false => {
-            let idle = path.facts.one_way.and_then(|ways| ways.idle).map(|idle| idle.min as f64);
-            let least = each_way.iter().map(|d| d.1).reduce(f64::min).unwrap_or(0.0);
-            (each_way, idle.unwrap_or(least).min(least))
-        }
-        true => (trips, path.base_ns as f64),
-    };
-    let mut waited: Vec<f64> = delays
-        .iter()
-        .map(|&(at, delay)| (delay - least - path.noise_ns as f64).max(0.0) * rate.at(at) / 8e9)
-        .collect();
+    let waits = path.waits();
+    let mut waited: Vec<f64> = waits.iter().map(|&(at, ns)| ns * rate.at(at) / 8e9).collect();
     percentile(&mut waited, 99.0).unwrap_or(0.0)
 }
 
@@ -127,6 +100,9 @@ fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
     /// What probes waited / what the flow's own segments did, at the most.
     const OWN_QUEUE: f64 = 0.3;
     let facts = path.facts;
+    if facts.both_directions {
+        return None;
+    }
     let waits = |srtt: u64| srtt.saturating_sub(path.base_ns) as f64;
     let mut settled: Vec<f64> = second_half(facts).filter_map(|s| s.srtt_ns).map(waits).collect();
     let stands = median(&mut settled)?;

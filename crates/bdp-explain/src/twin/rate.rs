@@ -5,12 +5,16 @@ use bdp_model::finding::Limit;
 use bdp_model::stats::median;
 use bdp_model::twin::Source;
 
-use super::Path;
 use super::delivery::{Delivery, Stretch};
 use super::loss::Kind;
+use super::view::Path;
 
 /// Stretches in which a queue stood, and their share of all, from which on they tell the rate.
 const QUEUED: (usize, f64) = (4, 0.08);
+/// The highest rates / the one while a queue stood, at the most.
+const MOST: f64 = 1.25;
+/// Beside losses that come at any load a queue stands for this share of the time.
+const MOSTLY: f64 = 0.4;
 /// Two rates / each other, and their distance / how far values lie from their own, to be two.
 const STEP: (f64, f64) = (0.85, 8.0);
 /// A path with more changes than these changes all the time.
@@ -42,7 +46,11 @@ impl Known {
                 return Some(Self::stepped(path, delivery, &queued, &steps));
             }
             let bps = median(&mut queued.iter().map(|s| s.bps).collect::<Vec<_>>())?;
-            return Some(Self::flat(bps, Source::DeliveryBehindQueue));
+            // Where more came at other times, what waited was no bottleneck's.
+            let is_most = delivery.percentile_bps(95.0).is_some_and(|most| most <= MOST * bps);
+            if is_most && (share >= MOSTLY || *losses != Kind::Random) {
+                return Some(Self::flat(bps, Source::DeliveryBehindQueue));
+            }
         }
         let is_paths = matches!(
             limit,
@@ -67,7 +75,8 @@ impl Known {
         let delivery = Delivery::of(&other);
         let limit = crate::explain(also).first()?.limit;
         let known = Self::of(&other, &delivery, limit, &Kind::None);
-        let carried = || delivery.percentile_bps(90.0).map(|bps| Self::flat(bps, Source::AlsoRun));
+        // Of several streams together the rate is steady, and above its middle is what queues gave back.
+        let carried = || delivery.percentile_bps(50.0).map(|bps| Self::flat(bps, Source::AlsoRun));
         let known = known.map(|known| Self { how: Source::AlsoRun, ..known }).or_else(carried)?;
         (known.bps > 1.05 * Delivery::of(path).most_bps()).then_some(known)
     }
@@ -101,6 +110,19 @@ impl Known {
     }
 }
 
+/// A rate by how long the flow's own bursts waited for each other: of a window that is sent at once, a segment waits for half of it in the mean. Shorter
+/// bursts wait for less, so that the rate is this at the most.
+pub fn by_own_bursts(path: &Path<'_>) -> Option<f64> {
+    /// Less is what timers add.
+    const LEAST_NS: f64 = 50_000.0;
+    let sent: Vec<_> = path.facts.sent_after_omit().collect();
+    let mut trips: Vec<f64> = sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
+    let mut windows: Vec<f64> = sent.iter().filter_map(|s| s.unacked).map(f64::from).collect();
+    let waited = median(&mut trips)? - path.base_ns as f64 - path.noise_ns as f64;
+    let bytes = median(&mut windows)? * path.wire_bytes();
+    (waited > LEAST_NS && bytes > 0.0).then(|| bytes / 2.0 * 8e9 / waited)
+}
+
 /// Ends of the stretches behind which the rate is another.
 fn changes(queued: &[Stretch]) -> Vec<u64> {
     let values: Vec<(u64, f64)> = queued.iter().map(|s| (s.until_ns, s.bps)).collect();
@@ -132,4 +154,42 @@ fn moment(delivery: &Delivery, near_ns: u64, before_bps: f64, after_bps: f64) ->
     let (r1, r2) = (before_bps / 8e9, after_bps / 8e9);
     let at = (b2 - r2 * t2 as f64 - b1 + r1 * t1 as f64) / (r1 - r2);
     if at.is_finite() && at >= t1 as f64 && at <= t2 as f64 { at as u64 } else { near_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(rate: &dyn Fn(u64) -> f64) -> Delivery {
+        let (mut arrived, mut stretches, mut bytes) = (vec![(0, 0.0)], Vec::new(), 0.0);
+        for i in 1..=100u64 {
+            // A tenth of a second in steps of a millisecond, so that a change may fall between two readings.
+            bytes += (0..100).map(|ms| rate((i - 1) * 100 + ms) / 8e3).sum::<f64>();
+            let bps = (bytes - arrived.last().map_or(0.0, |a: &(u64, f64)| a.1)) * 80.0;
+            arrived.push((i * 100_000_000, bytes));
+            stretches.push(Stretch { until_ns: i * 100_000_000, bps, queued: true });
+        }
+        Delivery { stretches, arrived }
+    }
+
+    #[test]
+    fn each_step_is_found_at_its_moment() {
+        let delivery = delivery(&|ms| match ms {
+            0..3_040 => 30e6,
+            3_040..7_000 => 10e6,
+            _ => 20e6,
+        });
+        let bounds = changes(&delivery.stretches);
+        assert_eq!(bounds.len(), 2, "{bounds:?}");
+        let at = moment(&delivery, bounds[0], 30e6, 10e6);
+        assert!(at.abs_diff(3_040_000_000) < 2_000_000, "{at}");
+        let at = moment(&delivery, bounds[1], 10e6, 20e6);
+        assert!(at.abs_diff(7_000_000_000) < 2_000_000, "{at}");
+    }
+
+    #[test]
+    fn a_rate_that_varies_a_little_has_no_steps() {
+        let delivery = delivery(&|ms| 20e6 + f64::from(ms as u32 % 700) * 2e3);
+        assert!(changes(&delivery.stretches).is_empty());
+    }
 }

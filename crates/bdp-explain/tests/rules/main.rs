@@ -5,6 +5,7 @@ mod changes;
 mod losses;
 mod order;
 mod path;
+mod plans;
 mod programs;
 mod shape;
 mod unknown;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Gain, Reason};
-use crate::ends::End;
+use crate::ends::{Direction, End};
 
 /// What of a host is set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,4 +125,51 @@ pub struct Change {
     pub reason: Reason,
     /// What it gives by the model, where that is known.
     pub gain: Option<Gain>,
+}
+
+impl Change {
+    /// Whether it may change what data of a direction do: a receive buffer those that its host receives, a send buffer, a congestion control, a route and a
+    /// device those that it sends, an option of TCP all.
+    pub fn concerns(&self, direction: Direction) -> bool {
+        let sends = direction.sender() == self.end;
+        match &self.target {
+            Target::Sysctl { name } if is_of_receiving(name) => !sends,
+            Target::Sysctl { name } if is_of_sending(name) => sends,
+            Target::Sysctl { .. } => true,
+            Target::Route { attribute: RouteAttribute::Initrwnd, .. } => !sends,
+            Target::Route { .. } | Target::Qdisc { .. } => sends,
+        }
+    }
+}
+
+fn is_of_receiving(name: &str) -> bool {
+    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_moderate_rcvbuf", "net.core.rmem_max", "net.core.netdev_max_backlog"]
+        .contains(&name)
+}
+
+fn is_of_sending(name: &str) -> bool {
+    ["net.ipv4.tcp_wmem", "net.ipv4.tcp_congestion_control", "net.core.wmem_max", "net.core.default_qdisc"]
+        .contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_concern_the_directions_that_they_can_change() {
+        let change =
+            |end, target| Change { end, target, from: None, to: "1".into(), reason: Reason::Off, gain: None };
+        let concerned = |end, target: Target| {
+            [Direction::To, Direction::From].map(|direction| change(end, target.clone()).concerns(direction))
+        };
+        assert_eq!(concerned(End::Far, Target::sysctl("net.ipv4.tcp_rmem")), [true, false]);
+        assert_eq!(concerned(End::Near, Target::sysctl("net.ipv4.tcp_wmem")), [true, false]);
+        assert_eq!(concerned(End::Near, Target::sysctl("net.ipv4.tcp_sack")), [true, true]);
+        let to = "192.0.2.7".parse().unwrap();
+        assert_eq!(
+            concerned(End::Far, Target::Route { to, attribute: RouteAttribute::Congctl }),
+            [false, true]
+        );
+    }
 }

@@ -2,9 +2,13 @@
 //!
 //! `bdp-explain` makes a [`Plan`], `bdp-tune` applies its changes so that they can be undone, `bdp-report` words it and writes it as scripts.
 
+pub mod advice;
 mod change;
+pub mod host;
+pub mod judged;
 mod plan;
 mod rehearsal;
+pub mod setting;
 mod verification;
 
 pub use change::{Change, RouteAttribute, Scope, Target};

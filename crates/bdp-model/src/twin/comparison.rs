@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Twin;
+use super::path::{Parameter, Twin};
 use crate::ends::Direction;
 use crate::stats::Estimate;
 
@@ -133,7 +133,7 @@ pub struct Adjusted {
     /// Which way.
     pub way: Direction,
     /// What.
-    pub what: super::Parameter,
+    pub what: Parameter,
     /// Before.
     pub from: f64,
     /// After.

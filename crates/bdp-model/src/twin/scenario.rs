@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Discipline, Twin, TwinFlow, TwinJitter, TwinLoss, TwinVariant, TwinWay, opposite};
+use super::path::{Twin, TwinFlow, opposite};
+use super::variant::TwinVariant;
+use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
+use crate::payload::Zerocopy;
 
 /// So much later each repetition starts at the most, so that by the virtual clock no two are one run.
 const START_SPREAD_MS: u64 = 20;
+
+const RMEM: &str = "net.ipv4.tcp_rmem";
 
 impl Twin {
     /// The scenario of the twin itself: `runs` repetitions of this seed.
@@ -54,8 +59,9 @@ impl Twin {
     }
 
     fn write_host(&self, text: &mut String, end: End, variant: &TwinVariant) {
+        let host = self.host(end);
         let mut sysctls: BTreeMap<&str, &str> =
-            self.host(end).sysctls.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            host.sysctls.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let changed = match end {
             End::Near => &variant.near_sysctls,
             End::Far => &variant.far_sysctls,
@@ -68,7 +74,11 @@ impl Twin {
             false => window(&self.flow) || variant.window_bytes.is_some(),
         };
         if asked {
-            sysctls.remove("net.ipv4.tcp_rmem");
+            sysctls.remove(RMEM);
+        }
+        let scaled = sysctls.get(RMEM).zip(host.window_factor).map(|(value, factor)| scaled(value, factor));
+        if let Some(value) = &scaled {
+            sysctls.insert(RMEM, value);
         }
         let initial = variant.initial_window.filter(|_| Self::sender(self.direction) == end);
         let _ = write!(text, "\n[hosts.{}]\n", end.name());
@@ -112,6 +122,9 @@ impl Twin {
         if flow.nodelay {
             line(text, "nodelay", "true");
         }
+        if flow.zerocopy != Zerocopy::Off {
+            line(text, "zerocopy", &quoted(flow.zerocopy.name()));
+        }
         line(text, "duration", &time(flow.duration_ns));
         line(text, "omit", &time(flow.omit_ns));
         if let Some(bytes) = flow.bytes {
@@ -124,6 +137,17 @@ impl Twin {
         }
         line(text, "start_spread", &format!("\"{START_SPREAD_MS}ms\""));
     }
+}
+
+/// A buffer that holds as much window on the twin's kernel: its largest size times the factor.
+fn scaled(value: &str, factor: f64) -> String {
+    let mut sizes: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+    if let Some(largest) = sizes.get_mut(2)
+        && let Ok(bytes) = largest.parse::<f64>()
+    {
+        *largest = format!("{:.0}", bytes * factor);
+    }
+    sizes.join(" ")
 }
 
 /// The hosts of a direction, the sender first.
@@ -197,7 +221,7 @@ fn write_way(text: &mut String, way: &TwinWay) {
         line(text, "reorder", &format!("{{ probability = {share}, by = {by} }}"));
     }
     if !way.outages.is_empty() {
-        let one = |o: &super::TwinOutage| {
+        let one = |o: &TwinOutage| {
             format!("{{ at = {}, for = {}, drop = {} }}", time(o.at_ns), time(o.for_ns), o.drops)
         };
         let all: Vec<String> = way.outages.iter().map(one).collect();
@@ -226,4 +250,16 @@ fn fraction(share: f64) -> String {
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.chars().filter(|c| !c.is_control()).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_scaled_by_its_largest_size() {
+        assert_eq!(scaled("4096 131072 262144", 1.25), "4096 131072 327680");
+        assert_eq!(scaled("4096\t131072\t262144", 1.0), "4096 131072 262144");
+        assert_eq!(scaled("", 2.0), "");
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ends::{Direction, End};
 use crate::tuning::{Change, RouteAttribute, Target};
 
-use super::Twin;
+use super::path::{Twin, TwinHost};
 
 /// A twin with something changed; nothing set: the twin itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -110,11 +110,11 @@ const SETTABLE: [&str; 17] = [
 ];
 
 /// Whether a host of the lab can be given a sysctl of its own.
-pub(super) fn is_settable(name: &str) -> bool {
+fn is_settable(name: &str) -> bool {
     SETTABLE.contains(&name)
 }
 
-impl super::TwinHost {
+impl TwinHost {
     /// Of a host's sysctls, those that a host of the lab can be given.
     pub fn settable(sysctls: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let tidy = |value: &String| value.split_whitespace().collect::<Vec<_>>().join(" ");

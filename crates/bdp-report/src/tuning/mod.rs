@@ -1,11 +1,18 @@
-//! Plans of settings in words, and what became of them.
+//! Settings of hosts, plans of them and what became of them: in words, and as scripts for other hosts.
 
 pub mod applied;
+mod effect;
+mod export;
 mod plan;
 mod rehearsal;
+mod show;
+mod show_json;
 mod verification;
 mod words;
 
-pub use plan::plan;
+pub use export::{ExportError, ExportForm, export};
+pub use plan::{change_line, plan};
 pub use rehearsal::rehearsal;
+pub use show::{setting_text, settings_text};
+pub use show_json::{TUNE_SHOW_SCHEMA, settings_json};
 pub use verification::verification;

@@ -43,6 +43,12 @@ pub fn plan(plan: &Plan, style: &Style) -> String {
     text
 }
 
+/// A change in a line: `net.ipv4.tcp_rmem on ams1: 4096 131072 524288 -> 4096 131072 1179648`.
+pub fn change_line(plan: &Plan, change: &Change) -> String {
+    let (target, host) = (words::target(&change.target), words::host(plan, change.end));
+    format!("{target} on {host}: {}", words::step(change))
+}
+
 fn heading(plan: &Plan, style: &Style) -> String {
     let host =
         |end| plan.host(end).map(|host| format!("{} (Linux {})", words::host(plan, end), tame(&host.kernel)));
@@ -79,13 +85,7 @@ fn changes(label: &str, plan: &Plan, changes: &[Change], style: &Style) -> Strin
     let mut text = String::new();
     for (i, change) in changes.iter().enumerate() {
         let label = if i == 0 { label } else { "" };
-        let line = format!(
-            "{}. {} on {}: {}",
-            i + 1,
-            words::target(&change.target),
-            words::host(plan, change.end),
-            words::step(change)
-        );
+        let line = format!("{}. {}", i + 1, change_line(plan, change));
         text.push_str(&wrap(&format!("{label:<12}"), Tint::Strong, &line, style));
         let mut why = words::reason(plan, change);
         if let Some(gain) = &change.gain {

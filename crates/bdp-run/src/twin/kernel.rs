@@ -2,10 +2,12 @@
 
 use bdp_lab::kernel;
 use bdp_model::ends::End;
+use bdp_model::facts::Facts;
+use bdp_model::measurement::Measurement;
 use bdp_model::twin::{Twin, Unseen};
 
 /// With the kernel of those built here whose release is nearest to the sender's, and a note of each host whose own is another.
-pub fn with_nearest(mut twin: Twin) -> Twin {
+pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
     let sender = twin.host(Twin::sender(twin.direction)).kernel.clone();
     let built = kernel::list().into_iter().filter_map(|(name, found)| Some((name, found.ok()?.version)));
     let nearest = built.min_by_key(|(_, version)| distance(&sender, version));
@@ -17,8 +19,33 @@ pub fn with_nearest(mut twin: Twin) -> Twin {
             }
         }
         twin.stack = Some(name);
+        let receiver = twin.direction.receiver();
+        let factor =
+            Facts::measured(measurement, twin.direction).and_then(|facts| window_factor(&facts, &version));
+        twin.host_mut(receiver).window_factor = factor;
     }
     twin
+}
+
+/// Linux up to 6.5 gives half of a receive buffer to the window (`tcp_adv_win_scale`), later ones the part that data take of it, which in the lab, where each segment is a
+/// packet, is this (measured on 6.18).
+const SINCE_SHARES: (u32, u32) = (6, 6);
+const SHARE_BEFORE: f64 = 0.5;
+const SHARE_SINCE: f64 = 0.62;
+/// A smaller difference of two shares is that of one sample.
+const ALIKE: f64 = 0.05;
+
+/// Part of a receive buffer that was window where it was measured / the same on the twin's kernel; `None` where they are alike or the first is not known.
+fn window_factor(facts: &Facts, twin: &str) -> Option<f64> {
+    if facts.asked.window.is_some() || facts.asked.socket_buffer.is_some() {
+        return None;
+    }
+    let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)? as f64;
+    let measured = facts.window.on_the_wire_bytes? as f64 / buffer;
+    let here = if series(twin)? < SINCE_SHARES { SHARE_BEFORE } else { SHARE_SINCE };
+    // A window that a program's slow reading made small says nothing of the kernel.
+    let factor = (measured / here).clamp(0.8, 2.0);
+    ((factor - 1.0).abs() > ALIKE).then_some(factor)
 }
 
 /// Major and minor number of a release.
@@ -36,6 +63,23 @@ fn distance(measured: &str, built: &str) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_gives_more_window_is_larger_on_an_older_kernel() {
+        let facts = |window: u64| {
+            let mut measurement = Measurement::of(&bdp_model::measurement::MeasureRequest::to("ams1"));
+            let text = include_str!("../../../bdp-store/tests/it/measurement.json");
+            let kept: Measurement = serde_json::from_str(text).unwrap();
+            measurement.directions = kept.directions;
+            let report = &mut measurement.directions[0].window;
+            (report.socket_buffer_bytes, report.on_the_wire_bytes) = (Some(262_144), Some(window));
+            Facts::measured(&measurement, measurement.directions[0].direction).unwrap()
+        };
+        let factor = window_factor(&facts(162_816), "6.1.192").unwrap();
+        assert!((factor - 1.242).abs() < 0.001, "{factor}");
+        assert_eq!(window_factor(&facts(162_816), "6.12.3"), None);
+        assert_eq!(window_factor(&facts(131_072), "6.1.192"), None);
+    }
 
     #[test]
     fn releases_are_compared_by_their_series() {

@@ -66,7 +66,7 @@ pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOpti
         let text = format!("the run has no {} direction with a known round trip", direction.name());
         RunError::Request(text)
     })?;
-    Ok(kernel::with_nearest(twin))
+    Ok(kernel::with_nearest(twin, measurement))
 }
 
 /// Runs a twin with each of these changes, side by side, by the virtual clock.

@@ -3,13 +3,15 @@
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::twin::{Adjusted, DirectionFigures, Discipline, Figure, Parameter, Twin};
+use bdp_model::twin::{Adjusted, Bottleneck, DirectionFigures, Discipline, Figure, Parameter, Twin, Unseen};
 
 /// Passes behind the first, at the most.
 pub const ROUNDS: u32 = 3;
 /// A figure that is off by less is left alone.
 const NEAR: f64 = 0.03;
 const NEAR_DELAY: f64 = 0.08;
+/// Packets of a queue that nothing was lost to, as Linux and the lab have it.
+const UNSEEN_QUEUE: u64 = 1000;
 /// Most that one round changes a parameter by, as a factor.
 const MOST: f64 = 2.0;
 
@@ -70,6 +72,10 @@ fn adjust(
 ) -> Vec<(Parameter, f64, f64)> {
     let mut changes = Vec::new();
     let Some(more) = figures.goodput_bps.ratio().map(|ratio| 1.0 / ratio.max(1e-3)) else { return changes };
+    let perhaps = twin.unseen.iter().find_map(|unseen| match unseen {
+        Unseen::Rate { way, perhaps_bps, .. } if *way == direction => *perhaps_bps,
+        _ => None,
+    });
     let is_cubic = twin.flow.congestion == "cubic";
     let way = twin.way_mut(direction);
     let delay_off = figures
@@ -107,6 +113,16 @@ fn adjust(
         bottleneck.rate_bps *= by;
         bottleneck.steps.iter_mut().for_each(|step| step.1 *= by);
         changes.push((Parameter::Rate, before, bottleneck.rate_bps));
+    } else if let Some(rate_bps) = perhaps {
+        // What a send buffer holds depends on how acknowledgements are spaced.
+        way.bottleneck = Some(Bottleneck {
+            rate_bps,
+            steps: Vec::new(),
+            limit_packets: UNSEEN_QUEUE,
+            discipline: Discipline::DropTail,
+            mark_packets: None,
+        });
+        changes.push((Parameter::Rate, 0.0, rate_bps));
     }
     changes
 }

@@ -1,6 +1,6 @@
 //! A machine in memory: settings that end with a boot, and a disk of which only what was synced is sure to survive one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,7 @@ pub struct Machine {
     pub settings: BTreeMap<Target, Setting>,
     defaults: BTreeMap<Target, Setting>,
     inodes: Vec<Inode>,
+    folders: BTreeSet<PathBuf>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
     pub boot: u32,
@@ -115,6 +116,7 @@ impl Machine {
             defaults: settings.clone(),
             settings,
             inodes: Vec::new(),
+            folders: BTreeSet::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             boot: 1,
@@ -196,6 +198,7 @@ impl Machine {
     }
 
     pub fn put_file(&mut self, path: &str, content: &[u8]) {
+        self.folders.insert(Path::new(path).parent().unwrap().to_owned());
         self.inodes.push(Inode { content: content.to_vec(), durable: content.to_vec() });
         self.names.insert(path.into(), self.inodes.len() - 1);
         self.durable_names.insert(path.into(), self.inodes.len() - 1);
@@ -215,6 +218,10 @@ impl Machine {
 
     fn is_dead(&self) -> bool {
         self.die_at.is_some_and(|at| self.steps.len() > at)
+    }
+
+    fn has_folder(&self, folder: &Path) -> io::Result<()> {
+        if self.folders.contains(folder) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     fn room(&self) -> io::Result<()> {
@@ -285,12 +292,14 @@ impl World for Machine {
         Ok(self.names.get(path).map(|&inode| self.inodes[inode].content.clone()))
     }
 
-    fn make_folder(&mut self, _: &Path) -> io::Result<()> {
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        self.folders.insert(folder.to_owned());
         Ok(())
     }
 
     fn create_file(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.reaches(format!("create {}", shown(path)));
+        self.has_folder(path.parent().unwrap())?;
         self.room()?;
         let is_dead = self.is_dead();
         let written = if is_dead { &content[..content.len() / 2] } else { content };
@@ -311,6 +320,7 @@ impl World for Machine {
 
     fn sync_folder(&mut self, folder: &Path) -> io::Result<()> {
         self.step(format!("sync {}", folder.display()));
+        self.has_folder(folder)?;
         self.durable_names.retain(|path, _| path.parent() != Some(folder));
         let here = self.names.iter().filter(|(path, _)| path.parent() == Some(folder));
         self.durable_names.extend(here.map(|(path, inode)| (path.clone(), *inode)));

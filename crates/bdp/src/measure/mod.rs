@@ -1,5 +1,6 @@
 //! `bdp measure`: throughput and latency between this machine and another.
 
+pub mod again;
 mod arguments;
 mod baseline;
 mod captured;
@@ -56,7 +57,7 @@ impl MeasureArgs {
         }
         let cancel = interrupt::cancel_instead();
         // It runs for as long as this is held.
-        let far_end = self.ssh.start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
+        let far_end = ssh::start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
         let capture = self.capture.clone().map(|file| BesideCapture::begin(&plan.request, file, cancel));
         let capture = capture.transpose().map_err(|error| refusal(error, &plan.request.host))?;
@@ -171,10 +172,10 @@ impl MeasureArgs {
 }
 
 /// What is said where an interrupt comes before any flow.
-const NOTHING: &str = "ended before anything was measured";
+pub(super) const NOTHING: &str = "ended before anything was measured";
 
 /// Ends bdp by the signal that was caught, if any, after these words, if any.
-fn end_if_asked(cancel: &AtomicBool, words: &str) {
+pub(super) fn end_if_asked(cancel: &AtomicBool, words: &str) {
     if cancel.load(Ordering::Relaxed) {
         if !words.is_empty() {
             output::note(&format!("bdp: {words}"));

@@ -39,27 +39,23 @@ impl SshArgs {
     pub(super) fn is_through(&self) -> bool {
         self.through_ssh
     }
+}
 
-    /// Starts the far end, if one is asked for, and has the plan measure to it.
-    pub(super) fn start(
-        &self,
-        plan: &mut MeasurePlan,
-        cancel: &AtomicBool,
-    ) -> anyhow::Result<Option<FarEnd>> {
-        let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
-        if request.through && request.data_host.is_some() {
-            return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
-        }
-        let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
-        let ssh =
-            SshPlan { request, subcommand: crate::far::NAME.to_owned(), random: u32::from_ne_bytes(random) };
-        let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
-            SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
-            other => exit::environment(other.to_string()),
-        })?;
-        plan.request.host.clone_from(&far.host);
-        plan.request.port = far.port;
-        plan.credentials.token = Some(far.token.clone());
-        Ok(Some(far))
+/// Starts the far end, if one is asked for, and has the plan measure to it.
+pub fn start(plan: &mut MeasurePlan, cancel: &AtomicBool) -> anyhow::Result<Option<FarEnd>> {
+    let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
+    if request.through && request.data_host.is_some() {
+        return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
     }
+    let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
+    let ssh =
+        SshPlan { request, subcommand: crate::far::NAME.to_owned(), random: u32::from_ne_bytes(random) };
+    let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
+        SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
+        other => exit::environment(other.to_string()),
+    })?;
+    plan.request.host.clone_from(&far.host);
+    plan.request.port = far.port;
+    plan.credentials.token = Some(far.token.clone());
+    Ok(Some(far))
 }

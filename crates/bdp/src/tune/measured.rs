@@ -45,6 +45,11 @@ pub struct Measured {
 }
 
 impl MeasuredArgs {
+    /// A run by its name alone.
+    pub const fn of(run: Option<String>, store: StoreArgs) -> Self {
+        Self { run, also: Vec::new(), rate: None, direction: None, store }
+    }
+
     /// ` --store PATH`, where a store was named.
     pub fn store_option(&self) -> String {
         self.store.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))
@@ -108,7 +113,8 @@ fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
     }
 }
 
-fn direction(text: &str) -> Result<Direction, String> {
+/// A direction by its word.
+pub fn direction(text: &str) -> Result<Direction, String> {
     match text {
         "to" => Ok(Direction::To),
         "from" => Ok(Direction::From),

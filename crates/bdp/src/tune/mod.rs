@@ -1,7 +1,10 @@
 //! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
 
-mod apply;
+pub mod apply;
 mod confirm;
+mod document;
+mod export;
+mod far;
 mod file;
 mod guard;
 mod journal;
@@ -9,6 +12,8 @@ pub mod measured;
 pub mod places;
 mod plan;
 mod revert;
+mod show;
+mod stored;
 
 pub use guard::{NAME as GUARD, command as guard_command, run as run_guard};
 
@@ -23,6 +28,8 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
+    /// Show this host's settings beside the kernel's defaults, and which advice is stale
+    Show(show::ShowArgs),
     /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
     Plan(plan::PlanArgs),
     /// Apply the changes of a plan to this host, journalled so that they can be undone
@@ -33,17 +40,21 @@ enum TuneCommand {
     Revert(revert::RevertArgs),
     /// List what is in force: since when, until when, and the values before
     Journal(journal::JournalArgs),
+    /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
+    Export(export::ExportArgs),
 }
 
 impl TuneArgs {
     /// Does what was asked.
     pub fn run(self) -> Outcome {
         match self.command {
+            TuneCommand::Show(args) => args.run(),
             TuneCommand::Plan(args) => args.run(),
             TuneCommand::Apply(args) => args.run(),
             TuneCommand::Confirm(args) => args.run(),
             TuneCommand::Revert(args) => args.run(),
             TuneCommand::Journal(args) => args.run(),
+            TuneCommand::Export(args) => args.run(),
         }
     }
 }

@@ -22,32 +22,25 @@ pub struct PlaceArgs {
 impl PlaceArgs {
     /// This host, with its journals there.
     pub fn world(&self) -> anyhow::Result<HostWorld> {
-        Ok(HostWorld::new(self.places()?, super::guard::command()))
+        world(self.journal.clone())
     }
+}
 
-    /// Of a command with an option of its own.
-    pub const fn at(journal: Option<PathBuf>) -> Self {
-        Self { journal }
-    }
+/// This host, with its journals in a folder, or in that of the environment.
+pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
+    Ok(HostWorld::new(places(folder)?, super::guard::command()))
+}
 
-    /// Whether the option is there.
-    pub fn is_given(&self) -> bool {
-        self.journal.is_some()
-    }
-
-    /// Where the journals of this host are.
-    pub fn places(&self) -> anyhow::Result<Places> {
-        let named =
-            |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let places = Places::default();
-        let folder = self.journal.clone().or_else(|| named(JOURNAL)).unwrap_or(places.folder);
-        let persistent_file = named(PERSISTENT_FILE).unwrap_or(places.persistent_file);
-        let absolute = |path: PathBuf| {
-            std::path::absolute(&path)
-                .map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
-        };
-        Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
-    }
+/// Where the journals of this host are.
+pub fn places(folder: Option<PathBuf>) -> anyhow::Result<Places> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let places = Places::default();
+    let folder = folder.or_else(|| named(JOURNAL)).unwrap_or(places.folder);
+    let persistent_file = named(PERSISTENT_FILE).unwrap_or(places.persistent_file);
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path).map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
+    };
+    Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
 }
 
 /// The guard of a journal: this very program.

@@ -17,7 +17,8 @@ use bdp_tune::{
 use bdp_wire::proof::{Exchange, Prover};
 use bdp_wire::tuning::{
     LONGEST_KEPT, RefusalCause, SHORTEST_KEPT, SealError, Sealed, TuneAnswer, TuneApplied, TuneBack,
-    TuneJournal, TuneOrder, TuneRequest, TuneReverted, TuneSetting, TuneState, TuneStep,
+    TuneDamaged, TuneFailed, TuneJournal, TuneOrder, TuneRequest, TuneReverted, TuneSetting, TuneState,
+    TuneStep,
 };
 
 use super::failures::{Failures, MOST_FAILURES, WINDOW};
@@ -144,8 +145,11 @@ impl Tuner {
     fn state(&self, client: IpAddr) -> Result<TuneState, TuneAnswer> {
         let state = bdp_tune::state(&mut self.world()).map_err(|e| of_host(&e))?;
         let journals = state.journals.iter().map(journal).collect();
-        let damaged = u32::try_from(state.damaged.len()).unwrap_or(u32::MAX);
-        Ok(TuneState { client, journals, damaged })
+        let damaged = state
+            .damaged
+            .iter()
+            .map(|of| TuneDamaged { path: of.path.display().to_string(), cause: of.cause.clone() });
+        Ok(TuneState { client, journals, damaged: damaged.collect() })
     }
 
     fn check(&self, client: IpAddr, order: &TuneOrder) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
@@ -205,9 +209,14 @@ impl Tuner {
         let answer = TuneReverted {
             journal: id,
             put_back: reverted.put_back.iter().map(|entry| back(entry, &entry.before)).collect(),
-            were_back: u32::try_from(reverted.were_back.len()).unwrap_or(u32::MAX),
+            were_back: reverted.were_back.iter().map(|entry| back(entry, &entry.before)).collect(),
             foreign: reverted.foreign.iter().map(|left| back(&left.entry, &left.now)).collect(),
-            failed: reverted.failed.iter().map(|(target, cause)| format!("{target}: {cause}")).collect(),
+            failed: reverted
+                .failed
+                .iter()
+                .cloned()
+                .map(|(target, cause)| TuneFailed { target, cause })
+                .collect(),
         };
         let line = |entry: &Entry| {
             let before = entry.before.as_deref().unwrap_or("not set");
@@ -220,7 +229,7 @@ impl Tuner {
                 .iter()
                 .map(|left| format!("left {}, changed by somebody else", left.entry.target)),
         );
-        log.extend(answer.failed.iter().map(|failed| format!("could not revert {failed}")));
+        log.extend(answer.failed.iter().map(|of| format!("could not revert {}: {}", of.target, of.cause)));
         Ok((TuneAnswer::Reverted(answer), log))
     }
 

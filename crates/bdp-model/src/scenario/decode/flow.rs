@@ -10,11 +10,12 @@ use super::host::host_named;
 use super::item::{Result, list, place, refused, time};
 use super::tcp::congestion;
 use crate::parameter::Parameter;
+use crate::payload::Zerocopy;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Rate};
 use crate::window::WindowBytes;
 
-const FLOW_KEYS: [&str; 23] = [
+const FLOW_KEYS: [&str; 24] = [
     "from",
     "to",
     "direction",
@@ -25,6 +26,7 @@ const FLOW_KEYS: [&str; 23] = [
     "mss",
     "congestion",
     "nodelay",
+    "zerocopy",
     "start",
     "start_spread",
     "duration",
@@ -40,7 +42,7 @@ const FLOW_KEYS: [&str; 23] = [
     "messages",
 ];
 /// Keys that only one of the protocols has.
-const OF_TCP: [&str; 6] = ["window", "window_method", "length", "mss", "congestion", "nodelay"];
+const OF_TCP: [&str; 7] = ["window", "window_method", "length", "mss", "congestion", "nodelay", "zerocopy"];
 const OF_UDP: [&str; 2] = ["rate", "datagram"];
 
 /// The flows in the order of the file.
@@ -249,6 +251,10 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     }
     if let Some(n) = table.get("nodelay") {
         flow.spec.nodelay = n.as_bool(&format!("{at}.nodelay"))?;
+    }
+    if let Some(n) = table.get("zerocopy") {
+        let choices = Zerocopy::ALL.map(|zerocopy| (zerocopy.name(), zerocopy));
+        flow.spec.zerocopy = n.as_choice(&format!("{at}.zerocopy"), &choices)?;
     }
     if let Some(n) = table.get("background") {
         flow.background = n.as_bool(&format!("{at}.background"))?;

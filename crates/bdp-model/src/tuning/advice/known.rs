@@ -1,0 +1,516 @@
+//! The advice itself, by source.
+
+use super::verdict::{Verdict, VerdictKind};
+use crate::tuning::setting::{Relation, Release, Setting, numbers};
+
+/// Who gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// As readers know it.
+    pub name: &'static str,
+    /// Where it is found.
+    pub place: &'static str,
+}
+
+/// One setting that a source recommends.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownAdvice {
+    /// Who gives it.
+    pub source: Source,
+    /// Dotted name of the sysctl, or `txqueuelen` of a device.
+    pub setting: &'static str,
+    /// The value, as the source has it.
+    pub value: &'static str,
+    follows: Follows,
+    /// The first kernel of each verdict, the oldest first.
+    verdicts: &'static [(Release, VerdictKind, &'static str)],
+}
+
+/// Which values follow advice.
+#[derive(Debug, Clone, Copy)]
+enum Follows {
+    /// This one alone.
+    Exactly,
+    /// Those whose number at this place is at least so much.
+    From(usize, i64),
+    /// Those whose last number, in pages, is more than the machine's memory.
+    BeyondMemory,
+}
+
+impl KnownAdvice {
+    /// What it is worth on a kernel of this release.
+    pub fn verdict_on(&self, kernel: Release) -> Verdict {
+        let held = self.verdicts.iter().rev().find(|(since, ..)| kernel >= *since);
+        let (since, kind, why) = *held.unwrap_or(&self.verdicts[0]);
+        Verdict { kind, since: (since > Release::OLDEST).then_some(since), why }
+    }
+
+    /// Whether a machine with so much memory whose setting has this value follows it.
+    pub fn is_followed_by(&self, value: &str, memory_bytes: u64) -> bool {
+        match self.follows {
+            Follows::Exactly => Relation::of(value, self.value) == Relation::Equal,
+            Follows::From(place, least) => {
+                numbers(value).and_then(|numbers| numbers.get(place).copied()).is_some_and(|n| n >= least)
+            }
+            Follows::BeyondMemory => {
+                let pages = i64::try_from(memory_bytes / 4096).unwrap_or(i64::MAX);
+                numbers(value).and_then(|numbers| numbers.last().copied()).is_some_and(|n| n > pages)
+            }
+        }
+    }
+
+    const fn new(
+        source: Source,
+        setting: &'static str,
+        value: &'static str,
+        verdicts: &'static [(Release, VerdictKind, &'static str)],
+    ) -> Self {
+        Self { source, setting, value, follows: Follows::Exactly, verdicts }
+    }
+
+    const fn from(mut self, place: usize, least: i64) -> Self {
+        self.follows = Follows::From(place, least);
+        self
+    }
+
+    const fn beyond_memory(mut self) -> Self {
+        self.follows = Follows::BeyondMemory;
+        self
+    }
+}
+
+/// All of it, by source.
+pub fn known() -> impl Iterator<Item = &'static KnownAdvice> {
+    [ESNET, TUNED, SYSTEMD, MELLANOX, CLOUDFLARE, KLAVER, BLOGS].into_iter().flatten()
+}
+
+/// What is advised of a setting.
+pub fn about(setting: &Setting) -> impl Iterator<Item = &'static KnownAdvice> {
+    known().filter(|advice| advice.setting == setting.name)
+}
+
+const OLDEST: Release = Release::OLDEST;
+
+const fn release(major: u16, minor: u16) -> Release {
+    Release::new(major, minor)
+}
+
+use VerdictKind::{Current, Default, Harmful, Stale};
+
+const ESNET_10G: Source =
+    Source { name: "ESnet fasterdata for 10G", place: "fasterdata.es.net/host-tuning/linux" };
+const ESNET_100G: Source =
+    Source { name: "ESnet fasterdata for 100G", place: "fasterdata.es.net/host-tuning/linux/100g-tuning" };
+const TUNED_THROUGHPUT: Source =
+    Source { name: "TuneD network-throughput", place: "profiles/network-throughput/tuned.conf of TuneD" };
+const TUNED_LATENCY: Source =
+    Source { name: "TuneD network-latency", place: "profiles/network-latency/tuned.conf of TuneD" };
+const OF_SYSTEMD: Source = Source { name: "systemd", place: "sysctl.d/50-default.conf of systemd" };
+const OF_MELLANOX: Source =
+    Source { name: "Mellanox sysctl tuning", place: "community.mellanox.com/docs/DOC-2821" };
+const OF_CLOUDFLARE: Source = Source {
+    name: "Cloudflare's blog on WAN throughput",
+    place: "blog.cloudflare.com/optimizing-tcp-for-high-throughput-and-low-latency",
+};
+const OF_KLAVER: Source =
+    Source { name: "Michiel Klaver's sysctl.conf", place: "a file that many server guides copy" };
+const OF_BLOGS: Source = Source { name: "blog advice", place: "many pages, one copied from another" };
+
+/// What holds of a ceiling for programs that ask for a buffer.
+const FOR_ASKING: &[(Release, VerdictKind, &str)] = &[(
+    OLDEST,
+    Current,
+    "for programs that ask for a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w); autotuned connections do not read it",
+)];
+
+const UP_TO_4_MIB: &[(Release, VerdictKind, &str)] =
+    &[FOR_ASKING[0], (release(6, 18), Default, "the kernel has it by itself")];
+
+const LARGE_WMEM: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "lets a sender fill a path that holds more than 4 MiB")];
+
+const PROBING: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "helps where routers drop large packets without ICMP, and costs nothing elsewhere")];
+
+const FAIR_QUEUE: &[(Release, VerdictKind, &str)] = &[
+    (OLDEST, Current, "BBR and pacing need it"),
+    (
+        release(4, 13),
+        Current,
+        "keeps flows apart and paces them at less cost; TCP paces without it, too, since Linux 4.13",
+    ),
+];
+
+const ESNET: &[KnownAdvice] = &[
+    KnownAdvice::new(ESNET_10G, "net.core.rmem_max", "67108864", FOR_ASKING),
+    KnownAdvice::new(ESNET_10G, "net.core.wmem_max", "67108864", FOR_ASKING),
+    KnownAdvice::new(
+        ESNET_10G,
+        "net.ipv4.tcp_rmem",
+        "4096 87380 33554432",
+        &[
+            (OLDEST, Current, "a window for paths that hold up to 16 MiB"),
+            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (
+                release(6, 16),
+                Stale,
+                "its largest buffer is the kernel's own, and its second number is below the default",
+            ),
+        ],
+    ),
+    KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_wmem", "4096 65536 33554432", LARGE_WMEM),
+    KnownAdvice::new(
+        ESNET_10G,
+        "net.ipv4.tcp_congestion_control",
+        "htcp",
+        &[
+            (OLDEST, Current, "grows faster than Reno after a loss on long paths"),
+            (
+                release(4, 9),
+                Stale,
+                "it backs off at each loss as cubic does; BBR, which does not, came with Linux 4.9",
+            ),
+        ],
+    ),
+    KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_mtu_probing", "1", PROBING),
+    KnownAdvice::new(ESNET_10G, "net.core.default_qdisc", "fq", FAIR_QUEUE),
+    KnownAdvice::new(ESNET_100G, "net.core.rmem_max", "2147483647", FOR_ASKING),
+    KnownAdvice::new(ESNET_100G, "net.core.wmem_max", "2147483647", FOR_ASKING),
+    KnownAdvice::new(
+        ESNET_100G,
+        "net.ipv4.tcp_rmem",
+        "4096 131072 1073741824",
+        &[(OLDEST, Current, "a window for 100 Gbit/s over 40 ms; one connection may take 1 GiB of memory")],
+    ),
+    KnownAdvice::new(ESNET_100G, "net.ipv4.tcp_wmem", "4096 16384 1073741824", LARGE_WMEM),
+    KnownAdvice::new(
+        ESNET_100G,
+        "net.core.optmem_max",
+        "1048576",
+        &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, as iperf3 -Z")],
+    ),
+    KnownAdvice::new(
+        ESNET_100G,
+        "net.ipv4.tcp_no_metrics_save",
+        "1",
+        &[(
+            OLDEST,
+            Current,
+            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
+        )],
+    ),
+];
+
+const LARGEST_OF_16_MIB: &[(Release, VerdictKind, &str)] = &[
+    (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
+    (
+        release(6, 16),
+        Harmful,
+        "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
+    ),
+];
+
+const BUSY: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "some microseconds less latency for a processor that is never idle")];
+
+const TUNED: &[KnownAdvice] = &[
+    KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_rmem", "4096 131072 16777216", LARGEST_OF_16_MIB),
+    KnownAdvice::new(
+        TUNED_THROUGHPUT,
+        "net.ipv4.tcp_rmem",
+        "4096 87380 16777216",
+        &[
+            (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
+            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (
+                release(6, 16),
+                Harmful,
+                "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
+            ),
+        ],
+    ),
+    KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_wmem", "4096 16384 16777216", LARGE_WMEM),
+    KnownAdvice::new(TUNED_LATENCY, "net.core.busy_read", "50", BUSY),
+    KnownAdvice::new(TUNED_LATENCY, "net.core.busy_poll", "50", BUSY),
+    KnownAdvice::new(
+        TUNED_LATENCY,
+        "net.ipv4.tcp_fastopen",
+        "3",
+        &[(OLDEST, Current, "for programs that use TCP Fast Open; some middleboxes drop a SYN with data")],
+    ),
+];
+
+const SYSTEMD: &[KnownAdvice] = &[KnownAdvice::new(
+    OF_SYSTEMD,
+    "net.core.default_qdisc",
+    "fq_codel",
+    &[(OLDEST, Current, "keeps flows apart and the queue of this machine short")],
+)];
+
+const NOT_TCPS: &[(Release, VerdictKind, &str)] = &[(
+    OLDEST,
+    Harmful,
+    "TCP does not read it; each UDP socket gets it, whose queue then holds seconds instead of dropping",
+)];
+
+const RARE_BACKLOG: &[(Release, VerdictKind, &str)] = &[(
+    OLDEST,
+    Stale,
+    "network cards with NAPI, all of today's, do not queue there; only RPS, tunnels and loopback do",
+)];
+
+const NO_TIMESTAMPS: &[(Release, VerdictKind, &str)] = &[(
+    OLDEST,
+    Harmful,
+    "without timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence numbers wrap \
+     without protection",
+)];
+
+const LOW_LATENCY: &[(Release, VerdictKind, &str)] = &[
+    (OLDEST, Current, "receives without the prequeue, which costs throughput"),
+    (release(4, 14), Stale, "has no effect: the prequeue that it switched off is gone"),
+];
+
+const MELLANOX: &[KnownAdvice] = &[
+    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
+    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_sack", "1", BY_ITSELF),
+    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
+    KnownAdvice::new(
+        OF_MELLANOX,
+        "net.ipv4.tcp_adv_win_scale",
+        "1",
+        &[(OLDEST, Default, "half of each receive buffer is window"), (release(6, 6), Stale, NOT_OF_USE)],
+    ),
+    KnownAdvice::new(OF_MELLANOX, "net.core.netdev_max_backlog", "250000", RARE_BACKLOG).from(0, 100_000),
+    KnownAdvice::new(OF_MELLANOX, "net.core.rmem_default", "4194304", NOT_TCPS),
+    KnownAdvice::new(OF_MELLANOX, "net.core.wmem_default", "4194304", NOT_TCPS),
+    KnownAdvice::new(OF_MELLANOX, "net.core.rmem_max", "4194304", UP_TO_4_MIB),
+    KnownAdvice::new(OF_MELLANOX, "net.core.wmem_max", "4194304", UP_TO_4_MIB),
+    KnownAdvice::new(
+        OF_MELLANOX,
+        "net.ipv4.tcp_rmem",
+        "4096 87380 4194304",
+        &[(
+            OLDEST,
+            Harmful,
+            "it lowers the largest buffer, which is 6 MiB by default, and 32 MiB since Linux 6.16",
+        )],
+    ),
+    KnownAdvice::new(
+        OF_MELLANOX,
+        "net.ipv4.tcp_wmem",
+        "4096 65536 4194304",
+        &[(OLDEST, Default, "the largest buffer is the kernel's own")],
+    ),
+];
+
+const NOT_OF_USE: &str =
+    "has no effect: the kernel measures for each socket how much of its buffer is payload";
+
+const CLOUDFLARE: &[KnownAdvice] = &[
+    KnownAdvice::new(
+        OF_CLOUDFLARE,
+        "net.ipv4.tcp_adv_win_scale",
+        "-2",
+        &[
+            (OLDEST, Current, "keeps three quarters of a receive buffer back, for packets that carry little"),
+            (release(6, 6), Stale, NOT_OF_USE),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_CLOUDFLARE,
+        "net.ipv4.tcp_rmem",
+        "8192 262144 536870912",
+        &[(OLDEST, Current, "a window for long and fast paths; one connection may take 512 MiB of memory")],
+    ),
+    KnownAdvice::new(OF_CLOUDFLARE, "net.ipv4.tcp_wmem", "4096 16384 536870912", LARGE_WMEM),
+];
+
+const KLAVER: &[KnownAdvice] = &[
+    KnownAdvice::new(OF_KLAVER, "net.ipv4.tcp_rmem", "8192 87380 16777216", LARGEST_OF_16_MIB),
+    KnownAdvice::new(OF_KLAVER, "net.ipv4.tcp_wmem", "8192 65536 16777216", LARGE_WMEM),
+    KnownAdvice::new(
+        OF_KLAVER,
+        "net.core.optmem_max",
+        "65535",
+        &[
+            (OLDEST, Current, "for programs with many control messages"),
+            (release(6, 8), Harmful, "it lowers the default, which is 131072"),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_KLAVER,
+        "net.ipv4.tcp_notsent_lowat",
+        "16384",
+        &[(
+            OLDEST,
+            Current,
+            "lets servers of HTTP/2 choose late what to send; bulk transfers wake up more often",
+        )],
+    ),
+    KnownAdvice::new(
+        OF_KLAVER,
+        "net.core.somaxconn",
+        "32768",
+        &[(OLDEST, Current, "for listeners that ask for as much; others keep what they asked for")],
+    ),
+];
+
+const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel has it by itself")];
+
+const BLOGS: &[KnownAdvice] = &[
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_sack",
+        "0",
+        &[(
+            OLDEST,
+            Harmful,
+            "without SACK each lost segment of a window takes a round trip of its own, and RACK and tail loss probes are off",
+        )],
+    ),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_tw_recycle",
+        "1",
+        &[
+            (OLDEST, Harmful, "drops connections of clients that share an address, as behind NAT"),
+            (release(4, 12), Stale, "is gone; it dropped connections of clients that share an address"),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_tw_reuse",
+        "1",
+        &[(OLDEST, Current, "for clients that open thousands of connections a minute to one address; needs timestamps")],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_adv_win_scale",
+        "2",
+        &[
+            (OLDEST, Current, "gives three quarters of a receive buffer to the window"),
+            (release(6, 6), Stale, NOT_OF_USE),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_mem",
+        "16777216 16777216 16777216",
+        &[(OLDEST, Harmful, "it counts pages of 4096 bytes, not bytes: more than this machine has, so that nothing limits TCP")],
+    )
+    .beyond_memory(),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_rmem",
+        "4096 12582912 16777216",
+        &[(
+            OLDEST,
+            Harmful,
+            "each connection starts with this receive buffer; autotuning starts small and grows where a path needs it",
+        )],
+    )
+    .from(1, 1 << 20),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_wmem",
+        "4096 12582912 16777216",
+        &[(
+            OLDEST,
+            Harmful,
+            "each connection starts with this send buffer: programs queue seconds of data on slow paths",
+        )],
+    )
+    .from(1, 1 << 20),
+    KnownAdvice::new(OF_BLOGS, "net.core.rmem_default", "16777216", NOT_TCPS).from(0, 8 << 20),
+    KnownAdvice::new(OF_BLOGS, "net.core.wmem_default", "16777216", NOT_TCPS).from(0, 8 << 20),
+    KnownAdvice::new(OF_BLOGS, "net.core.netdev_max_backlog", "30000", RARE_BACKLOG).from(0, 10_000),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_window_scaling", "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_sack", "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_moderate_rcvbuf", "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_syncookies", "1", BY_ITSELF),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_window_scaling",
+        "0",
+        &[(OLDEST, Harmful, "no window is larger than 64 KiB: 5 Mbit/s over 100 ms")],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_ecn",
+        "0",
+        &[
+            (OLDEST, Current, "avoids middleboxes that drop a SYN with ECN"),
+            (
+                release(4, 2),
+                Stale,
+                "a handshake with ECN that gets no answer is tried again without it (tcp_ecn_fallback)",
+            ),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_fack",
+        "1",
+        &[
+            (OLDEST, Default, "the kernel has it by itself"),
+            (release(4, 11), Current, "recovers earlier where order is kept"),
+            (release(4, 15), Stale, "has no effect: RACK replaced it"),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_slow_start_after_idle",
+        "0",
+        &[(
+            OLDEST,
+            Current,
+            "keeps the window over pauses of a connection, at the price of a burst after them where nothing paces",
+        )],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_no_metrics_save",
+        "1",
+        &[(
+            OLDEST,
+            Current,
+            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
+        )],
+    ),
+    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_mtu_probing", "1", PROBING),
+    KnownAdvice::new(OF_BLOGS, "net.core.default_qdisc", "fq", FAIR_QUEUE),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.ipv4.tcp_congestion_control",
+        "bbr",
+        &[
+            (OLDEST, Stale, "the kernel does not have it before Linux 4.9"),
+            (release(4, 9), Current, "does not slow down for single losses; needs fq as the queueing discipline"),
+            (release(4, 13), Current, "does not slow down for single losses; can be unfair to cubic beside it"),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "net.core.somaxconn",
+        "1024",
+        &[
+            (OLDEST, Current, "for listeners that ask for as much"),
+            (release(5, 4), Harmful, "it lowers the default, which is 4096"),
+        ],
+    ),
+    KnownAdvice::new(
+        OF_BLOGS,
+        "txqueuelen",
+        "10000",
+        &[(
+            OLDEST,
+            Harmful,
+            "with pfifo_fast a queue of 10,000 packets, which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it",
+        )],
+    )
+    .from(0, 10_000),
+];

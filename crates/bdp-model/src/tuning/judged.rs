@@ -1,0 +1,159 @@
+//! Settings of a host beside their defaults and what is advised of them.
+
+use super::advice::{KnownAdvice, Verdict, about, known};
+use super::host::{HostSetting, HostSettings, Unreadable};
+use super::setting::{DefaultValue, Relation, Release, Setting, find};
+
+/// A setting of a host, judged.
+#[derive(Debug, Clone)]
+pub struct JudgedSetting {
+    /// What is known of it.
+    pub setting: &'static Setting,
+    /// Its value, or why it can't be read.
+    pub value: Result<String, Unreadable>,
+    /// The value with which this kernel starts.
+    pub default: Option<DefaultValue>,
+    /// How the value lies to the default; None where one of them is not known.
+    pub relation: Option<Relation>,
+    /// Whether the kernel acts by it.
+    pub is_read: bool,
+    /// Whether each network namespace has its own.
+    pub is_of_namespace: bool,
+    /// What is advised of it, with what that is worth here.
+    pub advice: Vec<JudgedAdvice>,
+}
+
+/// Advice on a setting, judged.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedAdvice {
+    /// What is advised.
+    pub advice: &'static KnownAdvice,
+    /// What it is worth on this kernel.
+    pub verdict: Verdict,
+    /// Whether the host's value follows it.
+    pub is_followed: bool,
+}
+
+impl JudgedAdvice {
+    /// Whether somebody followed advice that does nothing or damage.
+    pub fn misleads(&self) -> bool {
+        self.is_followed && self.verdict.kind.is_bad()
+    }
+}
+
+impl JudgedSetting {
+    /// Whether the value is another than the kernel's.
+    pub fn is_changed(&self) -> bool {
+        self.relation.is_some_and(|relation| relation != Relation::Equal)
+    }
+
+    /// The bad advice that it follows. A value that is the kernel's own follows none.
+    pub fn misled_by(&self) -> impl Iterator<Item = &JudgedAdvice> {
+        let is_own = self.relation == Some(Relation::Equal);
+        self.advice.iter().filter(move |advice| !is_own && advice.misleads())
+    }
+
+    /// Whether it is worth a look without being asked for.
+    pub fn is_notable(&self) -> bool {
+        self.value.is_ok()
+            && (self.is_read && self.setting.shapes_path
+                || self.is_changed()
+                || self.misled_by().next().is_some())
+    }
+}
+
+/// Judges all settings that were read. A kernel of an unknown release is taken for the newest.
+pub fn judged(host: &HostSettings) -> Vec<JudgedSetting> {
+    let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
+    host.settings.iter().filter_map(|read| judge(host, kernel, read)).collect()
+}
+
+fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<JudgedSetting> {
+    let setting = find(read.name)?;
+    let default = setting.default_on(kernel, host.memory_bytes);
+    let relation = match (&read.value, &default) {
+        (Ok(value), Some(default)) => Some(Relation::to_default(value, default)),
+        _ => None,
+    };
+    let advice = about(setting).map(|advice| JudgedAdvice {
+        advice,
+        verdict: advice.verdict_on(kernel),
+        is_followed: read.value.as_ref().is_ok_and(|value| advice.is_followed_by(value, host.memory_bytes)),
+    });
+    Some(JudgedSetting {
+        setting,
+        value: read.value.clone(),
+        default,
+        relation,
+        // One that is there although the kernel is too old for it was brought by its maintainers.
+        is_read: setting.end.is_none_or(|end| kernel < end.since)
+            && (read.value.is_ok() || setting.is_read_by(kernel)),
+        is_of_namespace: setting.is_of_namespace(kernel),
+        advice: advice.collect(),
+    })
+}
+
+/// What is advised of the queue of the host's device, judged.
+pub fn judged_queue_length(host: &HostSettings) -> Vec<JudgedAdvice> {
+    let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
+    let length = host.device.as_ref().and_then(|device| device.txqueuelen);
+    let of_queue = known().filter(|advice| advice.setting == "txqueuelen");
+    of_queue
+        .map(|advice| JudgedAdvice {
+            advice,
+            verdict: advice.verdict_on(kernel),
+            is_followed: length.is_some_and(|n| advice.is_followed_by(&n.to_string(), host.memory_bytes)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(kernel: &str, settings: &[(&'static str, &str)]) -> HostSettings {
+        let settings =
+            settings.iter().map(|(name, value)| HostSetting { name, value: Ok((*value).to_owned()) });
+        HostSettings {
+            kernel: kernel.to_owned(),
+            memory_bytes: 16 << 30,
+            settings: settings.collect(),
+            ..HostSettings::default()
+        }
+    }
+
+    #[test]
+    fn a_setting_is_beside_its_default_and_its_advice() {
+        let host = host(
+            "6.1.0-18-amd64",
+            &[
+                ("net.ipv4.tcp_low_latency", "1"),
+                ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("net.ipv4.tcp_timestamps", "0"),
+                ("net.ipv4.tcp_frto", "2"),
+            ],
+        );
+        let settings = judged(&host);
+        let [low_latency, rmem, timestamps, frto] = &settings[..] else { panic!("{settings:?}") };
+        assert!(!low_latency.is_read && low_latency.is_changed() && low_latency.is_notable());
+        let verdicts: Vec<_> = low_latency.misled_by().map(|advice| advice.verdict.since).collect();
+        assert_eq!(verdicts, [Some(Release::new(4, 14)); 2]);
+        assert_eq!(rmem.relation, Some(Relation::Equal));
+        assert!(rmem.is_notable() && rmem.misled_by().next().is_none());
+        assert!(timestamps.misled_by().count() == 2);
+        assert!(!frto.is_notable(), "neither of the path nor changed");
+    }
+
+    #[test]
+    fn the_kernels_own_value_follows_no_bad_advice() {
+        let settings = judged(&host("6.8", &[("net.ipv4.tcp_adv_win_scale", "1")]));
+        assert!(settings[0].advice.iter().any(JudgedAdvice::misleads));
+        assert!(settings[0].misled_by().next().is_none() && !settings[0].is_notable());
+    }
+
+    #[test]
+    fn a_setting_of_a_newer_kernel_that_is_there_is_read() {
+        let settings = judged(&host("6.1", &[("net.ipv4.tcp_shrink_window", "1")]));
+        assert!(settings[0].is_read);
+    }
+}

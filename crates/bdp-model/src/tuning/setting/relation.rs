@@ -1,0 +1,117 @@
+//! How a value lies to another one.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::default::{Basis, DefaultValue};
+
+/// How a value lies to a default, or to another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// The same.
+    Equal,
+    /// Of its numbers some are smaller, and none is larger.
+    Below,
+    /// Of its numbers some are larger, and none is smaller.
+    Above,
+    /// Some are smaller and some are larger, or it is another name.
+    Differs,
+}
+
+impl Relation {
+    /// As JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Below => "below",
+            Self::Above => "above",
+            Self::Differs => "differs",
+        }
+    }
+
+    /// How `value` lies to `other`.
+    pub fn of(value: &str, other: &str) -> Self {
+        Self::within(value, other, |number, other| number.cmp(&other))
+    }
+
+    /// How `value` lies to a default. One that was computed from memory is met by what is within a sixteenth of it.
+    pub fn to_default(value: &str, default: &DefaultValue) -> Self {
+        match default.basis {
+            Basis::Source | Basis::Build => Self::of(value, &default.value),
+            Basis::Memory => Self::within(value, &default.value, |number, other| {
+                let is_near = number.abs_diff(other) <= other.unsigned_abs() / 16;
+                if is_near { Ordering::Equal } else { number.cmp(&other) }
+            }),
+        }
+    }
+
+    fn within(value: &str, other: &str, compare: impl Fn(i64, i64) -> Ordering) -> Self {
+        let (Some(numbers), Some(others)) = (numbers(value), numbers(other)) else {
+            let (value, other) = (value.split_whitespace(), other.split_whitespace());
+            return if value.eq(other) { Self::Equal } else { Self::Differs };
+        };
+        if numbers.len() != others.len() {
+            return Self::Differs;
+        }
+        // Of kernels some print the largest number of 32 bits so.
+        let meant = |number: i64, beside: i64| if number == -1 && beside == MOST { MOST } else { number };
+        let orders = || {
+            numbers
+                .iter()
+                .zip(&others)
+                .map(|(&number, &other)| compare(meant(number, other), meant(other, number)))
+        };
+        match (orders().any(Ordering::is_lt), orders().any(Ordering::is_gt)) {
+            (false, false) => Self::Equal,
+            (true, false) => Self::Below,
+            (false, true) => Self::Above,
+            (true, true) => Self::Differs,
+        }
+    }
+}
+
+/// The largest number of 32 bits.
+const MOST: i64 = u32::MAX as i64;
+
+/// The numbers of a value; None where it is none or has something else.
+pub fn numbers(value: &str) -> Option<Vec<i64>> {
+    let numbers: Vec<i64> = value.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    (!numbers.is_empty()).then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_each_with_its_own() {
+        for (value, other, relation) in [
+            ("4096 131072 6291456", "4096 131072 6291456", Relation::Equal),
+            ("4096\t131072\t6291456", "4096 131072 6291456", Relation::Equal),
+            ("4096 131072 16777216", "4096 131072 6291456", Relation::Above),
+            ("4096 87380 6291456", "4096 131072 6291456", Relation::Below),
+            ("4096 87380 16777216", "4096 131072 6291456", Relation::Differs),
+            ("9", "10", Relation::Below),
+            ("-1", "4294967295", Relation::Equal),
+            ("-1", "1", Relation::Below),
+            ("bbr", "cubic", Relation::Differs),
+            ("fq", "fq", Relation::Equal),
+            ("1 2", "1", Relation::Differs),
+        ] {
+            assert_eq!(Relation::of(value, other), relation, "{value} to {other}");
+        }
+    }
+
+    #[test]
+    fn what_was_computed_from_memory_is_met_nearly() {
+        let of = |value: &str, basis| {
+            Relation::to_default(value, &DefaultValue { value: "30000 40000 60000".to_owned(), basis })
+        };
+        assert_eq!(of("29000 39000 58000", Basis::Memory), Relation::Equal);
+        assert_eq!(of("29000 39000 58000", Basis::Source), Relation::Below);
+        assert_eq!(of("20000 30000 40000", Basis::Memory), Relation::Below);
+        assert_eq!(of("30000 40000 90000", Basis::Memory), Relation::Above);
+    }
+}

@@ -1,0 +1,190 @@
+//! What the changes of a plan mean, apart from Linux' words for them.
+
+use std::net::IpAddr;
+
+use bdp_model::ends::End;
+use bdp_model::tuning::{Change, Plan, RouteAttribute, Target};
+
+/// What a change is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Largest receive buffer that autotuning may reach.
+    ReceiveBuffer { bytes: u64 },
+    /// Largest send buffer that autotuning may reach.
+    SendBuffer { bytes: u64 },
+    /// Largest receive buffer that a program may ask for.
+    AskedReceiveBuffer { bytes: u64 },
+    /// Largest send buffer that a program may ask for.
+    AskedSendBuffer { bytes: u64 },
+    /// Congestion control, of all connections or of those to one address.
+    CongestionControl { name: String, to: Option<IpAddr> },
+    /// Window scaling (RFC 7323).
+    WindowScaling { on: bool },
+    /// Selective acknowledgements (RFC 2018).
+    Sack { on: bool },
+    /// Timestamps (RFC 7323).
+    Timestamps { on: bool },
+    /// A small window again after a pause.
+    RestartAfterIdle { on: bool },
+    /// Congestion window of a new connection.
+    InitialWindow { segments: u32, to: IpAddr },
+    /// Receive window that a new connection advertises.
+    InitialReceiveWindow { segments: u32, to: IpAddr },
+    /// Least retransmission timeout.
+    LeastTimeout { ms: u32, to: IpAddr },
+    /// Packets of each connection spread over time, at most at a rate where there is one.
+    Pacing { device: String, rate_bps: Option<u64> },
+    /// Another queueing discipline of a device.
+    Queue { device: String, discipline: String },
+    /// The queueing discipline of devices that are still to come.
+    DefaultQueue { discipline: String },
+    /// Explicit congestion notification, asked for by connections that the host opens (RFC 3168).
+    Ecn { asks: bool },
+    /// Smaller segments where full ones vanish (RFC 4821).
+    MtuProbing { on: bool },
+    /// Packets that may wait for the kernel.
+    Backlog { packets: u64 },
+    /// Something that Linux alone has.
+    Linux,
+}
+
+/// A change, and what it is for.
+#[derive(Debug)]
+pub(super) struct Meant<'a> {
+    /// The change.
+    pub change: &'a Change,
+    /// What it is for.
+    pub meaning: Meaning,
+}
+
+/// The changes at an end.
+pub(super) fn of_end(plan: &Plan, end: End) -> Vec<Meant<'_>> {
+    plan.changes_at(end).map(|change| Meant { change, meaning: of(&change.target, &change.to) }).collect()
+}
+
+/// Bytes of the largest receive buffer, and of the largest send buffer, where the plan sets them.
+pub(super) fn largest_buffers(meant: &[Meant<'_>]) -> (Option<u64>, Option<u64>) {
+    let (mut receive, mut send) = (None, None);
+    for one in meant {
+        match one.meaning {
+            Meaning::ReceiveBuffer { bytes } | Meaning::AskedReceiveBuffer { bytes } => {
+                receive = receive.max(Some(bytes));
+            }
+            Meaning::SendBuffer { bytes } | Meaning::AskedSendBuffer { bytes } => {
+                send = send.max(Some(bytes))
+            }
+            _ => {}
+        }
+    }
+    (receive, send)
+}
+
+fn of(target: &Target, to: &str) -> Meaning {
+    match target {
+        Target::Sysctl { name } => of_sysctl(name, to.trim()),
+        Target::Route { to: address, attribute } => of_route(*address, *attribute, to.trim()),
+        Target::Qdisc { device } => of_qdisc(device, to.trim()),
+    }
+    .unwrap_or(Meaning::Linux)
+}
+
+/// `None` where the value is not of the form that Linux has.
+fn of_sysctl(name: &str, to: &str) -> Option<Meaning> {
+    let number = || to.parse::<u64>().ok();
+    let largest = || to.split_whitespace().nth(2)?.parse::<u64>().ok();
+    let on = || to.parse::<u64>().ok().map(|value| value != 0);
+    Some(match name {
+        "net.ipv4.tcp_rmem" => Meaning::ReceiveBuffer { bytes: largest()? },
+        "net.ipv4.tcp_wmem" => Meaning::SendBuffer { bytes: largest()? },
+        "net.core.rmem_max" => Meaning::AskedReceiveBuffer { bytes: number()? },
+        "net.core.wmem_max" => Meaning::AskedSendBuffer { bytes: number()? },
+        "net.ipv4.tcp_congestion_control" => Meaning::CongestionControl { name: to.to_owned(), to: None },
+        "net.ipv4.tcp_window_scaling" => Meaning::WindowScaling { on: on()? },
+        "net.ipv4.tcp_sack" => Meaning::Sack { on: on()? },
+        "net.ipv4.tcp_timestamps" => Meaning::Timestamps { on: on()? },
+        "net.ipv4.tcp_slow_start_after_idle" => Meaning::RestartAfterIdle { on: on()? },
+        "net.core.default_qdisc" => Meaning::DefaultQueue { discipline: to.to_owned() },
+        // 2, the default, answers and does not ask.
+        "net.ipv4.tcp_ecn" => Meaning::Ecn { asks: number()? == 1 },
+        "net.ipv4.tcp_mtu_probing" => Meaning::MtuProbing { on: on()? },
+        "net.core.netdev_max_backlog" => Meaning::Backlog { packets: number()? },
+        _ => return None,
+    })
+}
+
+fn of_route(to: IpAddr, attribute: RouteAttribute, value: &str) -> Option<Meaning> {
+    Some(match attribute {
+        RouteAttribute::Congctl => Meaning::CongestionControl { name: value.to_owned(), to: Some(to) },
+        RouteAttribute::Initcwnd => Meaning::InitialWindow { segments: value.parse().ok()?, to },
+        RouteAttribute::Initrwnd => Meaning::InitialReceiveWindow { segments: value.parse().ok()?, to },
+        RouteAttribute::RtoMin => Meaning::LeastTimeout { ms: value.strip_suffix("ms")?.parse().ok()?, to },
+    })
+}
+
+fn of_qdisc(device: &str, words: &str) -> Option<Meaning> {
+    let device = device.to_owned();
+    let mut rest = words.split_whitespace();
+    if rest.next()? != "fq" {
+        return Some(Meaning::Queue { device, discipline: words.to_owned() });
+    }
+    let mut rate_bps = None;
+    while let Some(word) = rest.next() {
+        if word == "maxrate" {
+            rate_bps = rest.next().and_then(of_tc_rate);
+        }
+    }
+    Some(Meaning::Pacing { device, rate_bps })
+}
+
+/// `95000000bit`, `95Mbit`: bit/s (tc(8), PARAMETERS).
+fn of_tc_rate(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let times = match unit {
+        "" | "bit" => 1,
+        "kbit" => 1_000,
+        "mbit" => 1_000_000,
+        "gbit" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_words_are_understood() {
+        let to = "192.0.2.7".parse().unwrap();
+        let sysctl = |name: &str| Target::sysctl(name);
+        let route = |attribute| Target::Route { to, attribute };
+        let qdisc = Target::Qdisc { device: "eth0".to_owned() };
+        for (target, value, meaning) in [
+            (
+                sysctl("net.ipv4.tcp_rmem"),
+                "4096\t131072\t8388608",
+                Meaning::ReceiveBuffer { bytes: 8_388_608 },
+            ),
+            (sysctl("net.ipv4.tcp_rmem"), "lots", Meaning::Linux),
+            (sysctl("net.ipv4.tcp_sack"), "1", Meaning::Sack { on: true }),
+            (sysctl("net.ipv4.tcp_timestamps"), "0", Meaning::Timestamps { on: false }),
+            (sysctl("net.ipv4.tcp_notsent_lowat"), "131072", Meaning::Linux),
+            (route(RouteAttribute::Initcwnd), "20", Meaning::InitialWindow { segments: 20, to }),
+            (route(RouteAttribute::RtoMin), "50ms", Meaning::LeastTimeout { ms: 50, to }),
+            (qdisc.clone(), "fq", Meaning::Pacing { device: "eth0".to_owned(), rate_bps: None }),
+            (
+                qdisc.clone(),
+                "fq maxrate 95Mbit",
+                Meaning::Pacing { device: "eth0".to_owned(), rate_bps: Some(95_000_000) },
+            ),
+            (
+                qdisc,
+                "fq_codel",
+                Meaning::Queue { device: "eth0".to_owned(), discipline: "fq_codel".to_owned() },
+            ),
+        ] {
+            assert_eq!(of(&target, value), meaning, "{target} {value}");
+        }
+    }
+}

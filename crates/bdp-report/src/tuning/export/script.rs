@@ -1,0 +1,60 @@
+//! POSIX scripts that apply settings, undo them and show them: the same for each system but for what reads and sets.
+
+use super::quote::shell;
+
+/// What every script has: the record, its checks, and the three commands.
+const RUNTIME: &str = include_str!("text/runtime.sh");
+
+/// A setting of a script.
+pub(super) struct Item {
+    /// What it is for.
+    pub purpose: Vec<String>,
+    /// What it is, and its value, as words of whatever reads and sets it.
+    pub words: Vec<String>,
+}
+
+/// Columns of a comment.
+const WIDTH: usize = 110;
+
+/// Lines as comments, wrapped; one that is indented is a command, and stays whole.
+pub(super) fn comments(lines: &[String], mark: &str) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if line.starts_with(' ') || line.len() <= WIDTH {
+            text.push_str(&format!("{}\n", format!("{mark} {line}").trim_end()));
+            continue;
+        }
+        let mut row = String::new();
+        for word in line.split(' ') {
+            if !row.is_empty() && row.len() + word.len() >= WIDTH {
+                text.push_str(&format!("{mark} {row}\n"));
+                row.clear();
+            }
+            if !row.is_empty() {
+                row.push(' ');
+            }
+            row.push_str(word);
+        }
+        text.push_str(&format!("{mark} {row}\n"));
+    }
+    text
+}
+
+/// A script of these settings; `system` reads and sets them.
+pub(super) fn script(top: &[String], plan: &str, items: &[Item], system: &str) -> String {
+    let mut text = format!(
+        "#!/bin/sh\n{}set -fu\nexport LC_ALL=C\numask 077\nplan={}\n",
+        comments(top, "#"),
+        shell(plan)
+    );
+    text.push_str(&format!("count={}\n\nitems() {{\n", items.len()));
+    for (index, item) in items.iter().enumerate() {
+        text.push_str(&comments(&item.purpose, "    #"));
+        let words: Vec<String> = item.words.iter().map(|word| shell(word)).collect();
+        text.push_str(&format!("    \"$1\" {} {}\n", index + 1, words.join(" ")));
+    }
+    if items.is_empty() {
+        text.push_str("    :\n");
+    }
+    text + "}\n\n" + system + RUNTIME
+}

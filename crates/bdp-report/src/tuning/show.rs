@@ -1,0 +1,473 @@
+//! `bdp tune show` on a terminal.
+
+use bdp_model::tuning::advice::{Verdict, VerdictKind};
+use bdp_model::tuning::host::{DeviceQueues, HostSettings, Unreadable};
+use bdp_model::tuning::judged::{JudgedAdvice, JudgedSetting, judged, judged_queue_length};
+use bdp_model::tuning::setting::{Basis, DefaultValue, Kind, Relation, numbers};
+
+use super::effect::{discipline, effect};
+use crate::grid::{Align, Cell, Column, cut, render, tame, total_width, wrap};
+use crate::number::{rate, size};
+use crate::style::{Style, Tint};
+
+/// Columns of what stands before the text of a note.
+const LEAD: usize = 8;
+/// Columns of the widest value; a longer one is cut in the table, and whole where it is asked for by name.
+const VALUE: usize = 24;
+/// Fewer columns for what a value comes to are none.
+const LEAST_EFFECT: usize = 12;
+
+/// The settings of a host as a table: those that shape a path, are changed or follow bad advice, or all.
+pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
+    let settings = judged(host);
+    let mut text = wrap(&lead("host"), Tint::Strong, &host_words(host), style);
+    if let Some(names) = available(host) {
+        text.push_str(&wrap(&lead(""), Tint::None, &names, style));
+    }
+    let is_row = |setting: &&JudgedSetting| {
+        setting.value.is_ok() && setting.setting.kind != Kind::Names && (all || setting.is_notable())
+    };
+    let rows: Vec<&JudgedSetting> = settings.iter().filter(is_row).collect();
+    text.push_str(&table(&rows, host, style));
+    text.push('\n');
+    if let Some(device) = &host.device {
+        text.push_str(&wrap(&lead("device"), Tint::Strong, &device_words(device, host), style));
+    }
+    let of_queue = judged_queue_length(host);
+    let queue = of_queue.iter().filter(|advice| advice.misleads()).map(|advice| {
+        let length = host.device.as_ref().and_then(|device| device.txqueuelen).unwrap_or_default();
+        (format!("txqueuelen {length}"), vec![advice])
+    });
+    let of_settings = settings.iter().filter_map(|setting| {
+        let advice: Vec<&JudgedAdvice> = setting.misled_by().collect();
+        let value = setting.value.as_deref().ok()?;
+        (!advice.is_empty()).then(|| (format!("{} = {}", short(setting.setting.name), tame(value)), advice))
+    });
+    for (what, advice) in of_settings.chain(queue) {
+        text.push_str(&wrap(&lead("advice"), Tint::Bad, &misled_words(&what, &advice), style));
+    }
+    for line in unreadable_words(&settings, all) {
+        text.push_str(&wrap(&lead("unread"), Tint::Faint, &line, style));
+    }
+    if !all {
+        let hidden =
+            settings.iter().filter(|s| s.value.is_ok() && s.setting.kind != Kind::Names).count() - rows.len();
+        let more = format!(
+            "{hidden} more settings are as this kernel has them: --all; one in full: bdp tune show NAME"
+        );
+        text.push_str(&wrap(&lead("more"), Tint::Faint, &more, style));
+    }
+    text
+}
+
+fn lead(word: &str) -> String {
+    format!("{word:<LEAD$}")
+}
+
+/// The last part of a dotted name, which is as unique in the catalogue.
+fn short(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, last)| last)
+}
+
+fn host_words(host: &HostSettings) -> String {
+    let namespace = if host.is_first_namespace { "" } else { ", in a network namespace of its own" };
+    let (name, kernel) = (tame(&host.host), tame(&host.kernel));
+    format!("{name}, Linux {kernel}, {} of memory{namespace}", size(host.memory_bytes as f64))
+}
+
+fn available(host: &HostSettings) -> Option<String> {
+    let available = host.value("net.ipv4.tcp_available_congestion_control")?;
+    let allowed = host.value("net.ipv4.tcp_allowed_congestion_control");
+    let without_privileges = match allowed {
+        Some(allowed) if allowed.split_whitespace().count() < available.split_whitespace().count() => {
+            format!("; without privileges {}", tame(allowed))
+        }
+        _ => String::new(),
+    };
+    Some(format!("congestion controls loaded: {}{without_privileges}", tame(available)))
+}
+
+fn table(rows: &[&JudgedSetting], host: &HostSettings, style: &Style) -> String {
+    let column = |head, cell: &dyn Fn(&JudgedSetting) -> Cell| {
+        Column::new(["", head], Align::Left, rows.iter().map(|row| cell(row)).collect())
+    };
+    let mut columns = vec![
+        column("setting", &|row| Cell::tinted(short(row.setting.name), tint(row))),
+        column("value", &|row| {
+            Cell::plain(cut(
+                &row.value.as_deref().map_or_else(|_| "-".to_owned(), |v| in_sizes(row, v)),
+                VALUE,
+                style,
+            ))
+        }),
+        column("default", &|row| default_cell(row)),
+        column("scope", &|row| Cell::plain(if row.is_of_namespace { "netns" } else { "machine" })),
+    ];
+    let room = style.columns().saturating_sub(total_width(&columns) + 2);
+    if room >= LEAST_EFFECT {
+        let mut effects = column("here", &|row| Cell::plain(effect(row, host).unwrap_or_default()));
+        effects.narrow(room, style);
+        columns.push(effects);
+    }
+    render(&columns, &[], style)
+}
+
+fn tint(row: &JudgedSetting) -> Tint {
+    if row.misled_by().next().is_some() {
+        Tint::Bad
+    } else if row.is_changed() {
+        Tint::Strong
+    } else {
+        Tint::None
+    }
+}
+
+/// `same`, or how the value lies to the default, with the numbers of it that differ.
+fn default_cell(row: &JudgedSetting) -> Cell {
+    let (Some(default), Some(relation), Ok(value)) = (&row.default, row.relation, &row.value) else {
+        return Cell::tinted("-", Tint::Faint);
+    };
+    if relation == Relation::Equal {
+        return Cell::tinted("same", Tint::Faint);
+    }
+    let word = match relation {
+        Relation::Above => "above ",
+        Relation::Below => "below ",
+        Relation::Equal | Relation::Differs => "",
+    };
+    let about = if default.basis == Basis::Memory { "about " } else { "" };
+    Cell::plain(format!("{word}{about}{}", in_sizes(row, &differing(value, default, relation))))
+}
+
+/// The numbers of a default that a value lies beside, or all of it where its direction is not one.
+fn differing(value: &str, default: &DefaultValue, relation: Relation) -> String {
+    let (Some(numbers), Some(others)) = (numbers(value), numbers(&default.value)) else {
+        return default.value.clone();
+    };
+    if relation == Relation::Differs || default.basis == Basis::Memory || numbers.len() != others.len() {
+        return default.value.clone();
+    }
+    let differing = numbers.iter().zip(&others).filter(|(number, other)| number != other);
+    differing.map(|(_, other)| other.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Numbers of bytes in KiB and MiB where they are whole: `4K 128K 32M`.
+fn in_sizes(row: &JudgedSetting, value: &str) -> String {
+    use bdp_model::tuning::setting::Unit;
+    let sized = |word: &str| match word.parse::<u64>() {
+        Ok(bytes) if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        Ok(bytes) if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        Ok(bytes) if bytes >= 1 << 12 && bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
+        _ => tame(word),
+    };
+    let is_size = row.setting.unit == Unit::Bytes;
+    let words = value.split_whitespace().map(|word| if is_size { sized(word) } else { tame(word) });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn device_words(device: &DeviceQueues, host: &HostSettings) -> String {
+    let mut parts = vec![match device.speed_bps {
+        Some(bps) => rate(bps as f64),
+        None => "speed unknown".to_owned(),
+    }];
+    parts.extend(device.driver.as_deref().map(|driver| format!("driver {}", tame(driver))));
+    parts.extend(device.mtu_bytes.map(|mtu| format!("MTU {mtu}")));
+    parts.extend(device.qdisc.as_deref().map(|qdisc| qdisc_words(qdisc, host)));
+    parts.extend(device.txqueuelen.map(|length| format!("txqueuelen {length}")));
+    if let (Some(tx), Some(rx)) = (device.tx_queues, device.rx_queues) {
+        parts.push(format!("{tx} TX and {rx} RX {}", if tx == 1 && rx == 1 { "queue" } else { "queues" }));
+    }
+    parts.push(device.rings.map_or_else(
+        || "rings unknown".to_owned(),
+        |rings| format!("rings TX {} of {}, RX {} of {}", rings.tx, rings.tx_most, rings.rx, rings.rx_most),
+    ));
+    let offloads = [("GRO", device.gro), ("GSO", device.gso), ("TSO", device.tso)];
+    parts.extend(offloads.iter().filter_map(|(name, is_on)| {
+        is_on.map(|is_on| format!("{name} {}", if is_on { "on" } else { "off" }))
+    }));
+    format!("{}: {}", tame(&device.name), parts.join(", "))
+}
+
+/// `qdisc fq (flows apart, paced; net.core.default_qdisc)`.
+fn qdisc_words(qdisc: &str, host: &HostSettings) -> String {
+    let does = discipline(qdisc).unwrap_or_default();
+    let origin = match host.value("net.core.default_qdisc") {
+        Some(default) if default == qdisc => "as default_qdisc",
+        Some(_) if qdisc != "noqueue" => "not default_qdisc",
+        _ => "",
+    };
+    let remarks: Vec<&str> = [does, origin].into_iter().filter(|remark| !remark.is_empty()).collect();
+    let qdisc = tame(qdisc);
+    if remarks.is_empty() {
+        format!("qdisc {qdisc}")
+    } else {
+        format!("qdisc {qdisc} ({})", remarks.join("; "))
+    }
+}
+
+/// `tcp_low_latency = 1, as the advice of A and B: stale since Linux 4.14: has no effect: ...`.
+fn misled_words(what: &str, advice: &[&JudgedAdvice]) -> String {
+    let mut sources: Vec<&str> = advice.iter().map(|advice| advice.advice.source.name).collect();
+    sources.dedup();
+    let verdict = advice.first().map(|advice| verdict_words(&advice.verdict)).unwrap_or_default();
+    format!(
+        "{what}, as {} {} it: {verdict}",
+        sources.join(" and "),
+        if sources.len() > 1 { "have" } else { "has" }
+    )
+}
+
+fn verdict_words(verdict: &Verdict) -> String {
+    let kind = match verdict.kind {
+        VerdictKind::Current => "current",
+        VerdictKind::Default => "default already",
+        VerdictKind::Stale => "stale",
+        VerdictKind::Harmful => "harmful",
+    };
+    let since = verdict.since.map_or_else(String::new, |since| format!(" since Linux {since}"));
+    format!("{kind}{since}: {}", verdict.why)
+}
+
+/// Those that can't be read, by reason; those that the kernel does not have only where all are asked for.
+fn unreadable_words(settings: &[JudgedSetting], all: bool) -> Vec<String> {
+    let of = |is_meant: &dyn Fn(&Unreadable) -> bool| {
+        let names =
+            settings.iter().filter(|s| s.value.as_ref().is_err_and(is_meant)).map(|s| short(s.setting.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let mut lines = Vec::new();
+    let mut line = |names: String, why: &str| {
+        if !names.is_empty() {
+            lines.push(format!("{why}: {names}"));
+        }
+    };
+    line(
+        of(&|why| *why == Unreadable::NotOfNamespace),
+        "of the whole machine, not shown in this network namespace",
+    );
+    line(of(&|why| *why == Unreadable::NoPermission), "no permission to read");
+    line(of(&|why| matches!(why, Unreadable::Failed { .. })), "could not be read");
+    if all {
+        line(of(&|why| *why == Unreadable::NotOfKernel), "not of this kernel");
+    }
+    lines
+}
+
+/// One setting in full.
+pub fn setting_text(judged: &JudgedSetting, host: &HostSettings, style: &Style) -> String {
+    let setting = judged.setting;
+    let value = match &judged.value {
+        Ok(value) => format!("= {}", tame(value)),
+        Err(why) => format!("can't be read: {}", why_words(why)),
+    };
+    let mut text = wrap(&format!("{} ", setting.name), Tint::Strong, &value, style);
+    let mut line =
+        |word: &str, words: &str| text.push_str(&wrap(&format!("  {word:<9}"), Tint::Faint, words, style));
+    line("does", &format!("{}.", setting.meaning));
+    if let Some(effect) = effect(judged, host) {
+        line("here", &effect);
+    }
+    line("default", &default_words(judged, host));
+    line("scope", &scope_words(judged));
+    line("kernel", &kernel_words(judged));
+    if !setting.values.is_empty() {
+        let values: Vec<String> =
+            setting.values.iter().map(|(value, mode)| format!("{value} {mode}")).collect();
+        line("values", &values.join("; "));
+    }
+    for advice in &judged.advice {
+        let follows = if advice.is_followed { ", followed here" } else { "" };
+        let words = format!(
+            "{}{follows} ({}): {}",
+            advice.advice.value,
+            advice.advice.source.name,
+            verdict_words(&advice.verdict)
+        );
+        line("advice", &words);
+    }
+    text
+}
+
+fn why_words(why: &Unreadable) -> String {
+    match why {
+        Unreadable::NotOfKernel => "this kernel does not have it".to_owned(),
+        Unreadable::NotOfNamespace => {
+            "it is of the whole machine, and this network namespace does not show it; run bdp in the machine's first one"
+                .to_owned()
+        }
+        Unreadable::NoPermission => "no permission".to_owned(),
+        Unreadable::Failed { error } => tame(error),
+    }
+}
+
+fn default_words(judged: &JudgedSetting, host: &HostSettings) -> String {
+    let Some(default) = &judged.default else {
+        return match judged.setting.kind {
+            Kind::Names => "depends on the modules that are loaded".to_owned(),
+            _ => "none: this kernel does not have it".to_owned(),
+        };
+    };
+    let basis = match default.basis {
+        Basis::Source => String::new(),
+        Basis::Memory => {
+            format!(", computed for {} of memory, and within some percent", size(host.memory_bytes as f64))
+        }
+        Basis::Build => ", unless the kernel was built with another".to_owned(),
+    };
+    let relation = match judged.relation {
+        Some(Relation::Equal) => "; the value is the same",
+        Some(Relation::Above) => "; the value is above",
+        Some(Relation::Below) => "; the value is below",
+        Some(Relation::Differs) => "; the value differs",
+        None => "",
+    };
+    format!("{}{basis}{relation}", default.value)
+}
+
+fn scope_words(judged: &JudgedSetting) -> String {
+    let setting = judged.setting;
+    let words = match (judged.is_of_namespace, setting.own_since) {
+        (true, _) if setting.is_inherited => {
+            "each network namespace has its own, which begins as that of the machine's first"
+        }
+        (true, _) => "each network namespace has its own, which begins as the default",
+        (false, Some(since)) => {
+            return format!("the whole machine; each network namespace has its own since Linux {since}");
+        }
+        (false, None) => "the whole machine",
+    };
+    words.to_owned()
+}
+
+fn kernel_words(judged: &JudgedSetting) -> String {
+    let setting = judged.setting;
+    let since = setting.since.map_or_else(String::new, |since| format!("since Linux {since}"));
+    match setting.end {
+        Some(end) => {
+            let end = format!(
+                "{} since Linux {}: {}",
+                if end.is_gone { "gone" } else { "without effect" },
+                end.since,
+                end.why
+            );
+            if since.is_empty() { end } else { format!("{since}; {end}") }
+        }
+        None if since.is_empty() => "read by all kernels since 3.10".to_owned(),
+        None => since,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::tuning::host::HostSetting;
+    use bdp_model::tuning::setting::find;
+
+    use super::*;
+
+    fn host(kernel: &str, settings: &[(&str, Result<&str, Unreadable>)]) -> HostSettings {
+        let read = settings.iter().map(|(name, value)| HostSetting {
+            name: find(name).unwrap().name,
+            value: value.clone().map(str::to_owned),
+        });
+        HostSettings {
+            host: "ams1".to_owned(),
+            kernel: kernel.to_owned(),
+            memory_bytes: 16 << 30,
+            is_first_namespace: false,
+            settings: read.collect(),
+            device: Some(DeviceQueues {
+                name: "eth0".to_owned(),
+                mtu_bytes: Some(1500),
+                speed_bps: Some(10_000_000_000),
+                driver: Some("ixgbe".to_owned()),
+                qdisc: Some("fq_codel".to_owned()),
+                txqueuelen: Some(10_000),
+                tx_queues: Some(8),
+                rx_queues: Some(8),
+                gro: Some(true),
+                tso: Some(false),
+                ..DeviceQueues::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn a_table_of_what_matters_then_device_advice_and_what_is_not_shown() {
+        let host = host(
+            "6.1.0-18-amd64",
+            &[
+                ("tcp_rmem", Ok("4096 131072 16777216")),
+                ("tcp_mem", Err(Unreadable::NotOfNamespace)),
+                ("tcp_available_congestion_control", Ok("reno cubic bbr")),
+                ("tcp_allowed_congestion_control", Ok("reno cubic")),
+                ("tcp_timestamps", Ok("0")),
+                ("tcp_fack", Ok("1")),
+                ("tcp_frto", Ok("2")),
+                ("tcp_tw_recycle", Err(Unreadable::NotOfKernel)),
+            ],
+        );
+        let expected = "\
+host    ams1, Linux 6.1.0-18-amd64, 16.0 GiB of memory, in a network namespace of its own
+        congestion controls loaded: reno cubic bbr; without privileges reno cubic
+
+setting         value         default   scope  here
+tcp_rmem        4K 128K 16M   above 6M  netns  window to 8.00 MiB
+tcp_timestamps  0             below 1   netns  off
+tcp_fack        1             above 0   netns  no effect since Linux 4.15
+
+device  eth0: 10.0 Gbit/s, driver ixgbe, MTU 1500, qdisc fq_codel (flows apart, short queue),
+        txqueuelen 10000, 8 TX and 8 RX queues, rings unknown, GRO on, TSO off
+advice  tcp_timestamps = 0, as Mellanox sysctl tuning and blog advice have it: harmful: without
+        timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence
+        numbers wrap without protection
+advice  tcp_fack = 1, as blog advice has it: stale since Linux 4.15: has no effect: RACK replaced it
+advice  txqueuelen 10000, as blog advice has it: harmful: with pfifo_fast a queue of 10,000 packets,
+        which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it
+unread  of the whole machine, not shown in this network namespace: tcp_mem
+more    1 more setting is as this kernel has it: --all; one in full: bdp tune show NAME
+";
+        // tcp_adv_win_scale is not among them: the share of the window would be unknown.
+        let mut host = host;
+        host.settings.push(HostSetting { name: "net.ipv4.tcp_adv_win_scale", value: Ok("1".to_owned()) });
+        let text = settings_text(&host, false, &Style::plain());
+        let rows = text.lines().filter(|line| !line.starts_with("tcp_adv_win_scale")).collect::<Vec<_>>();
+        assert_eq!(rows.join("\n") + "\n", expected, "{text}");
+        let all = settings_text(&host, true, &Style::plain());
+        assert!(
+            all.contains("tcp_frto") && all.contains("unread  not of this kernel: tcp_tw_recycle"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let host = host("6.18", &[("tcp_ecn", Ok("2")), ("tcp_rmem", Ok("4096 131072 33554432"))]);
+        for width in [60, 80, 120] {
+            let style = Style { width, ..Style::plain() };
+            let mut text = settings_text(&host, true, &style);
+            judged(&host).iter().for_each(|setting| text.push_str(&setting_text(setting, &host, &style)));
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest.is_some_and(|longest| longest <= usize::from(width)), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn one_setting_in_full() {
+        let host =
+            host("6.18", &[("tcp_low_latency", Ok("1")), ("tcp_mem", Err(Unreadable::NotOfNamespace))]);
+        let settings = judged(&host);
+        let text = setting_text(&settings[0], &host, &Style::plain());
+        for wanted in [
+            "net.ipv4.tcp_low_latency = 1\n",
+            "  here     no effect since Linux 4.14\n",
+            "  default  0; the value is above\n",
+            "  scope    the whole machine\n",
+            "  advice   1, followed here (blog advice): stale since Linux 4.14",
+        ] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+        let text = setting_text(&settings[1], &host, &Style::plain());
+        assert!(text.contains("can't be read: it is of the whole machine"), "{text}");
+        assert!(text.contains("computed for 16.0 GiB of memory"), "{text}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `bdp tune show`: the settings of this host, and what they come to.
+
+use bdp_model::tuning::judged::{JudgedSetting, judged};
+use bdp_model::tuning::setting::{Setting, all, find};
+use bdp_run::host_settings;
+use bdp_sys::device;
+
+use crate::exit::{self, Outcome};
+use crate::help;
+use crate::output::{self, print};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  bdp tune show\n  bdp tune show --all\n  bdp tune show tcp_rmem tcp_adv_win_scale\n  \
+    bdp tune show --device eth0 --json"
+)]
+pub struct ShowArgs {
+    /// Explain these settings in full: tcp_rmem, net.core.rmem_max ('bdp help settings' lists them)
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Show every setting [default: those that shape a path, are changed or follow stale advice]
+    #[arg(long, conflicts_with = "names", help_heading = help::OUTPUT)]
+    all: bool,
+
+    /// Network device whose queues are shown [default: that of the default route]
+    #[arg(long, value_name = "DEV", help_heading = help::OUTPUT)]
+    device: Option<String>,
+
+    /// Print JSON, of every setting unless NAME is given ('bdp help tune-show.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    json: bool,
+}
+
+impl ShowArgs {
+    /// Reads the settings and prints them.
+    pub fn run(self) -> Outcome {
+        let wanted = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?;
+        if let Some(name) = self.device.as_deref().filter(|name| !device::exists(name)) {
+            let name = output::tame(name);
+            return Err(exit::usage(format!(
+                "no network device '{name}' here; 'ip link' lists those that are"
+            )));
+        }
+        let host = host_settings::read(self.device.as_deref());
+        let settings = judged(&host);
+        let shown: Vec<&JudgedSetting> = match wanted.is_empty() {
+            true => settings.iter().collect(),
+            false => wanted
+                .iter()
+                .filter_map(|name| settings.iter().find(|s| s.setting.name == name.name))
+                .collect(),
+        };
+        if self.json {
+            return print(&format!(
+                "{:#}\n",
+                bdp_report::tuning::settings_json(&host, &shown, env!("CARGO_PKG_VERSION"))
+            ));
+        }
+        let style = output::style();
+        if wanted.is_empty() {
+            return print(&bdp_report::tuning::settings_text(&host, self.all, &style));
+        }
+        let texts: Vec<String> =
+            shown.iter().map(|setting| bdp_report::tuning::setting_text(setting, &host, &style)).collect();
+        print(&texts.join("\n"))
+    }
+}
+
+/// The setting of this name, in either of its forms.
+fn named(name: &str) -> anyhow::Result<&'static Setting> {
+    find(&name.replace('/', ".")).ok_or_else(|| {
+        let part = name.rsplit(['.', '/']).next().unwrap_or_default();
+        let near: Vec<&str> = all()
+            .map(|setting| setting.name)
+            .filter(|known| !part.is_empty() && known.contains(part))
+            .take(4)
+            .collect();
+        let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+        let name = output::tame(name);
+        exit::usage(format!("no setting '{name}' in the catalogue{near}; 'bdp help settings' lists all"))
+    })
+}

@@ -1,0 +1,63 @@
+//! A plan by the run that it belongs to, or from a file.
+
+use std::path::Path;
+
+use bdp_model::tuning::{Plan, Rehearsal};
+use bdp_store::{DocumentKind, StoredDocument};
+
+use super::file;
+use crate::exit;
+use crate::found::Found;
+use crate::store::StoreArgs;
+
+/// The plan of a run, with the changes that its rehearsal chose where that is newer; or what a file holds. A name with a slash or the ending `.json`, and
+/// `-`, is a file's.
+pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
+    let path = Path::new(name);
+    let is_file = name == "-" || name.contains('/') || name.ends_with(".json");
+    if is_file {
+        return file::read(name);
+    }
+    let found = match Found::find(Some(name), store) {
+        Err(_) if path.is_file() => return file::read(name),
+        found => found?,
+    };
+    let (plan, rehearsal) =
+        (found.newest_document(DocumentKind::Plan), found.newest_document(DocumentKind::Rehearsal));
+    match (plan, rehearsal) {
+        (plan, Some(rehearsal)) if plan.is_none_or(|plan| plan.at_unix_ms <= rehearsal.at_unix_ms) => {
+            chosen(name, rehearsal)
+        }
+        (Some(plan), _) => parse(name, plan),
+        (None, _) => Err(exit::usage(format!(
+            "run {name} has no plan; 'bdp tune plan {name}' or 'bdp rehearse {name}' makes one"
+        ))),
+    }
+}
+
+/// The plan with the changes that were chosen.
+fn chosen(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
+    let rehearsal: Rehearsal = serde_json::from_value(kept.document.clone()).map_err(|_| {
+        exit::usage(format!(
+            "the rehearsal of run {run} is of another version; 'bdp rehearse {run}' makes a new one"
+        ))
+    })?;
+    let Some(chosen) = rehearsal.chosen() else {
+        return Err(exit::usage(format!(
+            "the rehearsal of run {run} found no change better than what is there; 'bdp tune plan {run} --json' has the plan all the same"
+        )));
+    };
+    let changes = chosen.changes.clone();
+    checked(run, &Plan { changes, ..rehearsal.plan })
+}
+
+fn parse(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
+    let bytes = kept.document.to_string();
+    file::parse(bytes.as_bytes()).map_err(|cause| exit::usage(format!("the plan of run {run}: {cause}")))
+}
+
+/// A store may come from anywhere: what is in it is checked as a file is.
+fn checked(run: &str, plan: &Plan) -> anyhow::Result<Plan> {
+    let bytes = serde_json::to_vec(plan)?;
+    file::parse(&bytes).map_err(|cause| exit::usage(format!("the rehearsal of run {run}: {cause}")))
+}

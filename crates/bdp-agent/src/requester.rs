@@ -23,6 +23,11 @@ impl<S: Read + Write> Requester<S> {
         Self { stream, next_id: 1, arrived: Vec::new(), answers: HashMap::new() }
     }
 
+    /// The number that the next request will have.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
     /// What it reads and writes.
     pub(crate) fn stream(&self) -> &S {
         &self.stream

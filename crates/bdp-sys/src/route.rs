@@ -195,6 +195,20 @@ impl Netlink {
         }
     }
 
+    /// Whether packets to an address leave by this device.
+    pub fn leaves_by(&mut self, to: IpAddr, device: &str) -> Result<bool> {
+        let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
+        let mut body = vec![0; RTMSG_BYTES];
+        (body[0], body[1]) = (family as u8, bits);
+        push_attribute(&mut body, attribute::DESTINATION, &octets(to));
+        let failed = |error| SysError::new("read route", format!("to {to}"), error);
+        let answer = self.request(libc::RTM_GETROUTE, 0, &body).map_err(failed)?;
+        let route = answer.as_deref().and_then(Route::read);
+        let index = self.index(device)?;
+        let leaves_by = route.as_ref().and_then(|route| route.attribute(attribute::OUT_DEVICE));
+        Ok(leaves_by == Some(&index.to_ne_bytes()[..]))
+    }
+
     /// Makes a route, in place of the one to the same addresses where there is one.
     pub fn put_route(&mut self, route: &Route, to: IpAddr) -> Result<()> {
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
@@ -286,5 +300,12 @@ mod tests {
     fn the_machines_own_address_is_local() {
         let route = Netlink::open().unwrap().route_to("127.0.0.1".parse().unwrap()).unwrap().unwrap();
         assert!(route.is_local() && !route.is_unicast());
+    }
+
+    #[test]
+    fn packets_to_the_machine_itself_leave_by_loopback() {
+        let to = "127.0.0.1".parse().unwrap();
+        assert!(Netlink::open().unwrap().leaves_by(to, "lo").unwrap());
+        assert!(Netlink::open().unwrap().leaves_by(to, "nosuch0").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Applying changes: all is checked, then journalled, then written and read back.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct ApplyOptions<'a> {
     pub keep_for: Option<Duration>,
     /// Whether sysctls are set at the next boots as well, once they are confirmed.
     pub persist: bool,
+    /// The client that asks for them from another machine.
+    pub client: Option<IpAddr>,
     /// Raised, what was written is put back.
     pub cancelled: Option<&'a AtomicBool>,
 }
@@ -118,6 +121,7 @@ fn apply_locked(
         kernel: world.kernel(),
         started_unix_ms: world.unix_ms(),
         until,
+        client: options.client,
         persistent_file: options.persist.then(|| world.persistent_file()),
         entries,
     };

@@ -15,6 +15,8 @@ use crate::{persist, revert, store};
 pub struct ConfirmOptions {
     /// Whether their sysctls are set at the next boots as well, where that was not asked for before.
     pub persist: bool,
+    /// One journal alone.
+    pub only: Option<u32>,
 }
 
 /// What was confirmed.
@@ -39,7 +41,8 @@ pub fn confirm(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirm
 fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {
     store::remove_unfinished(world)?;
     let here = Here::of(world)?;
-    if let Some(&id) = revert::put_back_expired(world)?.first() {
+    let is_meant = |id: u32| options.only.is_none_or(|only| only == id);
+    if let Some(&id) = revert::put_back_expired(world)?.iter().find(|&&id| is_meant(id)) {
         return Err(Refusal::TooLate { id });
     }
     let all = store::read_all(world)?.sound;
@@ -50,7 +53,7 @@ fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Conf
         None => journal.until.is_some() || options.persist,
     };
     let mut mine: Vec<Journal> =
-        all.iter().filter(|journal| here.has(journal) && wants(journal)).cloned().collect();
+        all.iter().filter(|j| is_meant(j.id) && here.has(j) && wants(j)).cloned().collect();
     if mine.is_empty() {
         return Err(Refusal::NothingToConfirm);
     }

@@ -1,5 +1,6 @@
 //! The journal of one apply: what was there before each change, in a form that shows its own damage.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bdp_model::tuning::Target;
@@ -67,6 +68,9 @@ pub struct Journal {
     pub started_unix_ms: u64,
     /// When the changes go back by themselves; null where they stay.
     pub until: Option<Until>,
+    /// The client that asked for it from another machine; not there where it was applied on this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<IpAddr>,
     /// The file that sets its sysctls at boot, where that was asked for. It is written once nothing is to go back by itself.
     pub persistent_file: Option<PathBuf>,
     /// The settings, in the order in which they are written.
@@ -130,6 +134,7 @@ pub(crate) mod tests {
             kernel: "6.1".to_owned(),
             started_unix_ms: 1,
             until: Some(Until { uptime_ns: 5, unix_ms: 6 }),
+            client: Some([192, 0, 2, 1].into()),
             persistent_file: Some("/etc/sysctl.d/90-bdp.conf".into()),
             entries: vec![Entry {
                 target: Target::sysctl("net.ipv4.tcp_rmem"),

@@ -23,6 +23,7 @@ use bdp_model::window::WindowBytes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::datagram::DatagramOrder;
+use crate::tuning::Sealed;
 
 /// A request with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,7 +35,8 @@ pub struct Numbered<T> {
 }
 
 /// What an agent can be asked. A client that was admitted to a session may send the first five, which name no address to connect
-/// or send to, no file and no setting of the machine; the rest, and the orders that say so, are for the owner of the host alone.
+/// or send to, no file and no setting of the machine; one that knows the tune token, the sixth. The rest, and the orders that say so, are
+/// for the owner of the host alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -57,6 +59,8 @@ pub enum Request {
         /// The flow.
         flow: u32,
     },
+    /// What a client that knows the tune token asks of the host's settings, a [`crate::tuning::TuneRequest`]. -> [`Answer::Tuned`]
+    Tune(Sealed),
     /// Owner: answer probes on this address until the agent ends: datagrams with themselves, connections by taking them.
     /// -> [`Answer::Listening`]
     Echo {
@@ -262,6 +266,8 @@ pub enum Answer {
     Done,
     /// Of the agent's machine.
     Facts(Box<HostFacts>),
+    /// What came of a request for tuning, a [`crate::tuning::TuneAnswer`].
+    Tuned(Sealed),
     /// Ready on this port.
     Listening {
         /// The port.

@@ -14,6 +14,10 @@ pub enum Prover {
     Client,
     /// The end that listens.
     Server,
+    /// The end that connected, of the tune token.
+    TuneClient,
+    /// The end that listens, of the tune token.
+    TuneServer,
 }
 
 /// What both ends have seen of each other when a proof is made.
@@ -37,12 +41,32 @@ impl Exchange {
             .is_some_and(|bytes| hmac::verify(&key(token), &self.said_by(prover), &bytes).is_ok())
     }
 
+    /// What shows that one end wrote a text, which goes with the number of its request; in hexadecimal.
+    pub fn seal(&self, token: &str, prover: Prover, number: u64, text: &str) -> String {
+        hex(hmac::sign(&key(token), &self.written_by(prover, number, text)).as_ref())
+    }
+
+    /// Whether a seal is right.
+    pub fn is_sealed(&self, token: &str, prover: Prover, number: u64, text: &str, seal: &str) -> bool {
+        unhex::<PROOF_BYTES>(seal).is_some_and(|bytes| {
+            hmac::verify(&key(token), &self.written_by(prover, number, text), &bytes).is_ok()
+        })
+    }
+
     fn said_by(&self, prover: Prover) -> Vec<u8> {
         let who: &[u8] = match prover {
             Prover::Client => b"bdp 1 client",
             Prover::Server => b"bdp 1 server",
+            Prover::TuneClient => b"bdp 1 tune client",
+            Prover::TuneServer => b"bdp 1 tune server",
         };
         [who, &self.server_nonce, &self.client_nonce].concat()
+    }
+
+    /// It begins with a word of its own, so that no seal is a proof.
+    fn written_by(&self, prover: Prover, number: u64, text: &str) -> Vec<u8> {
+        let said = self.said_by(prover);
+        [b"seal ", &said[..], &number.to_be_bytes(), text.as_bytes()].concat()
     }
 }
 
@@ -82,6 +106,9 @@ mod tests {
         assert!(EXCHANGE.verify("k7f3", Prover::Client, &proof));
         assert!(!EXCHANGE.verify("k7f4", Prover::Client, &proof));
         assert!(!EXCHANGE.verify("k7f3", Prover::Server, &proof));
+        for other in [Prover::TuneClient, Prover::TuneServer] {
+            assert!(!EXCHANGE.verify("k7f3", other, &proof));
+        }
         let another = Exchange { client_nonce: [3; 32], ..EXCHANGE };
         assert!(!another.verify("k7f3", Prover::Client, &proof));
         for broken in ["", "00", &proof[..62], &format!("{proof}00"), &proof.replace(&proof[..2], "é")] {

@@ -182,6 +182,9 @@ pub enum Greeting {
         nonce: String,
         /// Whether the client has to prove that it knows the token.
         token_needed: bool,
+        /// Whether clients that know the tune token may change settings; null of an older server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tune: Option<bool>,
     },
     /// No.
     Refused(Refusal),
@@ -196,6 +199,9 @@ pub struct Hello {
     pub nonce: String,
     /// That it knows the token, 32 bytes in hexadecimal; null where it has none.
     pub proof: Option<String>,
+    /// That it knows the tune token; null where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tune_proof: Option<String>,
 }
 
 /// The server's second frame.
@@ -208,6 +214,9 @@ pub enum Admission {
         key: String,
         /// That the server knows the token too; null where it has none.
         proof: Option<String>,
+        /// That the server knows the tune token too, where the client proved that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tune_proof: Option<String>,
         /// What it grants.
         limits: Limits,
     },
@@ -241,6 +250,8 @@ pub enum Refusal {
     TokenNeeded,
     /// The client's proof is wrong.
     TokenWrong,
+    /// The client's proof of the tune token is wrong.
+    TuneTokenWrong,
     /// It serves as many sessions as it may.
     Busy {
         /// How many.
@@ -266,6 +277,9 @@ impl fmt::Display for Refusal {
             ),
             Self::TokenWrong => f.write_str(
                 "the token is not the one that 'bdp serve' printed there; a new one is made at each start",
+            ),
+            Self::TuneTokenWrong => f.write_str(
+                "the tune token is not the one that 'bdp serve --allow-tune' printed there; a new one is made at each start",
             ),
             Self::Busy { sessions } => {
                 write!(f, "it is busy with {sessions} other sessions, as many as it may serve; try again later")

@@ -42,6 +42,7 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
         access: AccessRules::default(),
         // One after the other; the one before may be on its way out.
         places: PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 2 * limits.streams },
+        tuning: None,
         once: false,
     };
     let server = Server::bind(options, Vec::new(), |_| {})?;

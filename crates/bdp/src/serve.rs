@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::Context;
 use bdp_agent::server::access::{AccessRules, Network, PlaceLimits};
 use bdp_agent::server::foreign::ForeignProtocol;
-use bdp_agent::server::{Event, Server, ServerOptions};
+use bdp_agent::server::{Event, Server, ServerOptions, TuneOptions};
 use bdp_flow::error::FlowError;
 use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
 use bdp_interop::iperf3::server::Iperf3;
@@ -20,6 +20,7 @@ use clap::Args;
 
 use crate::arguments::seconds;
 use crate::exit::{self, Exit, Outcome};
+use crate::tune::{self, places};
 use crate::users::UserArgs;
 use crate::{help, metrics, output, token};
 
@@ -42,14 +43,15 @@ const LIMITS: &str = "Limits";
 /// Serve measurements: one port, TCP and UDP.
 ///
 /// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
-/// server changes no setting of the machine, and opens no connection but back to clients of iperf2 (-d, -r) on this
-/// machine or in --allow.
+/// server changes no setting of the machine, unless --allow-tune, and opens no connection but back to clients of iperf2
+/// (-d, -r) on this machine or in --allow.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bdp serve                                with a new token, which is printed
   bdp serve --open --max-duration 60s      for everybody, within limits
-  bdp serve --allow 192.0.2.0/24 --iperf2-port")]
+  bdp serve --allow 192.0.2.0/24 --iperf2-port
+  sudo bdp serve --allow-tune              and let 'bdp tune apply --at' change settings of this host for a time")]
 pub struct ServeArgs {
     /// Address, port or both to listen on; without an address all of IPv4 and IPv6
     #[arg(long, help_heading = help::ADDRESS, value_name = "ADDR:PORT", default_value = "5201")]
@@ -99,6 +101,18 @@ pub struct ServeArgs {
     /// Accept only these addresses and loopback; iperf3's and iperf2's clients there need no token; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     allow: Vec<Network>,
+    /// Let clients that know the tune token change TCP settings of this host, for an hour at most unless confirmed
+    #[arg(long, help_heading = help::ACCESS)]
+    allow_tune: bool,
+    /// Token that opens tuning alone, instead of a new one [env: BDP_TUNE_TOKEN]
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", requires = "allow_tune", conflicts_with = "tune_token_file")]
+    tune_token: Option<String>,
+    /// File whose first line is the tune token
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "FILE", requires = "allow_tune")]
+    tune_token_file: Option<PathBuf>,
+    /// Folder of the journals of changed settings [default: $BDP_TUNE_JOURNAL, or /var/lib/bdp/tune]
+    #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "DIR", requires = "allow_tune")]
+    journal: Option<PathBuf>,
     #[command(flatten)]
     users: UserArgs,
     /// Reject these addresses; overrides every --allow; repeatable
@@ -138,6 +152,8 @@ impl ServeArgs {
             open: self.open,
             users: logins.is_some(),
         };
+        let tuning = self.find_tuning(secret.as_deref())?;
+        let tune_token = tuning.as_ref().map(|tuning| tuning.token.clone());
         let options = ServerOptions {
             listen: match self.port {
                 Some(port) => (IpAddr::from([0u16; 8]), port).into(),
@@ -147,6 +163,7 @@ impl ServeArgs {
             limits,
             access,
             places,
+            tuning,
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
@@ -161,6 +178,9 @@ impl ServeArgs {
             metrics::serve(listener, metrics::of_server(server.watcher()))?;
         }
         introduce(server.address(), secret.as_deref());
+        if let Some(token) = &tune_token {
+            introduce_tuning(server.address(), token);
+        }
         for address in server.foreign_addresses() {
             output::note(&format!("bdp serve: listening on {address} for iperf2's clients, TCP and UDP"));
         }
@@ -185,12 +205,38 @@ impl ServeArgs {
         }
         match token::find(self.token.as_deref(), self.token_file.as_deref())? {
             Some(token) => Ok(Some(token)),
-            None => {
-                let bytes: [u8; 12] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
-                Ok(Some(hex(&bytes)))
-            }
+            None => new_token().map(Some),
         }
     }
+
+    /// How clients may change settings of this host; `None` where they may not.
+    fn find_tuning(&self, measuring: Option<&str>) -> anyhow::Result<Option<TuneOptions>> {
+        if !self.allow_tune {
+            return Ok(None);
+        }
+        let given = token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?;
+        let token = match given {
+            Some(token) if measuring == Some(&token) => {
+                return Err(exit::usage(
+                    "the tune token is the token of --token: who may measure could change settings; give another",
+                ));
+            }
+            Some(token) => token,
+            None if self.open => {
+                return Err(exit::usage(
+                    "--allow-tune with --open needs a tune token: --tune-token, --tune-token-file or BDP_TUNE_TOKEN",
+                ));
+            }
+            None => new_token()?,
+        };
+        let places = places::places(self.journal.clone())?;
+        Ok(Some(TuneOptions { token, places, guard: tune::guard_command() }))
+    }
+}
+
+fn new_token() -> anyhow::Result<String> {
+    let bytes: [u8; 12] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
+    Ok(hex(&bytes))
 }
 
 /// A limit under which something can be measured.
@@ -241,19 +287,33 @@ fn refused(error: FlowError) -> anyhow::Error {
 
 /// Prints what to run at the other machine.
 fn introduce(address: SocketAddr, token: Option<&str>) {
-    let host =
-        if address.ip().is_unspecified() { bdp_sys::device::host_name() } else { address.ip().to_string() };
-    let target = match (address.port(), host.contains(':')) {
-        (PORT, _) => host,
-        (port, false) => format!("{host}:{port}"),
-        (port, true) => format!("[{host}]:{port}"),
-    };
+    let target = target_of(address);
     let secret = token.map_or(String::new(), |token| format!(" --token {token}"));
     let whom = if token.is_some() { "loopback needs no token" } else { "open to everybody, within limits" };
     output::note(&format!(
         "bdp serve: listening on {address}, TCP and UDP ({whom}); at the other machine run:"
     ));
     output::print(&format!("bdp measure {target}{secret}\n")).ok();
+}
+
+/// Prints what changes settings of this host from the other machine.
+fn introduce_tuning(address: SocketAddr, token: &str) {
+    output::note(
+        "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; there run:",
+    );
+    let target = target_of(address);
+    output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
+}
+
+/// This server, as it is called at the other machine.
+fn target_of(address: SocketAddr) -> String {
+    let host =
+        if address.ip().is_unspecified() { bdp_sys::device::host_name() } else { address.ip().to_string() };
+    match (address.port(), host.contains(':')) {
+        (PORT, _) => host,
+        (port, false) => format!("{host}:{port}"),
+        (port, true) => format!("[{host}]:{port}"),
+    }
 }
 
 fn describe(event: &Event) -> String {
@@ -265,6 +325,9 @@ fn describe(event: &Event) -> String {
         Event::Ended { session, peer, took, flows, why } => {
             let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
             format!("session {session}: {} ended after {took}, {flows} flows{why}", canonical(peer))
+        }
+        Event::Tuned { session, peer, what } => {
+            output::tame(&format!("session {session}: {} tune: {what}", canonical(peer)))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
         Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),

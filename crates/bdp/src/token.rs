@@ -1,24 +1,39 @@
-//! The token of a server, as it is given at either end.
+//! The tokens of a server, as they are given at either end.
 
 use std::path::Path;
 
 use crate::exit;
 
-/// The token that was given by option, by file, or by `BDP_TOKEN`, in this order; `None` where none was.
+/// The token that opens measuring, by option, by file, or by `BDP_TOKEN`, in this order; `None` where none was given.
 pub fn find(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    find_by(option, file, "--token", "BDP_TOKEN")
+}
+
+/// The token that opens tuning, in the same order with `BDP_TUNE_TOKEN`.
+pub fn find_tune(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    find_by(option, file, "--tune-token", "BDP_TUNE_TOKEN")
+}
+
+fn find_by(
+    option: Option<&str>,
+    file: Option<&Path>,
+    name: &str,
+    variable: &str,
+) -> anyhow::Result<Option<String>> {
     let (token, whence) = if let Some(token) = option {
-        (token.to_owned(), "--token".to_owned())
+        (token.to_owned(), name.to_owned())
     } else if let Some(path) = file {
         let text = std::fs::read_to_string(path)
             .map_err(|e| exit::environment(format!("read token file {}: {e}", path.display())))?;
         (text.lines().next().unwrap_or_default().to_owned(), format!("token file {}", path.display()))
     } else {
-        match std::env::var_os("BDP_TOKEN") {
+        match std::env::var_os(variable) {
             None => return Ok(None),
             Some(token) if token.is_empty() => return Ok(None),
             Some(token) => {
-                let token = token.into_string().map_err(|_| exit::usage("BDP_TOKEN is not UTF-8 text"))?;
-                (token, "BDP_TOKEN".to_owned())
+                let token =
+                    token.into_string().map_err(|_| exit::usage(format!("{variable} is not UTF-8 text")))?;
+                (token, variable.to_owned())
             }
         }
     };

@@ -30,25 +30,54 @@ pub(crate) struct Control {
     poll: Poll,
 }
 
+/// What a client knows.
+pub(crate) struct Tokens<'a> {
+    /// The token that opens measuring.
+    pub(crate) token: Option<&'a str>,
+    /// The one that opens tuning; a server that does not let it is an error.
+    pub(crate) tune: Option<&'a str>,
+}
+
 /// A request whose answer has yet to come.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub(crate) struct Pending(u64);
 
+impl Pending {
+    /// The request's number.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl Control {
     /// Greets the server on a fresh connection, and is admitted.
     pub(crate) fn greet(stream: TcpStream, address: SocketAddr, token: Option<&str>) -> Result<Self> {
+        Self::greet_with(stream, address, &Tokens { token, tune: None }).map(|(control, _)| control)
+    }
+
+    /// The same with the tokens that there are; and the exchange by which they were proven.
+    pub(crate) fn greet_with(
+        stream: TcpStream,
+        address: SocketAddr,
+        tokens: &Tokens<'_>,
+    ) -> Result<(Self, Exchange)> {
         deadline::bound(&stream, "greet the server")?;
         let greeting = Greeter { stream: &stream, address };
-        let (key, limits) = greeting.exchange(token)?;
+        let (key, limits, exchange) = greeting.exchange(tokens)?;
         let poll = Poll::new()?;
         poll.add(&stream, 0, Interest::Read)?;
-        Ok(Self { requests: Requester::new(stream), address, key, limits, poll })
+        Ok((Self { requests: Requester::new(stream), address, key, limits, poll }, exchange))
     }
 
     /// This end's address.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         self.requests.stream().local_addr().ok()
+    }
+
+    /// The number that the next request will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.requests.next_id()
     }
 
     /// Sends a request.
@@ -128,7 +157,8 @@ struct Greeter<'a> {
 }
 
 impl Greeter<'_> {
-    fn exchange(&self, token: Option<&str>) -> Result<(Key, Limits)> {
+    fn exchange(&self, tokens: &Tokens<'_>) -> Result<(Key, Limits, Exchange)> {
+        let token = tokens.token;
         let doing = "it is greeted";
         let address = self.address;
         (&mut &*self.stream)
@@ -137,7 +167,13 @@ impl Greeter<'_> {
         self.read_preamble()?;
         let server_nonce = match self.read::<Greeting>()? {
             Greeting::Refused(refusal) => return Err(self.denied(refusal)),
-            Greeting::Challenge { token_needed: true, .. } if token.is_none() => {
+            Greeting::Challenge { tune: None, .. } if tokens.tune.is_some() => {
+                return Err(SessionError::TuningUnknown { address });
+            }
+            Greeting::Challenge { tune: Some(false), .. } if tokens.tune.is_some() => {
+                return Err(SessionError::TuningNotAllowed { address });
+            }
+            Greeting::Challenge { token_needed: true, .. } if token.is_none() && tokens.tune.is_none() => {
                 return Err(self.denied(Refusal::TokenNeeded));
             }
             Greeting::Challenge { nonce, .. } => unhex(&nonce).ok_or_else(|| self.nonsense("its nonce"))?,
@@ -147,11 +183,12 @@ impl Greeter<'_> {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
             nonce: hex(&exchange.client_nonce),
             proof: token.map(|token| exchange.prove(token, Prover::Client)),
+            tune_proof: tokens.tune.map(|token| exchange.prove(token, Prover::TuneClient)),
         };
         frame::write(&mut &*self.stream, &hello).map_err(|e| lost(address, e, doing))?;
         match self.read::<Admission>()? {
             Admission::Refused(refusal) => Err(self.denied(refusal)),
-            Admission::Welcome { key, proof, limits } => {
+            Admission::Welcome { key, proof, tune_proof, limits } => {
                 // A server that has a token knows it: an end that can't prove that is somebody else.
                 let genuine = match (token, &proof) {
                     (Some(token), Some(proof)) => exchange.verify(token, Prover::Server, proof),
@@ -160,7 +197,14 @@ impl Greeter<'_> {
                 if !genuine {
                     return Err(self.nonsense("its proof that it knows the token"));
                 }
-                Ok((unhex(&key).ok_or_else(|| self.nonsense("its key"))?, limits))
+                // What is to change settings has to be proven, and not only not to be wrong.
+                let knows = |token| {
+                    tune_proof.as_ref().is_some_and(|proof| exchange.verify(token, Prover::TuneServer, proof))
+                };
+                if tokens.tune.is_some_and(|token| !knows(token)) {
+                    return Err(self.nonsense("its proof that it knows the tune token"));
+                }
+                Ok((unhex(&key).ok_or_else(|| self.nonsense("its key"))?, limits, exchange))
             }
         }
     }

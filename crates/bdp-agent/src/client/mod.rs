@@ -8,6 +8,7 @@ mod interruption;
 mod path_mtu;
 mod prober;
 mod session;
+mod tuning;
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -21,6 +22,7 @@ use bdp_wire::session::{Kind, Preamble};
 
 use control::Control;
 pub use session::Session;
+pub use tuning::{TuneClient, TuneError};
 
 /// What a server did that was greeted.
 pub enum Greeted {

@@ -15,9 +15,10 @@ use bdp_wire::session::{
 use super::access::{Proof, Protocol};
 use super::counters::Reason;
 use super::pending_handshakes::PendingHandshake;
-use super::session::Session;
+use super::session::{Granted, Session};
 use super::sessions::Sessions;
 use super::state::ServerState;
+use super::tuning::Unproven;
 use bdp_flow::session::deadline::{self, Until};
 
 /// How long a client may take to answer the challenge.
@@ -86,6 +87,7 @@ fn admit(
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
         nonce: hex(&server_nonce),
         token_needed,
+        tune: Some(server.tuner.is_some()),
     };
     frame::write(&mut &*stream, &greeting).map_err(|e| e.to_string())?;
     let hello: Hello = frame::read_bounded(&mut Until::new(stream, HELLO_DEADLINE), LONGEST_GREETING)
@@ -94,18 +96,17 @@ fn admit(
         return Err("its nonce is not 32 bytes in hexadecimal".to_owned());
     };
     let exchange = Exchange { server_nonce, client_nonce };
-    let refusal = match (&server.options.token, &hello.proof) {
-        (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
-            Some(Refusal::TokenWrong)
+    let granted = match grant(server, peer, exchange, &hello, token_needed) {
+        Ok(granted) => granted,
+        Err(refusal) => {
+            let reason = Reason::of(&refusal);
+            return refuse(server, stream, Admission::Refused(refusal.clone()), &refusal, reason);
         }
-        (Some(_), None) | (None, _) if token_needed => Some(Refusal::TokenNeeded),
-        _ => None,
     };
-    if let Some(refusal) = refusal {
-        return refuse(server, stream, Admission::Refused(refusal.clone()), &refusal, Reason::of(&refusal));
-    }
+    let tune_proof =
+        server.tuner.as_ref().zip(granted.tune.as_ref()).map(|(tuner, right)| tuner.prove(right));
     let key = random::bytes().map_err(|e| e.to_string())?;
-    let session = match sessions.begin(key, stream, peer, &hello.bdp) {
+    let session = match sessions.begin(key, stream, peer, &hello.bdp, granted) {
         Ok(session) => session,
         Err(refusal) => {
             let reason = Reason::of(&refusal);
@@ -115,11 +116,42 @@ fn admit(
     let welcome = Admission::Welcome {
         key: hex(&key),
         proof: server.options.token.as_ref().map(|token| exchange.prove(token, Prover::Server)),
+        tune_proof,
         limits: server.options.limits,
     };
     // A client that has gone is noticed by the first read of the session.
     let _ = frame::write(&mut &*stream, &welcome);
     Ok((key, session))
+}
+
+/// What a client may do by what it has proven.
+fn grant(
+    server: &ServerState,
+    peer: SocketAddr,
+    exchange: Exchange,
+    hello: &Hello,
+    token_needed: bool,
+) -> Result<Granted, Refusal> {
+    let tune = match (&server.tuner, &hello.tune_proof) {
+        (Some(tuner), Some(proof)) => match tuner.verify(peer, exchange, proof) {
+            Ok(right) => Some(right),
+            Err(Unproven::Wrong) => return Err(Refusal::TuneTokenWrong),
+            Err(Unproven::TooMany) => return Err(Refusal::Other { text: Unproven::text() }),
+        },
+        _ => None,
+    };
+    let may_measure = match (&server.options.token, &hello.proof) {
+        (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
+            return Err(Refusal::TokenWrong);
+        }
+        (Some(_), None) | (None, _) if token_needed => false,
+        _ => true,
+    };
+    // The tune token opens tuning alone.
+    match may_measure || tune.is_some() {
+        true => Ok(Granted { may_measure, tune }),
+        false => Err(Refusal::TokenNeeded),
+    }
 }
 
 fn refuse<T>(
@@ -137,6 +169,7 @@ fn refuse<T>(
         Refusal::Version { .. } => "it speaks another version of the protocol".to_owned(),
         Refusal::TokenNeeded => "it gave no token".to_owned(),
         Refusal::TokenWrong => "its token is wrong".to_owned(),
+        Refusal::TuneTokenWrong => "its tune token is wrong".to_owned(),
         Refusal::Busy { sessions } => format!("busy with {sessions} sessions"),
         Refusal::Ending => "about to end".to_owned(),
         Refusal::Other { text } => text.clone(),

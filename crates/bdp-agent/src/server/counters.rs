@@ -76,7 +76,7 @@ impl Reason {
     pub const fn of(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Version { .. } => Self::Version,
-            Refusal::TokenNeeded | Refusal::TokenWrong => Self::Token,
+            Refusal::TokenNeeded | Refusal::TokenWrong | Refusal::TuneTokenWrong => Self::Token,
             Refusal::Busy { .. } => Self::Busy,
             Refusal::Ending => Self::Ending,
             Refusal::Other { .. } => Self::Other,
@@ -132,7 +132,7 @@ impl Counters {
             }
             Event::TurnedAway { .. } => add(&self.turned_away, 1),
             // Each was noted as it came.
-            Event::TurnedAwayMore { .. } => {}
+            Event::Tuned { .. } | Event::TurnedAwayMore { .. } => {}
         }
     }
 

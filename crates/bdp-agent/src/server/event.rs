@@ -29,6 +29,15 @@ pub enum Event {
         /// Why, where the client did not just leave after its work.
         why: Option<String>,
     },
+    /// A setting of this host was changed for a client, put back, confirmed, or that was refused.
+    Tuned {
+        /// Which session.
+        session: u32,
+        /// The client.
+        peer: SocketAddr,
+        /// What was done, in a line.
+        what: String,
+    },
     /// Somebody was not let in.
     TurnedAway {
         /// Who.

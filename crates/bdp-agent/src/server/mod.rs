@@ -12,6 +12,7 @@ mod datagrams;
 mod echo;
 mod event;
 mod eviction;
+pub mod failures;
 pub(crate) mod flow;
 pub mod foreign;
 mod log_limiter;
@@ -22,6 +23,7 @@ mod sessions;
 mod state;
 mod strangers;
 mod tcp_port;
+mod tuning;
 mod udp_port;
 
 use std::net::{SocketAddr, TcpListener};
@@ -40,6 +42,7 @@ pub use event::Event;
 use foreign::ForeignProtocol;
 use sessions::Sessions;
 pub use state::{ServerOptions, ServerState};
+pub use tuning::TuneOptions;
 
 /// Connections that the kernel holds until they are let in.
 const BACKLOG: i32 = 4096;

@@ -13,6 +13,7 @@ use bdp_wire::datagram::Opening;
 use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
 use bdp_wire::frame::{self, FrameError};
 use bdp_wire::session::{Key, LONGEST_REQUEST, Limits, MOST_SAMPLES, Refusal, Ticket};
+use bdp_wire::tuning::Sealed;
 
 use super::access::Denied;
 use super::counters::Counters;
@@ -20,6 +21,7 @@ use super::event::Event;
 use super::flow::Terms;
 use super::places::{Activity, EVICTED, Place};
 use super::state::ServerState;
+use super::tuning::TuneRight;
 use super::{datagrams, echo};
 use crate::agent::{Agent, Rights};
 use crate::answers::Answers;
@@ -38,11 +40,20 @@ const LONGEST_INTERVAL: Nanos = Nanos::secs(3600);
 const SHORTEST_INTERVAL: Nanos = Nanos::millis(1);
 const LONGEST_WRITE: u64 = 64 << 20;
 
+/// What a client may do in its session.
+pub(super) struct Granted {
+    /// Run flows and probes.
+    pub(super) may_measure: bool,
+    /// Change settings of this host.
+    pub(super) tune: Option<TuneRight>,
+}
+
 /// A session, shared by its own thread, its flows' and the one that lets connections in.
 pub(super) struct Session {
     key: Key,
     number: u32,
     peer: SocketAddr,
+    granted: Granted,
     limits: Limits,
     counters: Arc<Counters>,
     began: Instant,
@@ -66,12 +77,14 @@ impl Session {
         control: &TcpStream,
         peer: SocketAddr,
         place: Place,
+        granted: Granted,
     ) -> Result<Self, Refusal> {
         let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
         Ok(Self {
             key,
             number: server.next_number(),
             peer,
+            granted,
             limits: server.options.limits,
             counters: Arc::clone(&server.counters),
             began: Instant::now(),
@@ -94,6 +107,11 @@ impl Session {
         self.number
     }
 
+    /// Whether its client may run flows and probes.
+    pub(super) fn may_measure(&self) -> bool {
+        self.granted.may_measure
+    }
+
     /// Answers the client until it leaves, falls silent, or the server ends, and gives its place back; how that went.
     pub(super) fn serve(&self, server: &ServerState, stream: &TcpStream) -> Event {
         let mut flows = 0;
@@ -103,7 +121,7 @@ impl Session {
             match frame::read_bounded::<Numbered<Request>>(&mut reader, LONGEST_REQUEST) {
                 Ok(Numbered { id, body }) => {
                     self.activity.note_heard();
-                    self.carry_out(id, body, &mut flows);
+                    self.carry_out(server, id, body, &mut flows);
                 }
                 Err(_) if self.activity.is_evicted() => break Some(EVICTED.to_owned()),
                 Err(_) if self.agent.answers().why_given_up().is_some() => {
@@ -124,11 +142,35 @@ impl Session {
         Event::Ended { session: self.number, peer: self.peer, took, flows, why }
     }
 
-    fn carry_out(&self, id: u64, request: Request, flows: &mut u32) {
-        let Request::Prepare(order) = request else { return self.agent.carry_out(id, request) };
-        let answer = self.prepare(*order);
-        *flows += u32::from(answer.is_ok());
+    fn carry_out(&self, server: &ServerState, id: u64, request: Request, flows: &mut u32) {
+        let answer = match request {
+            Request::Tune(sealed) => self.tune(server, id, &sealed).map_err(FlowError::Refused),
+            _ if !self.may_measure() => Err(FlowError::Refused(
+                "the tune token opens tuning alone; to measure, give the token of this server".to_owned(),
+            )),
+            Request::Prepare(order) => {
+                let answer = self.prepare(*order);
+                *flows += u32::from(answer.is_ok());
+                answer
+            }
+            request => return self.agent.carry_out(id, request),
+        };
         self.agent.answers().give(id, answer);
+    }
+
+    /// Changes settings of this host, or says what they are.
+    fn tune(&self, server: &ServerState, id: u64, sealed: &Sealed) -> Result<Answer, String> {
+        let Some(tuner) = &server.tuner else {
+            return Err("settings of this host are not changed from afar (--allow-tune there)".to_owned());
+        };
+        let Some(right) = &self.granted.tune else {
+            return Err("changing settings takes the tune token of this server (--tune-token)".to_owned());
+        };
+        let (answer, log) = tuner.answer(right, self.peer, id, sealed)?;
+        for what in log {
+            server.report(&Event::Tuned { session: self.number, peer: self.peer, what });
+        }
+        Ok(Answer::Tuned(answer))
     }
 
     fn prepare(&self, mut order: FlowOrder) -> Result<Answer, FlowError> {

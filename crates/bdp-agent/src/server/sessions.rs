@@ -8,7 +8,7 @@ use bdp_sys::random;
 use bdp_wire::session::{Key, Refusal};
 
 use super::event::Event;
-use super::session::Session;
+use super::session::{Granted, Session};
 use super::state::ServerState;
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
@@ -34,13 +34,14 @@ impl Sessions {
         control: &TcpStream,
         peer: SocketAddr,
         bdp: &str,
+        granted: Granted,
     ) -> Result<Arc<Session>, Refusal> {
         let place = self.server.places.enter(peer.ip(), Some(control))?;
         let mut open = lock(&self.open);
         if self.server.is_ending() {
             return Err(Refusal::Ending);
         }
-        let session = Arc::new(Session::new(&self.server, key, control, peer, place)?);
+        let session = Arc::new(Session::new(&self.server, key, control, peer, place, granted)?);
         open.insert(key, Arc::clone(&session));
         drop(open);
         // What a client says of itself is for people to read.
@@ -54,19 +55,21 @@ impl Sessions {
         let ended = session.serve(&self.server, stream);
         lock(&self.open).remove(key);
         self.server.report(&ended);
-        if self.server.options.once {
+        if self.server.options.once && session.may_measure() {
             self.server.end();
         }
     }
 
-    /// The session of this key.
+    /// The session of this key, where its client may measure.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Session>> {
-        lock(&self.open).get(key).cloned()
+        lock(&self.open).get(key).filter(|session| session.may_measure()).cloned()
     }
 
     /// Notes that the client of this session does something; false where there is no such session.
     pub(super) fn hears(&self, key: &Key) -> bool {
-        lock(&self.open).get(key).inspect(|session| session.note_heard()).is_some()
+        let open = lock(&self.open);
+        let session = open.get(key).filter(|session| session.may_measure());
+        session.inspect(|session| session.note_heard()).is_some()
     }
 
     /// Whether there is none.

@@ -15,6 +15,7 @@ use super::event::Event;
 use super::log_limiter::{self, LogLimiter};
 use super::pending_handshakes::PendingHandshakes;
 use super::places::Places;
+use super::tuning::{TuneOptions, Tuner};
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 
@@ -31,6 +32,8 @@ pub struct ServerOptions {
     pub access: AccessRules,
     /// How many may, at once.
     pub places: PlaceLimits,
+    /// How settings of this host are changed for clients; none where they are not.
+    pub tuning: Option<TuneOptions>,
     /// End after one session.
     pub once: bool,
 }
@@ -41,6 +44,8 @@ pub struct ServerState {
     pub options: ServerOptions,
     /// Taken by the sessions of every protocol.
     pub places: Arc<Places>,
+    /// Changes settings for clients, where that is allowed.
+    pub(super) tuner: Option<Tuner>,
     /// Clients that are being greeted.
     pub pending: PendingHandshakes,
     /// Sessions so far.
@@ -65,6 +70,7 @@ impl ServerState {
         let sessions = if options.once { 1 } else { options.places.sessions };
         Ok(Self {
             places: Places::new(PlaceLimits { sessions, ..options.places }),
+            tuner: options.tuning.clone().map(Tuner::new),
             options,
             pending: PendingHandshakes::default(),
             begun: AtomicU32::new(0),

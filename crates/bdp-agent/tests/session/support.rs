@@ -36,6 +36,7 @@ pub fn options() -> ServerOptions {
         limits: Limits { duration: Nanos::secs(10), streams: 2000, rate: None },
         access: AccessRules::default(),
         places: PlaceLimits { sessions: 8, sessions_per_address: 8, streams_per_address: 4000 },
+        tuning: None,
         once: false,
     }
 }

@@ -124,6 +124,22 @@ pub enum SessionError {
         /// Why.
         refusal: Refusal,
     },
+    /// Its owner does not let its settings be changed from other machines.
+    #[error(
+        "{address} does not let its settings be changed from afar; its owner allows it by 'bdp serve --allow-tune', or runs there what 'bdp tune export' writes"
+    )]
+    TuningNotAllowed {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The peer is too old to change settings from other machines.
+    #[error(
+        "{address} runs a bdp that can't change settings from afar; install this version there and start 'bdp serve --allow-tune', or run there what 'bdp tune export' writes"
+    )]
+    TuningUnknown {
+        /// Where.
+        address: SocketAddr,
+    },
     /// The peer serves those alone that log in.
     #[error("{address} did not let this client in: {way_out}")]
     Login {

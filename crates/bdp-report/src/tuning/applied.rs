@@ -33,6 +33,8 @@ pub struct ChangeLine<'a> {
 pub struct AppliedText<'a> {
     /// How many settings were written.
     pub settings: usize,
+    /// The far end, where it was there, as it is called on the command line.
+    pub at: Option<&'a str>,
     /// The journal's number.
     pub journal: Option<u32>,
     /// When they go back by themselves.
@@ -50,6 +52,8 @@ pub struct AppliedText<'a> {
 pub struct ConfirmedText<'a> {
     /// How many settings.
     pub settings: usize,
+    /// The far end, where it was there.
+    pub at: Option<&'a str>,
     /// The file that sets them at boot.
     pub persistent_file: Option<&'a str>,
     /// What was to last and is of this boot alone.
@@ -72,6 +76,8 @@ pub struct BackLine {
 /// What was put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RevertedText {
+    /// Whether it was at the far end, where its owner decides on what somebody else changed.
+    pub is_far: bool,
     /// Settings, in order.
     pub put_back: Vec<BackLine>,
     /// How many were as before already.
@@ -112,8 +118,10 @@ pub struct JournalText {
     pub started_unix_ms: u64,
     /// Until when.
     pub until_unix_ms: Option<u64>,
+    /// The client that applied it from another machine.
+    pub client: Option<String>,
     /// What it stands for.
-    pub standing: &'static str,
+    pub standing: String,
     /// Its settings.
     pub settings: Vec<SettingText>,
 }
@@ -159,19 +167,28 @@ pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
     let Some(journal) = applied.journal else { return NOTHING_TO_DO.to_owned() };
     let mut text = line("applied", &format!("{}, journal {journal}", settings(applied.settings)), style);
     if let Some(until) = applied.until_unix_ms {
-        let words = format!("{}, then all goes back; 'bdp tune confirm' keeps it", utc(until));
+        let clock = if applied.at.is_some() { " by the clock there" } else { "" };
+        let words = format!(
+            "{}{clock}, then all goes back; 'bdp tune confirm{}' keeps it",
+            utc(until),
+            option_at(applied.at)
+        );
         text.push_str(&line("until", &words, style));
     }
     if applied.persists_when_confirmed {
         text.push_str(&line("boot", "not yet: set at boot once it is confirmed", style));
     }
     text.push_str(&boot(applied.persistent_file, applied.of_this_boot, style));
-    text + &line("undo", "bdp tune revert", style)
+    text + &line("undo", &format!("bdp tune revert{}", option_at(applied.at)), style)
 }
 
 /// What was confirmed.
 pub fn confirmed_text(confirmed: &ConfirmedText<'_>, style: &Style) -> String {
-    let words = format!("{} in force until 'bdp tune revert'", settings(confirmed.settings));
+    let words = format!(
+        "{} in force until 'bdp tune revert{}'",
+        settings(confirmed.settings),
+        option_at(confirmed.at)
+    );
     line("kept", &words, style) + &boot(confirmed.persistent_file, confirmed.of_this_boot, style)
 }
 
@@ -191,8 +208,10 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
         text.push_str(&line("back", &format!("{} as before already", settings(reverted.were_back)), style));
     }
     for foreign in &reverted.foreign {
+        let force =
+            if reverted.is_far { "there, 'bdp tune revert --force'" } else { "'bdp tune revert --force'" };
         let words = format!(
-            "{}: bdp wrote {}, and it is {} now; somebody else changed it ('bdp tune revert --force' makes it {})",
+            "{}: bdp wrote {}, and it is {} now; somebody else changed it ({force} makes it {})",
             tame(&foreign.target.to_string()),
             tame(&foreign.wrote),
             value(foreign.now.as_deref()),
@@ -233,8 +252,14 @@ pub fn state_text(state: &StateText, style: &Style) -> String {
     let mut text = String::new();
     for journal in &state.journals {
         let until = journal.until_unix_ms.map_or_else(String::new, |until| format!(", until {}", utc(until)));
-        let words =
-            format!("{}: since {}{until}: {}", journal.id, utc(journal.started_unix_ms), journal.standing);
+        let client =
+            journal.client.as_ref().map_or_else(String::new, |client| format!(" from {}", tame(client)));
+        let words = format!(
+            "{}{client}: since {}{until}: {}",
+            journal.id,
+            utc(journal.started_unix_ms),
+            journal.standing
+        );
         text.push_str(&line("journal", &words, style));
         for setting in &journal.settings {
             let note = match &setting.now {
@@ -278,6 +303,10 @@ fn boot(file: Option<&str>, of_this_boot: &[Target], style: &Style) -> String {
 
 fn line(label: &str, words: &str, style: &Style) -> String {
     wrap(&format!("{label:<LABEL$}"), Tint::Strong, words, style)
+}
+
+fn option_at(at: Option<&str>) -> String {
+    at.map_or_else(String::new, |at| format!(" --at {}", tame(at)))
 }
 
 fn settings(count: usize) -> String {
@@ -365,7 +394,8 @@ mod tests {
             id: 1,
             started_unix_ms: 0,
             until_unix_ms: None,
-            standing: "x",
+            client: None,
+            standing: "x".to_owned(),
             settings: vec![setting],
         };
         let state = StateText { journals: vec![journal], ..StateText::default() };

@@ -8,18 +8,24 @@ use bdp_model::tuning::{Change, Plan, Target};
 use bdp_model::units::Nanos;
 use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};
 use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
+use bdp_wire::tuning::TuneOrder;
 use serde_json::{Value, json};
 
+use super::document::print_document;
+use super::far::{Far, FarArgs};
 use super::places::{PlaceArgs, refused};
-use super::{journal, stored};
+use super::stored;
 use crate::exit::{self, Exit, Outcome};
 use crate::store::StoreArgs;
 use crate::{arguments, help, interrupt, output};
 
+/// How long changes of the far end are kept where nobody says.
+const KEPT_THERE: Nanos = Nanos::secs(600);
+
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp tune apply 7f3a --for 10m\n  bdp tune apply plan.json --dry-run\n  bdp tune apply plan.json --for 10m\n  \
-    bdp tune apply plan.json --only 1,3 --yes\n  bdp tune plan --json | bdp tune apply - --yes\n\n\
+    bdp tune apply plan.json --only 1,3 --yes\n  bdp tune plan --json | bdp tune apply - --yes\n  bdp tune apply plan.json --at ams1 --tune-token 5f1b7c02 --for 10m\n\n\
     'bdp tune revert' puts back what was there. 'bdp help tuning' says what is guaranteed."
 )]
 pub struct ApplyArgs {
@@ -32,7 +38,7 @@ pub struct ApplyArgs {
     store: StoreArgs,
 
     /// Which end of the measured path this host is: near measured, far served
-    #[arg(long, value_name = "END", default_value = "near", value_parser = ["near", "far"], help_heading = help::TEST)]
+    #[arg(long, value_name = "END", default_value = "near", conflicts_with = "at", value_parser = ["near", "far"], help_heading = help::TEST)]
     end: String,
 
     /// Apply these changes alone, by their numbers in the plan
@@ -43,12 +49,12 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "NAME", help_heading = help::TEST)]
     alternative: Option<String>,
 
-    /// Put all back after this time unless 'bdp tune confirm' comes: 90, 10m, 1h [default: keep until 'bdp tune revert']
+    /// Put all back after this time unless 'bdp tune confirm' comes: 90, 10m, 1h [default: keep until 'bdp tune revert'; with --at 10m, 10s to 1h]
     #[arg(long = "for", value_name = "TIME", value_parser = arguments::seconds, help_heading = help::TEST)]
     keep_for: Option<Nanos>,
 
     /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf; with --for once they are confirmed
-    #[arg(long, help_heading = help::TEST)]
+    #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     persist: bool,
 
     /// Apply where a setting is not as the plan has it
@@ -69,6 +75,9 @@ pub struct ApplyArgs {
 
     #[command(flatten)]
     places: PlaceArgs,
+
+    #[command(flatten)]
+    far: FarArgs,
 }
 
 impl ApplyArgs {
@@ -77,6 +86,9 @@ impl ApplyArgs {
         let changes = self.choose(&plan)?;
         if self.keep_for.is_some_and(|time| time < Nanos::secs(1)) {
             return Err(exit::usage("--for must be a second at least"));
+        }
+        if let Some(far) = self.far.end()? {
+            return self.apply_there(&far, &plan, changes);
         }
         let mut world = self.places.world()?;
         let steps = bdp_tune::check(&mut world, &changes, self.force).map_err(|e| refused("apply", &e))?;
@@ -94,6 +106,7 @@ impl ApplyArgs {
             force: self.force,
             keep_for: self.keep_for.map(|time| Duration::from_nanos(time.0)),
             persist: self.persist,
+            client: None,
             cancelled: Some(cancelled),
         };
         let applied = bdp_tune::apply(&mut world, &changes, &options).map_err(|refusal| {
@@ -104,6 +117,48 @@ impl ApplyArgs {
             refused("apply", &refusal)
         })?;
         self.print(&shown, &applied)
+    }
+
+    /// Applies the plan's changes of the far end, there.
+    fn apply_there(&self, far: &Far, plan: &Plan, changes: Vec<Change>) -> Outcome {
+        let order = TuneOrder { changes, keep_for: self.keep_for.unwrap_or(KEPT_THERE), force: self.force };
+        let steps = far.check(&order)?;
+        let lines: Vec<ChangeLine<'_>> = order
+            .changes
+            .iter()
+            .zip(&steps)
+            .map(|(change, step)| ChangeLine {
+                target: &step.target,
+                before: step.before.as_deref(),
+                after: &step.after,
+                is_there: step.already,
+                why: Some(why(plan, change)),
+            })
+            .collect();
+        let is_done = steps.iter().all(|step| step.already);
+        if self.dry_run || is_done {
+            if self.json {
+                return far.print_applied(&steps, None, self.dry_run);
+            }
+            let last = if is_done { NOTHING_TO_DO } else { "nothing was changed (--dry-run)\n" };
+            return output::print(&format!("{}{last}", changes_text(&lines, &output::style())));
+        }
+        if !self.yes {
+            ask(&lines)?;
+        }
+        let shown = if self.yes { changes_text(&lines, &output::style()) } else { String::new() };
+        let applied = far.apply(&order)?;
+        if self.json {
+            return far.print_applied(&applied.steps, Some(&applied), false);
+        }
+        let text = AppliedText {
+            settings: applied.steps.iter().filter(|step| !step.already).count(),
+            at: Some(far.name()),
+            journal: applied.journal,
+            until_unix_ms: applied.until_unix_ms,
+            ..AppliedText::default()
+        };
+        output::print(&format!("{shown}{}", applied_text(&text, &output::style())))
     }
 
     /// The changes that are meant, in the plan's order.
@@ -122,7 +177,8 @@ impl ApplyArgs {
                     .changes
             }
         };
-        let end = if self.end == "far" { End::Far } else { End::Near };
+        let is_far = self.end == "far" || self.far.is_given();
+        let end = if is_far { End::Far } else { End::Near };
         if let Some(&number) = self.only.iter().find(|&&number| number == 0 || number > all.len()) {
             return Err(exit::usage(format!("no change {number} in this plan; it has {}", all.len())));
         }
@@ -139,7 +195,7 @@ impl ApplyArgs {
                     if end == End::Near { "far" } else { "near" }
                 ),
             };
-            return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", self.end)));
+            return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", end.name())));
         }
         Ok(chosen)
     }
@@ -165,6 +221,7 @@ impl ApplyArgs {
         let file = applied.persistent_file.as_ref().map(|path| path.display().to_string());
         let text = AppliedText {
             settings: applied.journal.as_ref().map_or(0, |journal| journal.entries.len()),
+            at: None,
             journal: applied.journal.as_ref().map(|journal| journal.id),
             until_unix_ms: applied.journal.as_ref().and_then(|journal| Some(journal.until?.unix_ms)),
             persistent_file: file.as_deref(),
@@ -218,7 +275,7 @@ fn print_json(steps: &[Step], applied: Option<&Applied>, is_dry_run: bool) -> Ou
         .collect();
     let journal = applied.and_then(|applied| applied.journal.as_ref());
     let of_this_boot: &[Target] = applied.map_or(&[], |applied| &applied.of_this_boot);
-    journal::print_document(
+    print_document(
         "apply",
         json!({
             "dry_run": is_dry_run,

@@ -4,16 +4,19 @@ use bdp_report::tuning::applied::{ConfirmedText, confirmed_text};
 use bdp_tune::ConfirmOptions;
 use serde_json::json;
 
-use super::journal;
+use super::document::print_document;
+use super::far::FarArgs;
 use super::places::{PlaceArgs, refused};
 use crate::exit::Outcome;
 use crate::{help, output};
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp tune confirm\n  bdp tune confirm --persist")]
+#[command(
+    after_help = "Examples:\n  bdp tune confirm\n  bdp tune confirm --persist\n  bdp tune confirm --at ams1 --tune-token 5f1b7c02"
+)]
 pub struct ConfirmArgs {
     /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf
-    #[arg(long, help_heading = help::TEST)]
+    #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     persist: bool,
 
     /// Print JSON ('bdp help tune.schema')
@@ -22,16 +25,26 @@ pub struct ConfirmArgs {
 
     #[command(flatten)]
     places: PlaceArgs,
+
+    #[command(flatten)]
+    far: FarArgs,
+
+    /// With --at, this journal alone [default: those that were applied from here]
+    #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
+    only: Option<u32>,
 }
 
 impl ConfirmArgs {
     pub fn run(self) -> Outcome {
+        if let Some(far) = self.far.end()? {
+            return far.confirm(self.only, self.json);
+        }
         let mut world = self.places.world()?;
-        let options = ConfirmOptions { persist: self.persist };
+        let options = ConfirmOptions { persist: self.persist, only: None };
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
         if self.json {
-            return journal::print_document(
+            return print_document(
                 "confirm",
                 json!({
                     "journals": ids,
@@ -43,6 +56,7 @@ impl ConfirmArgs {
         let file = confirmed.persistent_file.as_ref().map(|path| path.display().to_string());
         let text = ConfirmedText {
             settings: confirmed.journals.iter().map(|journal| journal.entries.len()).sum(),
+            at: None,
             persistent_file: file.as_deref(),
             of_this_boot: &confirmed.of_this_boot,
         };

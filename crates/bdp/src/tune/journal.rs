@@ -4,20 +4,20 @@ use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_tex
 use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
 use serde_json::{Value, json};
 
+use super::document::print_document;
+use super::far::FarArgs;
 use super::places::{PlaceArgs, refused};
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
 
-/// Version of the shape of what the commands print.
-const SCHEMA: &str = "bdp.tune/1";
-
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp tune journal\n  bdp tune journal --json\n  bdp tune journal --set-aside 0003.json"
+    after_help = "Examples:\n  bdp tune journal\n  bdp tune journal --json\n  bdp tune journal --set-aside 0003.json\n  \
+    bdp tune journal --at ams1 --tune-token 5f1b7c02"
 )]
 pub struct JournalArgs {
     /// Rename this journal, so that no command reads it any more; no setting is changed
-    #[arg(long, value_name = "FILE", help_heading = help::TEST)]
+    #[arg(long, value_name = "FILE", help_heading = help::TEST, conflicts_with = "at")]
     set_aside: Option<String>,
 
     /// Print JSON ('bdp help tune.schema')
@@ -26,10 +26,16 @@ pub struct JournalArgs {
 
     #[command(flatten)]
     places: PlaceArgs,
+
+    #[command(flatten)]
+    far: FarArgs,
 }
 
 impl JournalArgs {
     pub fn run(self) -> Outcome {
+        if let Some(far) = self.far.end()? {
+            return far.journal(self.json);
+        }
         let mut world = self.places.world()?;
         if let Some(name) = &self.set_aside {
             let path = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
@@ -60,6 +66,7 @@ fn text(state: &State) -> String {
         id: of.journal.id,
         started_unix_ms: of.journal.started_unix_ms,
         until_unix_ms: of.journal.until.map(|until| until.unix_ms),
+        client: of.journal.client.map(|client| client.to_string()),
         standing: match of.standing {
             Standing::InForce => "in force until 'bdp tune revert'",
             Standing::Pending if of.is_guarded => "put back then, unless 'bdp tune confirm' comes",
@@ -76,7 +83,8 @@ fn text(state: &State) -> String {
                 "of another boot, with which its settings ended; 'bdp tune revert' removes it"
             }
             Standing::OtherNamespace => "of another network namespace",
-        },
+        }
+        .to_owned(),
         settings: of
             .entries
             .iter()
@@ -119,6 +127,7 @@ fn document(state: &State) -> Value {
             "kernel": of.journal.kernel,
             "started_unix_ms": of.journal.started_unix_ms,
             "until_unix_ms": of.journal.until.map(|until| until.unix_ms),
+            "client": of.journal.client,
             "persistent_file": of.journal.persistent_file,
             "settings": settings.collect::<Vec<_>>(),
         })
@@ -135,14 +144,4 @@ fn document(state: &State) -> Value {
 /// Files that are no journals, as JSON has them.
 pub fn damaged(damaged: &[Damaged]) -> Value {
     damaged.iter().map(|of| json!({ "path": of.path, "cause": of.cause })).collect()
-}
-
-/// Prints what a command did as a document.
-pub fn print_document(command: &str, members: Value) -> Outcome {
-    let mut document =
-        json!({ "schema": SCHEMA, "bdp": env!("CARGO_PKG_VERSION"), "run": null, "command": command });
-    if let (Some(document), Value::Object(members)) = (document.as_object_mut(), members) {
-        document.extend(members);
-    }
-    output::print(&format!("{document:#}\n"))
 }

@@ -2,7 +2,9 @@
 
 pub mod apply;
 mod confirm;
+mod document;
 mod export;
+mod far;
 mod file;
 mod guard;
 mod journal;
@@ -13,7 +15,7 @@ mod revert;
 mod show;
 mod stored;
 
-pub use guard::{NAME as GUARD, run as run_guard};
+pub use guard::{NAME as GUARD, command as guard_command, run as run_guard};
 
 use crate::exit::Outcome;
 

@@ -28,6 +28,11 @@ impl PlaceArgs {
 
 /// This host, with its journals in a folder, or in that of the environment.
 pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
+    Ok(HostWorld::new(places(folder)?, super::guard::command()))
+}
+
+/// Where the journals of this host are.
+pub fn places(folder: Option<PathBuf>) -> anyhow::Result<Places> {
     let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let places = Places::default();
     let folder = folder.or_else(|| named(JOURNAL)).unwrap_or(places.folder);
@@ -35,8 +40,7 @@ pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
     let absolute = |path: PathBuf| {
         std::path::absolute(&path).map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
     };
-    let places = Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? };
-    Ok(HostWorld::new(places, super::guard::command()))
+    Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
 }
 
 /// The guard of a journal: this very program.

@@ -4,17 +4,21 @@ use bdp_report::tuning::applied::{BackLine, RevertedText, reverted_text};
 use bdp_tune::{Entry, RevertOptions, Reverted};
 use serde_json::{Value, json};
 
+use super::document::print_document;
+use super::far::FarArgs;
 use super::journal;
 use super::places::{PlaceArgs, refused};
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp tune revert\n  bdp tune revert --force\n\n\
-    Exit codes: 0 all is as before; 1 somebody else changed a setting since, which is named and left; 3 a setting could not be put back, or a journal is damaged.")]
+#[command(
+    after_help = "Examples:\n  bdp tune revert\n  bdp tune revert --force\n  bdp tune revert --at ams1 --tune-token 5f1b7c02\n\n\
+    Exit codes: 0 all is as before; 1 somebody else changed a setting since, which is named and left; 3 a setting could not be put back, or a journal is damaged."
+)]
 pub struct RevertArgs {
     /// Put back also what somebody else changed since
-    #[arg(long, help_heading = help::TEST)]
+    #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     force: bool,
 
     /// Print JSON ('bdp help tune.schema')
@@ -23,15 +27,25 @@ pub struct RevertArgs {
 
     #[command(flatten)]
     places: PlaceArgs,
+
+    #[command(flatten)]
+    far: FarArgs,
+
+    /// With --at, this journal alone [default: those that were applied from here]
+    #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
+    only: Option<u32>,
 }
 
 impl RevertArgs {
     pub fn run(self) -> Outcome {
+        if let Some(far) = self.far.end()? {
+            return far.revert(self.only, self.json);
+        }
         let mut world = self.places.world()?;
         let options = RevertOptions { force: self.force, only: None };
         let reverted = bdp_tune::revert(&mut world, options).map_err(|e| refused("revert", &e))?;
         if self.json {
-            journal::print_document("revert", document(&reverted))?;
+            print_document("revert", document(&reverted))?;
         } else {
             output::print(&text(&reverted))?;
         }
@@ -64,6 +78,7 @@ fn text(reverted: &Reverted) -> String {
         reverted.foreign.iter().map(|foreign| BackLine { now: foreign.now.clone(), ..back(&foreign.entry) });
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let text = RevertedText {
+        is_far: false,
         put_back: reverted.put_back.iter().map(back).collect(),
         were_back: reverted.were_back.len(),
         foreign: foreign.collect(),

@@ -1,0 +1,177 @@
+//! Settings of a server's host, changed from here with the consent of its owner.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bdp_flow::session::dial;
+use bdp_flow::session::error::SessionError;
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::tuning::{Change, Target};
+use bdp_sys::socket::TcpOptions;
+use bdp_wire::control::{Answer, Request};
+use bdp_wire::proof::{Exchange, Prover};
+use bdp_wire::tuning::{
+    RefusalCause, Sealed, TuneAnswer, TuneApplied, TuneOrder, TuneRequest, TuneReverted, TuneState, TuneStep,
+};
+
+use super::control::{Control, Tokens};
+
+/// How long the server may take over a request: journals are synced to its disk, and other processes may be at them.
+const PATIENCE: Duration = Duration::from_secs(30);
+const DOING: &str = "it changes settings";
+
+/// What came of tuning.
+pub type Result<T, E = TuneError> = std::result::Result<T, E>;
+
+/// Why settings of a server's host were not changed, in one line with the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The server was not reached, did not admit this client, or went away.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The server did not do it. Where that was a change, all is as it was before, unless the text says otherwise.
+    #[error("{address} refused: {text}")]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// Whose fault it is.
+        cause: RefusalCause,
+        /// Its words, without control characters.
+        text: String,
+    },
+}
+
+impl TuneError {
+    /// Whether the owner of the host has not consented: bdp there is too old, or not started with `--allow-tune`.
+    pub fn is_without_consent(&self) -> bool {
+        let Self::Session(error) = self else { return false };
+        matches!(error, SessionError::TuningNotAllowed { .. } | SessionError::TuningUnknown { .. })
+    }
+
+    /// Whether what was asked for is wrong, rather than the environment.
+    pub fn is_of_request(&self) -> bool {
+        match self {
+            Self::Session(error) => error.is_request(),
+            Self::Refused { cause, .. } => matches!(cause, RefusalCause::Bounds | RefusalCause::Request),
+        }
+    }
+}
+
+/// A session with a server that lets its host's settings be changed. The server ends it where nothing is asked for a minute: what is to
+/// be confirmed or reverted later takes another one.
+pub struct TuneClient {
+    control: Control,
+    exchange: Exchange,
+    token: String,
+}
+
+impl TuneClient {
+    /// Connects to the server at a host and port, and shows that this end knows the tune token.
+    pub fn connect(host: &str, port: u16, tune_token: &str, cancel: &AtomicBool) -> Result<Self> {
+        let request = MeasureRequest { port, ..MeasureRequest::to(host) };
+        Self::connect_by(&request, tune_token, cancel)
+    }
+
+    /// The same to the host of a measurement, from the address and by the device that it names.
+    pub fn connect_by(request: &MeasureRequest, tune_token: &str, cancel: &AtomicBool) -> Result<Self> {
+        let options = TcpOptions {
+            mss: Some(dial::CONTROL_MSS),
+            device: request.bind_device.clone(),
+            ..Default::default()
+        };
+        let addresses = dial::resolve(request, cancel)?;
+        let (stream, address) = dial::connect_any(&addresses, request, &options, cancel)?;
+        let tokens = Tokens { token: None, tune: Some(tune_token) };
+        let (control, exchange) = Control::greet_with(stream, address, &tokens)?;
+        Ok(Self { control, exchange, token: tune_token.to_owned() })
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.control.address
+    }
+
+    /// What is in force there, and this end's address as the server sees it.
+    pub fn state(&mut self) -> Result<TuneState> {
+        match self.ask(&TuneRequest::State)? {
+            TuneAnswer::State(state) => Ok(state),
+            other => Err(self.other(other)),
+        }
+    }
+
+    /// Checks changes; nothing is changed.
+    pub fn check(&mut self, order: &TuneOrder) -> Result<Vec<TuneStep>> {
+        let order = self.towards_here(order);
+        match self.ask(&TuneRequest::Check(order))? {
+            TuneAnswer::Checked { steps } => Ok(steps),
+            other => Err(self.other(other)),
+        }
+    }
+
+    /// Makes changes, all of them or none, which go back by themselves after the order's time. A route to this end's own address is
+    /// the one to this end as the server sees it, behind a NAT too.
+    pub fn apply(&mut self, order: &TuneOrder) -> Result<TuneApplied> {
+        let order = self.towards_here(order);
+        match self.ask(&TuneRequest::Apply(order))? {
+            TuneAnswer::Applied(applied) => Ok(applied),
+            other => Err(self.other(other)),
+        }
+    }
+
+    /// Keeps what a journal changed; how many settings that are.
+    pub fn confirm(&mut self, journal: u32) -> Result<u32> {
+        match self.ask(&TuneRequest::Confirm { journal })? {
+            TuneAnswer::Confirmed { settings, .. } => Ok(settings),
+            other => Err(self.other(other)),
+        }
+    }
+
+    /// Puts back what a journal changed, but for what somebody else changed since.
+    pub fn revert(&mut self, journal: u32) -> Result<TuneReverted> {
+        match self.ask(&TuneRequest::Revert { journal })? {
+            TuneAnswer::Reverted(reverted) => Ok(reverted),
+            other => Err(self.other(other)),
+        }
+    }
+
+    fn ask(&mut self, request: &TuneRequest) -> Result<TuneAnswer> {
+        let number = self.control.next_number();
+        let sealed = Sealed::close(request, &self.exchange, &self.token, Prover::TuneClient, number);
+        let sealed = sealed.map_err(|e| SessionError::Request(format!("write the request: {e}")))?;
+        let pending = self.control.ask(Request::Tune(sealed))?;
+        match self.control.fetch(pending, PATIENCE, DOING)? {
+            Answer::Tuned(sealed) => sealed
+                .open(&self.exchange, &self.token, Prover::TuneServer, pending.number())
+                .map_err(|e| self.nonsense(format!("an answer: {e}"))),
+            _ => Err(self.control.out_of_turn().into()),
+        }
+    }
+
+    fn other(&self, answer: TuneAnswer) -> TuneError {
+        match answer {
+            TuneAnswer::Refused { cause, text } => {
+                let text = bdp_model::plain::plain(&text);
+                TuneError::Refused { address: self.control.address, cause, text }
+            }
+            _ => self.control.out_of_turn().into(),
+        }
+    }
+
+    fn nonsense(&self, what: String) -> TuneError {
+        SessionError::NotBdp { address: self.control.address, what }.into()
+    }
+
+    /// An order whose routes to this end's own address are those to the client, whatever the server sees that as.
+    fn towards_here(&self, order: &TuneOrder) -> TuneOrder {
+        let here = self.control.local_address().map(|local| local.ip().to_canonical());
+        let change = |change: &Change| match &change.target {
+            Target::Route { to, attribute } if Some(to.to_canonical()) == here => {
+                let to = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+                Change { target: Target::Route { to, attribute: *attribute }, ..change.clone() }
+            }
+            _ => change.clone(),
+        };
+        TuneOrder { changes: order.changes.iter().map(change).collect(), ..order.clone() }
+    }
+}

@@ -1,0 +1,304 @@
+//! The far end: settings of a server's host, changed from here with its owner's consent.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use bdp_agent::client::{TuneClient, TuneError};
+use bdp_model::measurement::PORT;
+use bdp_report::tuning::applied::{
+    BackLine, ConfirmedText, JournalText, RevertedText, SettingText, StateText, confirmed_text,
+    reverted_text, state_text,
+};
+use bdp_wire::tuning::{TuneApplied, TuneBack, TuneJournal, TuneOrder, TuneReverted, TuneState, TuneStep};
+use serde_json::{Value, json};
+
+use super::document::print_document;
+use crate::exit::{self, Exit, Outcome};
+use crate::measure::target;
+use crate::{help, output, token};
+
+/// Arguments that name the far end.
+#[derive(clap::Args)]
+pub struct FarArgs {
+    /// Do it at the far end of the path, a server that was started with 'bdp serve --allow-tune'
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = help::ADDRESS, conflicts_with = "journal")]
+    at: Option<String>,
+
+    /// Token that 'bdp serve --allow-tune' printed there for tuning [env: BDP_TUNE_TOKEN]
+    #[arg(long, value_name = "TOKEN", help_heading = help::ADDRESS, requires = "at", conflicts_with = "tune_token_file")]
+    tune_token: Option<String>,
+
+    /// File whose first line is that token
+    #[arg(long, value_name = "FILE", help_heading = help::ADDRESS, requires = "at")]
+    tune_token_file: Option<PathBuf>,
+}
+
+/// A far end.
+pub struct Far {
+    name: String,
+    host: String,
+    port: u16,
+    token: String,
+}
+
+impl FarArgs {
+    /// Whether a far end is meant.
+    pub fn is_given(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// The far end, where one is meant.
+    pub fn end(&self) -> anyhow::Result<Option<Far>> {
+        let Some(name) = &self.at else { return Ok(None) };
+        let (host, port) = target::with_port(name, None)?;
+        let Some(token) = token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?
+        else {
+            return Err(exit::usage(
+                "--at needs the tune token that 'bdp serve --allow-tune' printed there: --tune-token, --tune-token-file or BDP_TUNE_TOKEN",
+            ));
+        };
+        Ok(Some(Far { name: name.clone(), host, port: port.unwrap_or(PORT), token }))
+    }
+}
+
+impl Far {
+    /// As it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks changes there.
+    pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<TuneStep>> {
+        let steps = self.connect("apply")?.check(order).map_err(|e| refused("apply", &e))?;
+        match steps.len() == order.changes.len() {
+            true => Ok(steps),
+            false => Err(exit::environment(format!(
+                "apply: {} answered for other changes than were asked for",
+                self.name
+            ))),
+        }
+    }
+
+    /// Makes changes there.
+    pub fn apply(&self, order: &TuneOrder) -> anyhow::Result<TuneApplied> {
+        // A session of its own: the question may have taken long.
+        self.connect("apply")?.apply(order).map_err(|e| refused("apply", &e))
+    }
+
+    /// Prints as JSON what was applied there.
+    pub fn print_applied(
+        &self,
+        steps: &[TuneStep],
+        applied: Option<&TuneApplied>,
+        is_dry_run: bool,
+    ) -> Outcome {
+        print_document(
+            "apply",
+            json!({
+                "at": self.name,
+                "dry_run": is_dry_run,
+                "changes": steps,
+                "journal": applied.and_then(|applied| applied.journal),
+                "until_unix_ms": applied.and_then(|applied| applied.until_unix_ms),
+                "expired": [],
+                "persistent_file": null,
+                "of_this_boot": [],
+            }),
+        )
+    }
+
+    /// Keeps what was applied there: one journal, or all that were applied from here and wait for it.
+    pub fn confirm(&self, only: Option<u32>, is_json: bool) -> Outcome {
+        let mut client = self.connect("confirm")?;
+        let ids = match only {
+            Some(id) => vec![id],
+            None => self.own(&mut client, "confirm", |journal| journal.until_unix_ms.is_some())?,
+        };
+        if ids.is_empty() {
+            return Err(exit::usage(format!(
+                "confirm: nothing that was applied from here waits to be confirmed; 'bdp tune journal --at {}' lists what is in force",
+                self.name
+            )));
+        }
+        let mut settings = 0;
+        for &id in &ids {
+            settings += client.confirm(id).map_err(|e| refused("confirm", &e))? as usize;
+        }
+        if is_json {
+            let members =
+                json!({ "at": self.name, "journals": ids, "persistent_file": null, "of_this_boot": [] });
+            return print_document("confirm", members);
+        }
+        let text = ConfirmedText { settings, at: Some(&self.name), ..ConfirmedText::default() };
+        output::print(&confirmed_text(&text, &output::style()))
+    }
+
+    /// Puts back what was applied there: one journal, or all that were applied from here, the newest first.
+    pub fn revert(&self, only: Option<u32>, is_json: bool) -> Outcome {
+        let mut client = self.connect("revert")?;
+        let ids = match only {
+            Some(id) => vec![id],
+            None => self.own(&mut client, "revert", |_| true)?,
+        };
+        let mut all = Vec::new();
+        for &id in ids.iter().rev() {
+            all.push(client.revert(id).map_err(|e| refused("revert", &e))?);
+        }
+        match is_json {
+            true => print_document("revert", self.reverted_document(&all))?,
+            false => output::print(&reverted_words(&all))?,
+        };
+        let failed: Vec<String> = all
+            .iter()
+            .flat_map(|one| &one.failed)
+            .map(|failed| output::tame(&format!("{}: {}", failed.target, failed.cause)))
+            .collect();
+        if !failed.is_empty() {
+            return Err(exit::environment(format!("revert: {}: put back {}", self.name, failed.join("; "))));
+        }
+        Ok(if all.iter().all(|one| one.foreign.is_empty()) { Exit::Done } else { Exit::Missed })
+    }
+
+    /// Lists what is in force there.
+    pub fn journal(&self, is_json: bool) -> Outcome {
+        let state = self.connect("journal")?.state().map_err(|e| refused("journal", &e))?;
+        match is_json {
+            true => print_document("journal", self.state_document(&state))?,
+            false => output::print(&self.state_words(&state))?,
+        };
+        match state.damaged.first() {
+            None => Ok(Exit::Done),
+            Some(damaged) => Err(exit::environment(output::tame(&format!(
+                "at {}, journal {} is damaged: {}",
+                self.name, damaged.path, damaged.cause
+            )))),
+        }
+    }
+
+    fn connect(&self, doing: &str) -> anyhow::Result<TuneClient> {
+        // A signal ends this end at once; what the far end applied goes back by itself.
+        let cancel = AtomicBool::new(false);
+        TuneClient::connect(&self.host, self.port, &self.token, &cancel).map_err(|e| refused(doing, &e))
+    }
+
+    /// The journals that were applied from this address.
+    fn own(
+        &self,
+        client: &mut TuneClient,
+        doing: &str,
+        wanted: impl Fn(&TuneJournal) -> bool,
+    ) -> anyhow::Result<Vec<u32>> {
+        let state = client.state().map_err(|e| refused(doing, &e))?;
+        let own =
+            state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
+        Ok(own.map(|journal| journal.id).collect())
+    }
+
+    fn state_words(&self, state: &TuneState) -> String {
+        let journals = state.journals.iter().map(|of| JournalText {
+            id: of.id,
+            client: of.client.map(|client| client.to_string()),
+            started_unix_ms: of.started_unix_ms,
+            until_unix_ms: of.until_unix_ms,
+            standing: self.standing(of),
+            settings: of
+                .settings
+                .iter()
+                .map(|setting| SettingText {
+                    target: setting.target.clone(),
+                    before: setting.before.clone(),
+                    wrote: setting.wrote.clone(),
+                    now: (setting.standing == "foreign").then(|| setting.now.clone()),
+                    is_as_before: setting.standing == "as_before",
+                })
+                .collect(),
+        });
+        let text = StateText { journals: journals.collect(), ..StateText::default() };
+        state_text(&text, &output::style())
+    }
+
+    fn standing(&self, of: &TuneJournal) -> String {
+        let at = output::tame(&self.name);
+        match (of.standing.as_str(), of.client) {
+            ("in_force", Some(_)) => format!("in force until 'bdp tune revert --at {at}'"),
+            ("in_force", None) => "in force until 'bdp tune revert' there".to_owned(),
+            ("pending", _) if !of.guarded => {
+                "nobody will put it back then: its process was killed".to_owned()
+            }
+            ("pending", Some(_)) => format!("put back then, unless 'bdp tune confirm --at {at}' comes"),
+            ("pending", None) => "put back then, unless 'bdp tune confirm' comes there".to_owned(),
+            ("overdue", _) => "its time is over and its process was killed".to_owned(),
+            ("writing", _) => "being written".to_owned(),
+            ("cut_short", _) => "cut short; 'bdp tune revert' there puts back what was written".to_owned(),
+            ("other_boot", _) => "of another boot".to_owned(),
+            ("other_namespace", _) => "of another network namespace".to_owned(),
+            (other, _) => output::tame(other),
+        }
+    }
+
+    fn state_document(&self, state: &TuneState) -> Value {
+        let journals = state.journals.iter().map(|of| {
+            json!({
+                "id": of.id,
+                "standing": of.standing,
+                "guarded": of.guarded,
+                "boot_id": null,
+                "network_namespace": null,
+                "kernel": null,
+                "started_unix_ms": of.started_unix_ms,
+                "until_unix_ms": of.until_unix_ms,
+                "client": of.client,
+                "persistent_file": null,
+                "settings": of.settings,
+            })
+        });
+        json!({
+            "at": self.name,
+            "journals": journals.collect::<Vec<_>>(),
+            "damaged": state.damaged,
+            "persistent_file": null,
+            "persistent_file_missing": false,
+            "persistent_file_foreign": false,
+        })
+    }
+
+    fn reverted_document(&self, all: &[TuneReverted]) -> Value {
+        let back =
+            |back: &TuneBack| json!({ "target": back.target, "before": back.before, "wrote": back.wrote });
+        json!({
+            "at": self.name,
+            "put_back": all.iter().flat_map(|one| &one.put_back).map(back).collect::<Vec<_>>(),
+            "were_back": all.iter().flat_map(|one| &one.were_back).map(back).collect::<Vec<_>>(),
+            "foreign": all.iter().flat_map(|one| &one.foreign).collect::<Vec<_>>(),
+            "failed": all.iter().flat_map(|one| &one.failed).collect::<Vec<_>>(),
+            "persistent_file": null,
+            "foreign_file": null,
+            "of_other_boots": [],
+            "elsewhere": [],
+            "damaged": [],
+        })
+    }
+}
+
+fn reverted_words(all: &[TuneReverted]) -> String {
+    let line = |back: &TuneBack, now: Option<String>| BackLine {
+        target: back.target.clone(),
+        before: back.before.clone(),
+        wrote: back.wrote.clone(),
+        now,
+    };
+    let text = RevertedText {
+        is_far: true,
+        put_back: all.iter().flat_map(|one| &one.put_back).map(|back| line(back, None)).collect(),
+        were_back: all.iter().map(|one| one.were_back.len()).sum(),
+        foreign: all.iter().flat_map(|one| &one.foreign).map(|back| line(back, back.now.clone())).collect(),
+        ..RevertedText::default()
+    };
+    reverted_text(&text, &output::style())
+}
+
+/// A refusal as an error with its exit code.
+fn refused(doing: &str, error: &TuneError) -> anyhow::Error {
+    let text = format!("{doing}: {error}");
+    if error.is_of_request() { exit::usage(text) } else { exit::environment(text) }
+}

@@ -1,6 +1,7 @@
 //! `bdp fix`: the whole loop to one host: measure, explain, rehearse, apply, verify, keep or put back.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bdp_model::ends::{Direction, End};
@@ -8,8 +9,9 @@ use bdp_model::finding::Limit;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
-use bdp_model::{Rate, plain};
+use bdp_model::Rate;
 use bdp_report::tuning;
+use bdp_wire::tuning::TuneOrder;
 use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, RevertOptions};
 
 use crate::exit::{self, Exit, Outcome};
@@ -17,9 +19,10 @@ use crate::measure::again::AccessArgs;
 use crate::measure::target;
 use crate::output::{self, print, style};
 use crate::store::StoreArgs;
+use crate::tune::far::Far;
 use crate::tune::measured::{Measured, MeasuredArgs};
 use crate::tune::places::{PlaceArgs, refused};
-use crate::{arguments, guest, help, interrupt, rehearse, verify};
+use crate::{arguments, guest, help, interrupt, rehearse, token, verify};
 
 /// Streams that show what a path can carry, where a limit of one stream hides that.
 const STREAMS: u32 = 8;
@@ -65,6 +68,14 @@ pub struct FixArgs {
 
     #[command(flatten)]
     access: AccessArgs,
+
+    /// Token that 'bdp serve --allow-tune' printed there for tuning: changes of the far end are made too [env: BDP_TUNE_TOKEN]
+    #[arg(long, value_name = "TOKEN", conflicts_with = "tune_token_file", help_heading = help::ACCESS)]
+    tune_token: Option<String>,
+
+    /// File whose first line is that token
+    #[arg(long, value_name = "FILE", help_heading = help::ACCESS)]
+    tune_token_file: Option<PathBuf>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -118,18 +129,26 @@ impl FixArgs {
             Rehearsed::Nothing => return Ok(Exit::Missed),
             Rehearsed::NotHere => (plan.changes.clone(), None),
         };
-        let near: Vec<Change> = changes.iter().filter(|change| change.end == End::Near).cloned().collect();
-        self.name_far_changes(&plan, &changes, &run)?;
-        let chosen = self.choose(&plan, near)?;
+        let far = self.far(&request)?;
+        let changes = if far.is_some() { changes } else { self.near_changes(&plan, changes, &run)? };
+        let chosen = self.choose(&plan, changes)?;
         if chosen.is_empty() {
             return print("nothing was applied\n");
         }
-        let mut world = self.places.world()?;
-        let applied = self.apply(&mut world, &chosen)?;
+        let mut hosts = Hosts { near: self.places.world()?, far, keep_for: self.keep_for };
+        step("apply");
+        let journals = hosts.apply(&chosen)?;
+        print(&journals.words(self.keep_for))?;
         step("verify");
         let (verification, now) = verify::verify(&measured, rehearsal.as_ref(), &args, &self.access)?;
         print(&verify::text(&verification, &now))?;
-        self.keep_or_put_back(&mut world, applied, &verification)
+        self.keep_or_put_back(&mut hosts, &journals, &verification)
+    }
+
+    /// The far end, where its owner lets this end change settings.
+    fn far(&self, request: &MeasureRequest) -> anyhow::Result<Option<Far>> {
+        let token = token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?;
+        Ok(token.map(|token| Far::of(&self.host, request, token)))
     }
 
     fn request(&self) -> anyhow::Result<MeasureRequest> {
@@ -206,17 +225,18 @@ impl FixArgs {
         })
     }
 
-    /// What is to be changed at the other end is for its owner to change.
-    fn name_far_changes(&self, plan: &Plan, changes: &[Change], run: &str) -> anyhow::Result<()> {
-        let far = changes.iter().filter(|change| change.end == End::Far).count();
-        if far > 0 {
-            let name = plan.far.as_ref().map_or_else(|| self.host.clone(), |far| plain::plain(&far.name));
+    /// The changes of this end; those of the other one are for its owner to make.
+    fn near_changes(&self, plan: &Plan, changes: Vec<Change>, run: &str) -> anyhow::Result<Vec<Change>> {
+        let (near, far): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| change.end == End::Near);
+        if !far.is_empty() {
+            let name = plan.far.as_ref().map_or_else(|| self.host.clone(), |far| output::tame(&far.name));
             print(&format!(
-                "{far} of the changes {} for {name}: 'bdp tune export {run} --end far' writes them as a script for its owner\n",
-                if far == 1 { "is" } else { "are" }
+                "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run} --end far' writes a script\n",
+                settings(far.len()),
+                if far.len() == 1 { "it" } else { "them" }
             ))?;
         }
-        Ok(())
+        Ok(near)
     }
 
     /// Those of the changes that are wanted.
@@ -233,56 +253,111 @@ impl FixArgs {
         Ok(chosen)
     }
 
-    /// Applies them; gives the number of their journal, `None` where all were there already.
-    fn apply(&self, world: &mut HostWorld, changes: &[Change]) -> anyhow::Result<Option<u32>> {
-        step("apply");
-        let options = ApplyOptions {
-            keep_for: Some(Duration::from_nanos(self.keep_for.as_ns())),
-            cancelled: Some(interrupt::cancel_instead()),
-            ..ApplyOptions::default()
-        };
-        let applied =
-            bdp_tune::apply(world, changes, &options).map_err(|refusal| refused("fix", &refusal))?;
-        let journal = applied.journal.map(|journal| journal.id);
-        let line = match journal {
-            Some(id) => format!(
-                "{} of this host set, journal {id}; back in {} unless kept, or at once by 'bdp tune revert'\n",
-                match changes.len() {
-                    1 => "1 setting".to_owned(),
-                    n => format!("{n} settings"),
-                },
-                self.keep_for
-            ),
-            None => "nothing to do: all is as planned already\n".to_owned(),
-        };
-        print(&line)?;
-        Ok(journal)
-    }
-
-    fn keep_or_put_back(&self, world: &mut HostWorld, journal: Option<u32>, came: &Verification) -> Outcome {
+    fn keep_or_put_back(&self, hosts: &mut Hosts, journals: &Journals, came: &Verification) -> Outcome {
         let missed = came.missed();
-        let Some(id) = journal else { return Ok(if missed { Exit::Missed } else { Exit::Done }) };
-        let keep = match self.yes {
-            true => !missed,
-            false => ask("keep it? [y/N] ")?,
+        let keep = match (journals.is_empty(), self.yes) {
+            (true, _) => return Ok(if missed { Exit::Missed } else { Exit::Done }),
+            (false, true) => !missed,
+            (false, false) => ask("keep it? [y/N] ")?,
         };
         if keep {
-            bdp_tune::confirm(world, ConfirmOptions::default())
-                .map_err(|refusal| refused("keep", &refusal))?;
-            print(&format!("kept until the next boot, journal {id}; 'bdp tune revert' puts it back\n"))?;
+            hosts.keep(journals)?;
+            print("kept until the next boot; 'bdp tune revert' puts it back\n")?;
         } else {
-            let options = RevertOptions { only: Some(id), ..RevertOptions::default() };
-            let reverted =
-                bdp_tune::revert(world, options).map_err(|refusal| refused("put back", &refusal))?;
-            print(&format!(
-                "put back: {} as before\n",
-                match reverted.put_back.len() {
-                    1 => "1 setting".to_owned(),
-                    n => format!("{n} settings"),
-                }
-            ))?;
+            let count = hosts.put_back(journals)?;
+            print(&format!("put back: {} as before\n", settings(count)))?;
         }
         Ok(if missed { Exit::Missed } else { Exit::Done })
+    }
+}
+
+/// Both ends, as far as they may be changed.
+struct Hosts {
+    near: HostWorld,
+    far: Option<Far>,
+    keep_for: Nanos,
+}
+
+/// What was applied, by its journals: none where all was set already.
+#[derive(Default)]
+struct Journals {
+    near: Option<u32>,
+    far: Option<u32>,
+}
+
+impl Hosts {
+    /// Applies changes at both ends, or at none.
+    fn apply(&mut self, changes: &[Change]) -> anyhow::Result<Journals> {
+        let (near, far): (Vec<Change>, Vec<Change>) = changes.iter().cloned().partition(|change| change.end == End::Near);
+        let mut journals = Journals::default();
+        if !near.is_empty() {
+            let options = ApplyOptions {
+                keep_for: Some(Duration::from_nanos(self.keep_for.as_ns())),
+                cancelled: Some(interrupt::cancel_instead()),
+                ..ApplyOptions::default()
+            };
+            let applied = bdp_tune::apply(&mut self.near, &near, &options).map_err(|refusal| refused("fix", &refusal))?;
+            journals.near = applied.journal.map(|journal| journal.id);
+        }
+        if let (false, Some(end)) = (far.is_empty(), &self.far) {
+            let order = TuneOrder { changes: far, keep_for: self.keep_for, force: false };
+            match end.apply(&order) {
+                Ok(applied) => journals.far = applied.journal,
+                Err(error) => {
+                    self.put_back(&journals)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(journals)
+    }
+
+    fn keep(&mut self, journals: &Journals) -> anyhow::Result<()> {
+        if journals.near.is_some() {
+            let options = ConfirmOptions { persist: false, only: journals.near };
+            bdp_tune::confirm(&mut self.near, options).map_err(|refusal| refused("keep", &refusal))?;
+        }
+        if let (Some(id), Some(end)) = (journals.far, &self.far) {
+            end.keep(id)?;
+        }
+        Ok(())
+    }
+
+    /// Puts back what was applied; how many settings are as before.
+    fn put_back(&mut self, journals: &Journals) -> anyhow::Result<usize> {
+        let mut count = 0;
+        if let Some(id) = journals.near {
+            let options = RevertOptions { only: Some(id), ..RevertOptions::default() };
+            let reverted = bdp_tune::revert(&mut self.near, options).map_err(|refusal| refused("put back", &refusal))?;
+            count += reverted.put_back.len();
+        }
+        if let (Some(id), Some(end)) = (journals.far, &self.far) {
+            count += end.put_back(id)?;
+        }
+        Ok(count)
+    }
+}
+
+impl Journals {
+    const fn is_empty(&self) -> bool {
+        self.near.is_none() && self.far.is_none()
+    }
+
+    fn words(&self, keep_for: Nanos) -> String {
+        let here = self.near.map(|id| format!("this host set, journal {id}"));
+        let there = self.far.map(|id| format!("the far end set, journal {id} there"));
+        let set: Vec<String> = here.into_iter().chain(there).collect();
+        match set.is_empty() {
+            true => "nothing to do: all is as planned already\n".to_owned(),
+            false => format!("{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n", set.join("; ")),
+        }
+    }
+}
+
+fn settings(count: usize) -> String {
+    match count {
+        1 => "1 setting".to_owned(),
+        _ => format!("{count} settings"),
     }
 }
 

@@ -4,7 +4,7 @@ pub mod apply;
 mod confirm;
 mod document;
 mod export;
-mod far;
+pub mod far;
 mod file;
 mod guard;
 mod journal;

@@ -38,6 +38,9 @@ fn lines(of: &Verified, style: &Style) -> String {
         ));
     }
     let limit = match (of.limit_before, of.limit_now) {
+        (Some(before), Some(now)) if before == now && is_better(&of.goodput_bps) => {
+            format!("{way} {} binds still, at the rate that was planned", noun(now))
+        }
         (Some(before), Some(now)) if before == now => format!("{way} still limited by {}", noun(now)),
         (Some(before), Some(now)) => format!("{way} limited by {}, before by {}", noun(now), noun(before)),
         (_, Some(now)) => format!("{way} limited by {}", noun(now)),
@@ -45,6 +48,11 @@ fn lines(of: &Verified, style: &Style) -> String {
     };
     text.push_str(&wrap("why         ", Tint::Faint, &limit, style));
     text
+}
+
+/// Whether it gained what was predicted.
+fn is_better(of: &Outcome) -> bool {
+    matches!(of.verdict, Verdict::Held | Verdict::Exceeded) && of.now > of.before
 }
 
 fn line(of: &Outcome, way: &str, what: &str, print: &dyn Fn(f64) -> String, style: &Style) -> String {

@@ -122,7 +122,6 @@ fn a_window_that_is_too_small_is_fixed_as_predicted() {
         before < 30e6 && predicted > 42e6 && now > 42e6 && verdict == "held",
         "{before} {predicted} {now} {verdict}"
     );
-    assert_ne!(came.verification["directions"][0]["limit_now"], "receive_window");
 }
 
 #[test]

@@ -4,15 +4,15 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bdp_model::Rate;
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
-use bdp_model::Rate;
 use bdp_report::tuning;
-use bdp_wire::tuning::TuneOrder;
 use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, RevertOptions};
+use bdp_wire::tuning::TuneOrder;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::again::AccessArgs;
@@ -227,7 +227,8 @@ impl FixArgs {
 
     /// The changes of this end; those of the other one are for its owner to make.
     fn near_changes(&self, plan: &Plan, changes: Vec<Change>, run: &str) -> anyhow::Result<Vec<Change>> {
-        let (near, far): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| change.end == End::Near);
+        let (near, far): (Vec<Change>, Vec<Change>) =
+            changes.into_iter().partition(|change| change.end == End::Near);
         if !far.is_empty() {
             let name = plan.far.as_ref().map_or_else(|| self.host.clone(), |far| output::tame(&far.name));
             print(&format!(
@@ -288,7 +289,8 @@ struct Journals {
 impl Hosts {
     /// Applies changes at both ends, or at none.
     fn apply(&mut self, changes: &[Change]) -> anyhow::Result<Journals> {
-        let (near, far): (Vec<Change>, Vec<Change>) = changes.iter().cloned().partition(|change| change.end == End::Near);
+        let (near, far): (Vec<Change>, Vec<Change>) =
+            changes.iter().cloned().partition(|change| change.end == End::Near);
         let mut journals = Journals::default();
         if !near.is_empty() {
             let options = ApplyOptions {
@@ -296,7 +298,8 @@ impl Hosts {
                 cancelled: Some(interrupt::cancel_instead()),
                 ..ApplyOptions::default()
             };
-            let applied = bdp_tune::apply(&mut self.near, &near, &options).map_err(|refusal| refused("fix", &refusal))?;
+            let applied = bdp_tune::apply(&mut self.near, &near, &options)
+                .map_err(|refusal| refused("fix", &refusal))?;
             journals.near = applied.journal.map(|journal| journal.id);
         }
         if let (false, Some(end)) = (far.is_empty(), &self.far) {
@@ -328,7 +331,8 @@ impl Hosts {
         let mut count = 0;
         if let Some(id) = journals.near {
             let options = RevertOptions { only: Some(id), ..RevertOptions::default() };
-            let reverted = bdp_tune::revert(&mut self.near, options).map_err(|refusal| refused("put back", &refusal))?;
+            let reverted =
+                bdp_tune::revert(&mut self.near, options).map_err(|refusal| refused("put back", &refusal))?;
             count += reverted.put_back.len();
         }
         if let (Some(id), Some(end)) = (journals.far, &self.far) {
@@ -349,7 +353,10 @@ impl Journals {
         let set: Vec<String> = here.into_iter().chain(there).collect();
         match set.is_empty() {
             true => "nothing to do: all is as planned already\n".to_owned(),
-            false => format!("{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n", set.join("; ")),
+            false => format!(
+                "{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n",
+                set.join("; ")
+            ),
         }
     }
 }

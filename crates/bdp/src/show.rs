@@ -89,9 +89,11 @@ impl ShowArgs {
 
 /// What was predicted of a run, and what came of it: the newest of each.
 fn concluded(documents: &[StoredDocument]) -> String {
-    let newest = |kind| documents.iter().rfind(|document| document.kind == kind).map(|kept| kept.document.clone());
+    let newest =
+        |kind| documents.iter().rfind(|document| document.kind == kind).map(|kept| kept.document.clone());
     // What another version wrote is left out.
-    let rehearsal = newest(DocumentKind::Rehearsal).and_then(|kept| serde_json::from_value::<Rehearsal>(kept).ok());
+    let rehearsal =
+        newest(DocumentKind::Rehearsal).and_then(|kept| serde_json::from_value::<Rehearsal>(kept).ok());
     let verification = newest(DocumentKind::Verification).and_then(|kept| serde_json::from_value(kept).ok());
     let predicted = rehearsal.map(|rehearsal| bdp_report::tuning::choice(&rehearsal, &style()));
     let came = verification.map(|came| bdp_report::tuning::verification(&came, &style()));

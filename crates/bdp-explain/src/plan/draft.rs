@@ -77,9 +77,15 @@ impl Draft {
             End::Near => Some(near.kernel.as_str()),
             End::Far => far.as_ref().map(|far| far.kernel.as_str()),
         };
-        for changes in std::iter::once(&mut self.changes).chain(self.alternatives.iter_mut().map(|other| &mut other.changes)) {
+        for changes in std::iter::once(&mut self.changes)
+            .chain(self.alternatives.iter_mut().map(|other| &mut other.changes))
+        {
             for unread in changes.extract_if(.., |change| !is_read(&change.target, kernel(change.end))) {
-                self.refused.push(Refused { end: Some(unread.end), target: Some(unread.target), why: Why::NotRead });
+                self.refused.push(Refused {
+                    end: Some(unread.end),
+                    target: Some(unread.target),
+                    why: Why::NotRead,
+                });
             }
         }
         self.alternatives.retain(|other| !other.changes.is_empty());

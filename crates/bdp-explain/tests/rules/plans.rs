@@ -105,8 +105,10 @@ fn timeouts_that_are_long_beside_the_round_trip_are_shortened_on_the_route() {
     let shape = Shape { rtt_loaded: 25 * MS, ..WINDOW_BOUND };
     let mut m = shape.measurement();
     let near_by = |m: &mut Measurement, timeouts: u64| {
-        for rtt in [&mut m.rtt_idle_ns, &mut m.directions[0].rtt_ns.idle, &mut m.directions[0].rtt_ns.loaded] {
-            *rtt = rtt.map(|rtt| bdp_model::record::RttSummary { min: MS, p50: MS, p95: Some(2 * MS), ..rtt });
+        let of_probes = &mut m.directions[0].rtt_ns;
+        for rtt in [&mut m.rtt_idle_ns, &mut of_probes.idle, &mut of_probes.loaded] {
+            *rtt =
+                rtt.map(|rtt| bdp_model::record::RttSummary { min: MS, p50: MS, p95: Some(2 * MS), ..rtt });
         }
         let last = m.directions[0].sent.len() as u64;
         for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {

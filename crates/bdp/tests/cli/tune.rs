@@ -277,7 +277,9 @@ fn the_second_of_two_says_which_is_the_first() {
 #[test]
 fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
     let Some(bench) = bench() else { return };
-    let other = |name: &str, changes: &[Value]| drop(bench.write(name, plan(changes)));
+    let other = |name: &str, changes: &[Value]| {
+        bench.write(name, plan(changes));
+    };
     let rmem = || sysctl("net.ipv4.tcp_rmem", RMEM);
     let route = |to: &str, attribute: &str, value: &str| {
         change(json!({ "kind": "route", "to": to, "attribute": attribute }), value)

@@ -77,15 +77,24 @@ impl FixArgs {
     /// Goes around the loop once.
     pub fn run(self) -> Outcome {
         if !self.yes && !can_ask() {
-            return Err(exit::usage("no terminal to ask on; --yes applies what the rehearsal chose without a question"));
+            return Err(exit::usage(
+                "no terminal to ask on; --yes applies what the rehearsal chose without a question",
+            ));
         }
         let request = self.request()?;
         step("measure");
         let (run, measurement) = self.access.measure(&request, None, &self.store)?;
         let store = self.store.given();
-        print(&bdp_report::measurements_text(std::slice::from_ref(&measurement), run.as_deref(), store.as_deref(), &style()))?;
+        print(&bdp_report::measurements_text(
+            std::slice::from_ref(&measurement),
+            run.as_deref(),
+            store.as_deref(),
+            &style(),
+        ))?;
         let Some(run) = run else {
-            return Err(exit::usage("the loop keeps its predictions with its runs; name a store: --store PATH"));
+            return Err(exit::usage(
+                "the loop keeps its predictions with its runs; name a store: --store PATH",
+            ));
         };
         let also = self.show_capacity(&request, &measurement)?;
         let args = MeasuredArgs {
@@ -135,15 +144,27 @@ impl FixArgs {
     }
 
     /// Measures with more streams, where the limit of one hides what the path can carry; gives that run.
-    fn show_capacity(&self, request: &MeasureRequest, measured: &Measurement) -> anyhow::Result<Option<String>> {
+    fn show_capacity(
+        &self,
+        request: &MeasureRequest,
+        measured: &Measurement,
+    ) -> anyhow::Result<Option<String>> {
         let hidden = |limit: Limit| {
             matches!(
                 limit,
-                Limit::ReceiveWindow | Limit::SendBuffer | Limit::RandomLoss | Limit::CongestionLoss | Limit::Reordering
+                Limit::ReceiveWindow
+                    | Limit::SendBuffer
+                    | Limit::RandomLoss
+                    | Limit::CongestionLoss
+                    | Limit::Reordering
             )
         };
-        let limits = measured.directions.iter().filter_map(|direction| Some((direction, direction.findings.first()?.limit)));
-        let directions: Vec<Direction> = limits.filter(|(_, limit)| hidden(*limit)).map(|(d, _)| d.direction).collect();
+        let limits = measured
+            .directions
+            .iter()
+            .filter_map(|direction| Some((direction, direction.findings.first()?.limit)));
+        let directions: Vec<Direction> =
+            limits.filter(|(_, limit)| hidden(*limit)).map(|(d, _)| d.direction).collect();
         if self.rate.is_some() || directions.is_empty() {
             return Ok(None);
         }
@@ -162,7 +183,11 @@ impl FixArgs {
         let goodputs = shown.directions.iter().map(|direction| {
             format!("{} {}", direction.direction.name(), bdp_model::units::format_bps(direction.goodput_bps))
         });
-        print(&format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), run.as_deref().unwrap_or("-")))?;
+        print(&format!(
+            "{} (run {})\n",
+            goodputs.collect::<Vec<_>>().join(", "),
+            run.as_deref().unwrap_or("-")
+        ))?;
         Ok(run)
     }
 
@@ -216,7 +241,8 @@ impl FixArgs {
             cancelled: Some(interrupt::cancel_instead()),
             ..ApplyOptions::default()
         };
-        let applied = bdp_tune::apply(world, changes, &options).map_err(|refusal| refused("fix", &refusal))?;
+        let applied =
+            bdp_tune::apply(world, changes, &options).map_err(|refusal| refused("fix", &refusal))?;
         let journal = applied.journal.map(|journal| journal.id);
         let line = match journal {
             Some(id) => format!(
@@ -241,15 +267,20 @@ impl FixArgs {
             false => ask("keep it? [y/N] ")?,
         };
         if keep {
-            bdp_tune::confirm(world, ConfirmOptions { persist: false }).map_err(|refusal| refused("keep", &refusal))?;
+            bdp_tune::confirm(world, ConfirmOptions { persist: false })
+                .map_err(|refusal| refused("keep", &refusal))?;
             print(&format!("kept until the next boot, journal {id}; 'bdp tune revert' puts it back\n"))?;
         } else {
             let options = RevertOptions { only: Some(id), ..RevertOptions::default() };
-            let reverted = bdp_tune::revert(world, options).map_err(|refusal| refused("put back", &refusal))?;
-            print(&format!("put back: {} as before\n", match reverted.put_back.len() {
-                1 => "1 setting".to_owned(),
-                n => format!("{n} settings"),
-            }))?;
+            let reverted =
+                bdp_tune::revert(world, options).map_err(|refusal| refused("put back", &refusal))?;
+            print(&format!(
+                "put back: {} as before\n",
+                match reverted.put_back.len() {
+                    1 => "1 setting".to_owned(),
+                    n => format!("{n} settings"),
+                }
+            ))?;
         }
         Ok(if missed { Exit::Missed } else { Exit::Done })
     }

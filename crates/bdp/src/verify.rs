@@ -40,7 +40,8 @@ impl VerifyArgs {
         let measured = args.find()?;
         let rehearsal = measured.found.newest_document(DocumentKind::Rehearsal);
         // What another version wrote predicts nothing here.
-        let rehearsal = rehearsal.and_then(|kept| serde_json::from_value::<Rehearsal>(kept.document.clone()).ok());
+        let rehearsal =
+            rehearsal.and_then(|kept| serde_json::from_value::<Rehearsal>(kept.document.clone()).ok());
         let (verification, now) = verify(&measured, rehearsal.as_ref(), &args, &self.access)?;
         if self.json {
             print(&format!("{:#}\n", json!(verification)))?;

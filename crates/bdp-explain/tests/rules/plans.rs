@@ -27,7 +27,10 @@ fn the_change<'a>(plan: &'a Plan, target: &Target) -> &'a Change {
 }
 
 fn why<'a>(plan: &'a Plan, name: &str) -> Option<&'a Why> {
-    plan.refused.iter().find(|refused| refused.target == Some(Target::sysctl(name))).map(|refused| &refused.why)
+    plan.refused
+        .iter()
+        .find(|refused| refused.target == Some(Target::sysctl(name)))
+        .map(|refused| &refused.why)
 }
 
 /// The window of 1 MiB that holds 338 Mbit/s back on a path of 24.2 ms whose devices carry 941 Mbit/s.
@@ -48,7 +51,9 @@ fn a_small_receive_buffer_is_raised_to_what_the_ceiling_needs_and_no_further() {
     assert!((6 * MIB..8 * MIB).contains(&largest), "{}", change.to);
     assert!(change.to.starts_with("4096 131072 "));
     let gain = change.gain.unwrap();
-    assert!(gain.direction == Direction::To && (gain.before_bps, gain.after_bps.round() > 900e6) == (338e6, true));
+    assert!(
+        gain.direction == Direction::To && (gain.before_bps, gain.after_bps.round() > 900e6) == (338e6, true)
+    );
     // The other buffer would be the next limit.
     assert_eq!(the_change(&plan, &Target::sysctl(WMEM)).end, End::Near);
     assert_eq!(plan.path.directions[0].limit, Some(Limit::ReceiveWindow));
@@ -72,7 +77,11 @@ fn memory_that_the_host_lacks_is_not_asked_for() {
     // TCP saves memory from 4 MiB on: 1024 pages.
     set(&mut m, End::Far, "net.ipv4.tcp_mem", "768 1024 1536");
     let plan = plan(&m);
-    assert!(matches!(why(&plan, RMEM), Some(Why::Memory { available_bytes: 4_194_304, .. })), "{:?}", plan.refused);
+    assert!(
+        matches!(why(&plan, RMEM), Some(Why::Memory { available_bytes: 4_194_304, .. })),
+        "{:?}",
+        plan.refused
+    );
     assert!(plan.changes.iter().all(|change| change.end == End::Near));
 }
 
@@ -97,7 +106,9 @@ fn what_was_asked_for_is_left_to_who_asked() {
     m.request.spec.window = ByteCount::kib(1024).try_into().ok();
     let plan = plan(&m);
     assert_eq!(plan.changes, []);
-    assert!(plan.refused.iter().any(|refused| matches!(&refused.why, Why::Asked { option } if option == "-w")));
+    assert!(
+        plan.refused.iter().any(|refused| matches!(&refused.why, Why::Asked { option } if option == "-w"))
+    );
 }
 
 /// A full path of 50 Mbit/s with a queue of 100 ms.
@@ -131,7 +142,11 @@ fn a_long_queue_is_met_by_a_congestion_control_on_the_route_alone() {
     assert_eq!(names, ["host", "pace"]);
     assert!(plan.alternatives[1].changes[0].to.starts_with("fq maxrate "));
     assert!(plan.programs.iter().any(|advice| advice.call == "setsockopt(TCP_CONGESTION, \"bbr\")"));
-    assert!(!plan.changes.iter().any(|change| matches!(change.target, Target::Sysctl { .. })), "{:?}", plan.changes);
+    assert!(
+        !plan.changes.iter().any(|change| matches!(change.target, Target::Sysctl { .. })),
+        "{:?}",
+        plan.changes
+    );
 }
 
 #[test]

@@ -143,11 +143,13 @@ impl Change {
 }
 
 fn is_of_receiving(name: &str) -> bool {
-    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_moderate_rcvbuf", "net.core.rmem_max", "net.core.netdev_max_backlog"].contains(&name)
+    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_moderate_rcvbuf", "net.core.rmem_max", "net.core.netdev_max_backlog"]
+        .contains(&name)
 }
 
 fn is_of_sending(name: &str) -> bool {
-    ["net.ipv4.tcp_wmem", "net.ipv4.tcp_congestion_control", "net.core.wmem_max", "net.core.default_qdisc"].contains(&name)
+    ["net.ipv4.tcp_wmem", "net.ipv4.tcp_congestion_control", "net.core.wmem_max", "net.core.default_qdisc"]
+        .contains(&name)
 }
 
 #[cfg(test)]
@@ -156,7 +158,8 @@ mod tests {
 
     #[test]
     fn changes_concern_the_directions_that_they_can_change() {
-        let change = |end, target| Change { end, target, from: None, to: "1".into(), reason: Reason::Off, gain: None };
+        let change =
+            |end, target| Change { end, target, from: None, to: "1".into(), reason: Reason::Off, gain: None };
         let concerned = |end, target: Target| {
             [Direction::To, Direction::From].map(|direction| change(end, target.clone()).concerns(direction))
         };
@@ -164,6 +167,9 @@ mod tests {
         assert_eq!(concerned(End::Near, Target::sysctl("net.ipv4.tcp_wmem")), [true, false]);
         assert_eq!(concerned(End::Near, Target::sysctl("net.ipv4.tcp_sack")), [true, true]);
         let to = "192.0.2.7".parse().unwrap();
-        assert_eq!(concerned(End::Far, Target::Route { to, attribute: RouteAttribute::Congctl }), [false, true]);
+        assert_eq!(
+            concerned(End::Far, Target::Route { to, attribute: RouteAttribute::Congctl }),
+            [false, true]
+        );
     }
 }

@@ -20,7 +20,8 @@ pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
         }
         twin.stack = Some(name);
         let receiver = twin.direction.receiver();
-        let factor = Facts::measured(measurement, twin.direction).and_then(|facts| window_factor(&facts, &version));
+        let factor =
+            Facts::measured(measurement, twin.direction).and_then(|facts| window_factor(&facts, &version));
         twin.host_mut(receiver).window_factor = factor;
     }
     twin

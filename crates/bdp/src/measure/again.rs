@@ -60,7 +60,8 @@ impl AccessArgs {
         super::end_if_asked(cancel, super::NOTHING);
         let measured = ended.results.measurements().first().cloned();
         ended.result.map_err(|error| refusal(error, &host))?;
-        let measured = measured.ok_or_else(|| exit::environment(format!("measure {host}: nothing was measured")))?;
+        let measured =
+            measured.ok_or_else(|| exit::environment(format!("measure {host}: nothing was measured")))?;
         if let Some(error) = &measured.error {
             return Err(exit::environment(format!("measure {host}: {error}")));
         }

@@ -25,16 +25,23 @@ pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
     let (plan, rehearsal) =
         (found.newest_document(DocumentKind::Plan), found.newest_document(DocumentKind::Rehearsal));
     match (plan, rehearsal) {
-        (plan, Some(rehearsal)) if plan.is_none_or(|plan| plan.at_unix_ms <= rehearsal.at_unix_ms) => chosen(name, rehearsal),
+        (plan, Some(rehearsal)) if plan.is_none_or(|plan| plan.at_unix_ms <= rehearsal.at_unix_ms) => {
+            chosen(name, rehearsal)
+        }
         (Some(plan), _) => parse(name, plan),
-        (None, _) => Err(exit::usage(format!("run {name} has no plan; 'bdp tune plan {name}' or 'bdp rehearse {name}' makes one"))),
+        (None, _) => Err(exit::usage(format!(
+            "run {name} has no plan; 'bdp tune plan {name}' or 'bdp rehearse {name}' makes one"
+        ))),
     }
 }
 
 /// The plan with the changes that were chosen.
 fn chosen(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
-    let rehearsal: Rehearsal = serde_json::from_value(kept.document.clone())
-        .map_err(|_| exit::usage(format!("the rehearsal of run {run} is of another version; 'bdp rehearse {run}' makes a new one")))?;
+    let rehearsal: Rehearsal = serde_json::from_value(kept.document.clone()).map_err(|_| {
+        exit::usage(format!(
+            "the rehearsal of run {run} is of another version; 'bdp rehearse {run}' makes a new one"
+        ))
+    })?;
     let Some(chosen) = rehearsal.chosen() else {
         return Err(exit::usage(format!(
             "the rehearsal of run {run} found no change better than what is there; 'bdp tune plan {run} --json' has the plan all the same"

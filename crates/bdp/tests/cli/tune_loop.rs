@@ -62,7 +62,9 @@ impl Loop {
         self.on_hosts(&format!("bdp measure far --token t {way} -t 8 --label before --store s.db"));
         let mut named = "before --store s.db --json".to_owned();
         if let Some(options) = also {
-            self.on_hosts(&format!("bdp measure far --token t {way} -t 4 {options} --label more --store s.db"));
+            self.on_hosts(&format!(
+                "bdp measure far --token t {way} -t 4 {options} --label more --store s.db"
+            ));
             named.push_str(" --also more");
         }
         let plan = self.json(&format!("bdp tune plan {named}"), PLAN);
@@ -81,7 +83,11 @@ impl Loop {
         let verification = serde_json::from_str(&read("verified.json")).unwrap();
         assert_in_schema(&verification, VERIFICATION);
         assert_eq!(read("after.txt"), read("before.txt"), "{}", read("reverted.txt"));
-        assert!(read("applied.txt").contains("applied") && read("reverted.txt").contains("back"), "{}", read("reverted.txt"));
+        assert!(
+            read("applied.txt").contains("applied") && read("reverted.txt").contains("back"),
+            "{}",
+            read("reverted.txt")
+        );
         Came { plan, rehearsal, verification }
     }
 }
@@ -107,9 +113,15 @@ fn a_window_that_is_too_small_is_fixed_as_predicted() {
     let Some(way) = Loop::new(path, "-R") else { return };
     let came = way.go_around(Some("-P 8"));
     assert_eq!(came.plan["path"]["directions"][0]["limit"], "receive_window");
-    assert_eq!((&came.change()["target"]["name"], &came.change()["end"]), (&"net.ipv4.tcp_rmem".into(), &"near".into()));
+    assert_eq!(
+        (&came.change()["target"]["name"], &came.change()["end"]),
+        (&"net.ipv4.tcp_rmem".into(), &"near".into())
+    );
     let (before, predicted, now, verdict) = came.figure("goodput_bps");
-    assert!(before < 30e6 && predicted > 42e6 && now > 42e6 && verdict == "held", "{before} {predicted} {now} {verdict}");
+    assert!(
+        before < 30e6 && predicted > 42e6 && now > 42e6 && verdict == "held",
+        "{before} {predicted} {now} {verdict}"
+    );
     assert_ne!(came.verification["directions"][0]["limit_now"], "receive_window");
 }
 
@@ -132,7 +144,10 @@ fn loss_with_the_wrong_congestion_control_is_fixed_as_predicted() {
     let Some(way) = Loop::new(path, "--forward") else { return };
     let came = way.go_around(Some("-P 8 -C bbr"));
     assert_eq!(came.plan["path"]["directions"][0]["limit"], "random_loss");
-    assert_eq!((&came.change()["target"]["attribute"], &came.change()["to"]), (&"congctl".into(), &"bbr".into()));
+    assert_eq!(
+        (&came.change()["target"]["attribute"], &came.change()["to"]),
+        (&"congctl".into(), &"bbr".into())
+    );
     let (before, predicted, now, verdict) = came.figure("goodput_bps");
     assert!(before < 25e6 && predicted > 35e6 && now > 35e6, "{before} {predicted} {now}");
     assert!(["held", "exceeded"].contains(&verdict), "{before} {predicted} {now} {verdict}");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_model::tuning::Target;
 
-use crate::apply::{Here, lock};
+use crate::here::{Here, lock};
 use crate::journal::{Journal, Progress};
 use crate::refusal::Refusal;
 use crate::world::World;

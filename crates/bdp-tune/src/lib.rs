@@ -8,6 +8,7 @@
 
 mod apply;
 mod confirm;
+mod here;
 mod host;
 mod journal;
 mod persist;

@@ -1,5 +1,6 @@
 //! What applying would do, checked in full before anything is touched.
 
+use bdp_model::tuning::setting::{self, Release};
 use bdp_model::tuning::{Change, Target};
 
 use crate::journal::{Entry, Journal, same};
@@ -56,6 +57,9 @@ pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<V
                 let kind = reading.value.unwrap_or_default();
                 return Err(refused(Fault::SetBySomebody(kind)));
             }
+            if !is_read(target, &world.kernel()) {
+                return Err(Refusal::NotRead { target: target.clone(), kernel: world.kernel() });
+            }
             world.check(target, &value).map_err(refused)?;
         }
         let is_made =
@@ -75,6 +79,16 @@ pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<V
         steps.push(Step { change, now: reading.value, is_there, undo });
     }
     Ok(steps)
+}
+
+/// Whether a kernel acts by a setting that it has. One that came with a later kernel than this was ported back: it is there.
+fn is_read(target: &Target, kernel: &str) -> bool {
+    let Target::Sysctl { name } = target else { return true };
+    let end = setting::find(name).and_then(|setting| setting.end);
+    match (end, Release::of_kernel(kernel)) {
+        (Some(end), Some(kernel)) => kernel < end.since,
+        _ => true,
+    }
 }
 
 /// Whether two settings are of the same sysctl, route or device.

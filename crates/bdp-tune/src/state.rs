@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::apply::{Here, lock};
+use crate::here::{Here, lock};
 use crate::journal::{Entry, Journal, Progress, same};
 use crate::persist::{self, Kept};
 use crate::refusal::Refusal;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Gain, Reason};
+use super::reason::{Gain, Reason};
 use crate::ends::{Direction, End};
 
 /// What of a host is set.

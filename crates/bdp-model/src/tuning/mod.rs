@@ -7,13 +7,13 @@ mod change;
 pub mod host;
 pub mod judged;
 mod plan;
+mod reason;
 mod rehearsal;
 pub mod setting;
 mod verification;
 
 pub use change::{Change, RouteAttribute, Scope, Target};
-pub use plan::{
-    Advice, Alternative, Gain, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Reason, Refused, Why,
-};
+pub use plan::{Advice, Alternative, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Refused, Why};
+pub use reason::{Gain, Reason};
 pub use rehearsal::{BEFORE, Beside, PLAN, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, choose};
 pub use verification::{Outcome, VERIFICATION_SCHEMA, Verdict, Verification, Verified};

@@ -95,6 +95,75 @@ pub struct Alternative {
     pub changes: Vec<Change>,
 }
 
+/// What a program can do for its own connections alone.
+    pub programs: Vec<Advice>,
+    /// What was considered and left alone, and why.
+    pub refused: Vec<Refused>,
+}
+
+impl Plan {
+    /// The changes at one end.
+    pub fn changes_at(&self, end: End) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(move |change| change.end == end)
+    }
+
+    /// The machine at this end.
+    pub fn host(&self, end: End) -> Option<&PlanHost> {
+        match end {
+            End::Near => Some(&self.near),
+            End::Far => self.far.as_ref(),
+        }
+    }
+}
+
+/// The path of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanPath {
+    /// Its idle round trip.
+    pub rtt_ns: u64,
+    /// Bytes of a full segment; null where that is not known.
+    pub mss_bytes: Option<u64>,
+    /// Connections that share the rate.
+    pub streams: u32,
+    /// Each direction that was measured, or that was described.
+    pub directions: Vec<PlanDirection>,
+}
+
+/// A direction of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PlanDirection {
+    /// Which.
+    pub direction: Direction,
+    /// What limits it; null where it was not measured.
+    pub limit: Option<Limit>,
+    /// Goodput as it was measured, bit/s; null where it was not.
+    pub goodput_bps: Option<f64>,
+    /// Goodput that it is to carry, bit/s; null where nobody knows what the path can.
+    pub rate_bps: Option<f64>,
+}
+
+/// A machine of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanHost {
+    /// Its host name.
+    pub name: String,
+    /// Its address on the path; empty where there is none.
+    pub address: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// The device that carries the path.
+    pub device: Option<String>,
+}
+
+/// Other changes in place of the plan's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// A short name, unique in its plan: `pace`.
+    pub name: String,
+    /// What to change.
+    pub changes: Vec<Change>,
+}
+
 /// What a change gives by the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {

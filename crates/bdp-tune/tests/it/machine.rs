@@ -111,6 +111,7 @@ impl Machine {
             (route(RouteAttribute::Congctl), setting(None)),
             (route(RouteAttribute::Initcwnd), setting(None)),
             (qdisc(), setting(Some("fq_codel"))),
+            (Target::sysctl("net.ipv4.tcp_fack"), setting(Some("0"))),
         ]);
         Self {
             defaults: settings.clone(),

@@ -14,7 +14,7 @@ pub const NAME: &str = "__tune-guard";
 
 /// How it is started.
 pub fn command() -> GuardCommand {
-    super::places::guard_command(NAME)
+    GuardCommand { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
 }
 
 /// Looks after the journal that the arguments name. It puts back at once where it is asked to end, as by a machine that shuts down, and

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_tune::{GuardCommand, HostWorld, Places, Refusal};
+use bdp_tune::{HostWorld, Places, Refusal};
 
 use crate::{exit, help};
 
@@ -41,11 +41,6 @@ pub fn places(folder: Option<PathBuf>) -> anyhow::Result<Places> {
         std::path::absolute(&path).map_err(|e| exit::usage(format!("cannot use '{}': {e}", path.display())))
     };
     Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
-}
-
-/// The guard of a journal: this very program.
-pub fn guard_command(name: &str) -> GuardCommand {
-    GuardCommand { path: "/proc/self/exe".into(), arguments: vec![name.to_owned()] }
 }
 
 /// A refusal as an error with its exit code.

@@ -285,6 +285,7 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
         change(json!({ "kind": "route", "to": to, "attribute": attribute }), value)
     };
     other("unknown.json", &[rmem(), sysctl("net.ipv4.tcp_nosuch", "1")]);
+    other("unread.json", &[rmem(), sysctl("net.ipv4.tcp_fack", "1")]);
     other("value.json", &[rmem(), sysctl("net.ipv4.tcp_sack", "lots")]);
     other("algorithm.json", &[rmem(), sysctl("net.ipv4.tcp_congestion_control", "nosuch")]);
     other("local.json", &[rmem(), route("127.0.0.1", "initcwnd", "20")]);
@@ -295,6 +296,7 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
     bench.write("stale.json", stale.to_string());
     let cases = [
         ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
+        ("unread", 2, "does not read it"),
         ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a value of it; all is as it was before"),
         ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
         ("local", 2, "the address is one of this machine"),

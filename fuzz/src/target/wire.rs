@@ -5,6 +5,7 @@ use bdp_wire::datagram::{HEADER_BYTES, Header, Opening, Step};
 use bdp_wire::echo::Echo;
 use bdp_wire::icmp::Quote;
 use bdp_wire::pattern::Checker;
+use bdp_wire::tuning::{Sealed, TuneAnswer, TuneRequest};
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Ticket};
 use bdp_wire::{frame, proof, setup};
 
@@ -17,6 +18,7 @@ pub const WIRE: &[Target] = &[
     Target { name: "greeting", run: greetings, seeds: greeting_seeds },
     Target { name: "request", run: requests, seeds: request_seeds },
     Target { name: "control", run: controls, seeds: control_seeds },
+    Target { name: "tuning", run: tunings, seeds: tuning_seeds },
     Target { name: "preamble", run: preambles, seeds: preamble_seeds },
     Target { name: "probe", run: probes, seeds: probe_seeds },
     Target { name: "datagram", run: datagrams, seeds: datagram_seeds },
@@ -58,6 +60,8 @@ fn greetings(bytes: &[u8]) {
 fn greeting_seeds() -> Vec<Vec<u8>> {
     [
         r#"{"challenge":{"bdp":"0.1.0","nonce":"00","token_needed":true}}"#,
+        r#"{"challenge":{"bdp":"0.1.0","nonce":"00","token_needed":true,"tune":true}}"#,
+        r#"{"bdp":"0.1.0","nonce":"00ff","proof":null,"tune_proof":"00"}"#,
         r#"{"refused":{"busy":{"sessions":16}}}"#,
         r#"{"bdp":"0.1.0","nonce":"00ff","proof":null}"#,
         r#"{"welcome":{"key":"00","proof":"00","limits":{"duration":"1m","streams":16}}}"#,
@@ -101,6 +105,35 @@ fn control_seeds() -> Vec<Vec<u8>> {
         r#"{"id":2,"body":{"listening":{"port":5201}}}"#,
     ]
     .map(|seed| seed.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// What a client that knows the tune token may write, and a server answer. Nothing else opens a seal.
+fn tunings(bytes: &[u8]) {
+    comes_back::<TuneRequest>(bytes);
+    comes_back::<TuneAnswer>(bytes);
+    let exchange = proof::Exchange { server_nonce: [1; 32], client_nonce: [2; 32] };
+    if let Ok(sealed) = serde_json::from_slice::<Sealed>(bytes) {
+        let opened = sealed.open::<TuneRequest>(&exchange, "token", proof::Prover::TuneClient, 1);
+        let again = exchange.seal("token", proof::Prover::TuneClient, 1, &sealed.message);
+        assert!(opened.is_err() || again.eq_ignore_ascii_case(&sealed.seal));
+    }
+}
+
+fn tuning_seeds() -> Vec<Vec<u8>> {
+    let change = r#"{"end":"far","target":{"kind":"sysctl","name":"net.ipv4.tcp_rmem"},"from":null,"to":"4096 131072 6291456",
+        "reason":{"kind":"buffer","needed_bytes":1,"in_flight_bytes":1},"gain":null}"#;
+    let target = r#"{"kind":"route","to":"192.0.2.1","attribute":"initcwnd"}"#;
+    [
+        r#""state""#.to_owned(),
+        r#"{"confirm":{"journal":1}}"#.to_owned(),
+        format!(r#"{{"apply":{{"changes":[{change}],"keep_for":"10m","force":true}}}}"#),
+        format!(r#"{{"applied":{{"journal":1,"until_unix_ms":2,"steps":[{{"target":{target},"before":null,"after":"20","already":false}}]}}}}"#),
+        r#"{"refused":{"cause":"bounds","text":"no"}}"#.to_owned(),
+        r#"{"message":"\"state\"","seal":"00"}"#.to_owned(),
+        r#"{"state":{"client":"192.0.2.1","journals":[],"damaged":[{"path":"a","cause":"b"}]}}"#.to_owned(),
+    ]
+    .map(String::into_bytes)
     .to_vec()
 }
 

@@ -74,4 +74,13 @@ mod tests {
         failures.note(one, now + WINDOW);
         assert!(!failures.has_failed_often(one, now + WINDOW));
     }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut failures, start) = (Failures::default(), Instant::now());
+        for i in 0..2 * MOST_ADDRESSES as u32 {
+            failures.note(IpAddr::from(i.to_be_bytes()), start + Duration::from_micros(u64::from(i)));
+        }
+        assert_eq!(failures.0.len(), MOST_ADDRESSES);
+    }
 }

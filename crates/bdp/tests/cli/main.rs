@@ -54,6 +54,7 @@ mod sweep;
 mod switches;
 mod traffic;
 mod tune;
+mod tune_far;
 mod tune_killed;
 mod tune_loop;
 mod tune_show;

@@ -130,7 +130,7 @@ impl Tuner {
             TuneRequest::State => self.state(client).map(|state| (TuneAnswer::State(state), Vec::new())),
             TuneRequest::Check(order) => self.check(client, &order),
             TuneRequest::Apply(order) => self.apply(client, &order),
-            TuneRequest::Confirm { journal } => self.confirm(journal),
+            TuneRequest::Confirm { journal } => self.confirm(client, journal),
             TuneRequest::Revert { journal } => self.revert(journal),
         };
         done.unwrap_or_else(|refused| {
@@ -185,8 +185,15 @@ impl Tuner {
         Ok((TuneAnswer::Applied(answer), log.collect()))
     }
 
-    fn confirm(&self, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
-        self.of_a_client(id)?;
+    fn confirm(&self, client: IpAddr, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
+        let by = self.of_a_client(id)?;
+        // Numbers come again once their journals are gone: nobody keeps what somebody else set.
+        if by != client {
+            let text = format!(
+                "journal {id} was applied by {by}, which alone may confirm it; this client is {client}"
+            );
+            return Err(refused(RefusalCause::Bounds, text));
+        }
         let options = ConfirmOptions { persist: false, only: Some(id) };
         let confirmed = self.once_free(|world| bdp_tune::confirm(world, options))?;
         let settings = confirmed.journals.iter().map(|journal| journal.entries.len()).sum::<usize>();
@@ -233,12 +240,12 @@ impl Tuner {
         Ok((TuneAnswer::Reverted(answer), log))
     }
 
-    /// Whether there is such a journal, and a client applied it: those of the host's owner are no client's.
-    fn of_a_client(&self, id: u32) -> Result<(), TuneAnswer> {
+    /// The client that applied this journal: those of the host's owner are no client's.
+    fn of_a_client(&self, id: u32) -> Result<IpAddr, TuneAnswer> {
         let state = bdp_tune::state(&mut self.world()).map_err(|e| of_host(&e))?;
-        match state.journals.iter().find(|of| of.journal.id == id) {
-            Some(of) if of.journal.client.is_some() => Ok(()),
-            Some(_) => {
+        match state.journals.iter().find(|of| of.journal.id == id).map(|of| of.journal.client) {
+            Some(Some(client)) => Ok(client),
+            Some(None) => {
                 let text =
                     format!("journal {id} was applied on the host itself; its owner confirms and reverts it");
                 Err(refused(RefusalCause::Bounds, text))

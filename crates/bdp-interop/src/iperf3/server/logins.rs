@@ -14,17 +14,12 @@ use bdp_wire::iperf3::auth::{Login, Users};
 use bdp_wire::iperf3::base64;
 
 use crate::iperf3::login::{Padding, PrivateKey};
-use bdp_agent::server::access::origin;
+use bdp_agent::server::failures::{Failures, MOST_FAILURES, WINDOW};
 
 use bdp_flow::lock::lock;
 
 /// From a login to its answer: longer than the arithmetic takes.
 const ANSWER: Duration = Duration::from_millis(100);
-/// Logins that may fail from one address in [`WINDOW`]; what comes beyond is refused unread.
-const MOST_FAILURES: u32 = 10;
-const WINDOW: Duration = Duration::from_secs(60);
-/// Addresses whose failures are kept in mind.
-const MOST_ADDRESSES: usize = 4096;
 
 /// Who may log in, and how.
 pub struct LoginRules {
@@ -47,16 +42,9 @@ pub(super) struct Logins {
 /// What is remembered of logins so far.
 #[derive(Default)]
 struct Memory {
-    failures: HashMap<IpAddr, Failures>,
+    failures: Failures,
     /// Logins that were taken, and when: one that was overheard is worth nothing.
     taken: HashMap<Vec<u8>, Instant>,
-}
-
-/// Of one address.
-#[derive(Clone, Copy)]
-struct Failures {
-    count: u32,
-    since: Instant,
 }
 
 impl Logins {
@@ -77,7 +65,7 @@ impl Logins {
     fn judge(&self, peer: IpAddr, token: Option<&str>, now: Instant, unix_s: u64) -> Result<String, String> {
         // One after the other: the key is not for a client to keep processors busy with.
         let mut memory = lock(&self.memory);
-        if memory.has_failed_often(peer, now) {
+        if memory.failures.has_failed_often(peer, now) {
             return Err(format!(
                 "{MOST_FAILURES} logins of its address have failed within {} s",
                 WINDOW.as_secs()
@@ -91,7 +79,7 @@ impl Logins {
                 .ok_or("its login was used before".to_owned())
         });
         if judged.is_err() {
-            memory.note_failure(peer, now);
+            memory.failures.note(peer, now);
         }
         judged
     }
@@ -131,29 +119,6 @@ impl LoginRules {
 }
 
 impl Memory {
-    fn has_failed_often(&self, peer: IpAddr, now: Instant) -> bool {
-        self.failures.get(&origin(peer)).is_some_and(|failures| {
-            failures.count >= MOST_FAILURES && now.saturating_duration_since(failures.since) < WINDOW
-        })
-    }
-
-    fn note_failure(&mut self, peer: IpAddr, now: Instant) {
-        let is_over = |failures: &Failures| now.saturating_duration_since(failures.since) >= WINDOW;
-        if self.failures.len() >= MOST_ADDRESSES {
-            self.failures.retain(|_, failures| !is_over(failures));
-        }
-        if self.failures.len() >= MOST_ADDRESSES
-            && let Some(oldest) = self.failures.iter().min_by_key(|(_, f)| f.since).map(|(peer, _)| *peer)
-        {
-            self.failures.remove(&oldest);
-        }
-        let failures = self.failures.entry(origin(peer)).or_insert(Failures { count: 0, since: now });
-        if is_over(failures) {
-            *failures = Failures { count: 0, since: now };
-        }
-        failures.count += 1;
-    }
-
     /// Takes a login, if that is its first time.
     fn take(&mut self, sealed: Vec<u8>, now: Instant, still_fresh: Duration) -> bool {
         self.taken.retain(|_, since| now.saturating_duration_since(*since) < still_fresh);
@@ -243,13 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn logins_are_remembered_as_long_as_they_are_fresh() {
         let mut memory = Memory::default();
         let start = Instant::now();
-        for i in 0..2 * MOST_ADDRESSES as u32 {
-            memory.note_failure(IpAddr::from(i.to_be_bytes()), start + Duration::from_micros(u64::from(i)));
-        }
-        assert_eq!(memory.failures.len(), MOST_ADDRESSES);
         assert!(memory.take(vec![1], start, WINDOW) && !memory.take(vec![1], start, WINDOW));
         assert!(memory.take(vec![2], start + WINDOW, WINDOW));
         assert_eq!(memory.taken.len(), 1, "what is stale can't be used again");

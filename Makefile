@@ -211,6 +211,14 @@ bench-twin: build ## Measure 12 paths of the lab, make their twins of the measur
 twin-short: build ## The same of four paths, all of which must repeat
 	BDP=$(abspath $(BDP)) BENCH_PATHS="receive window,long queue,random loss,fq_codel" BENCH_BAR=4 benches/twin
 
+.PHONY: bench-loop
+bench-loop: build ## Rehearse, apply and verify changes on 15 paths of the lab: predictions beside outcomes
+	BDP=$(abspath $(BDP)) benches/loop
+
+.PHONY: loop-short
+loop-short: build ## The same of three paths, whose goodput is to be predicted within 10 %
+	BDP=$(abspath $(BDP)) BENCH_PATHS="receive window,long queue,random loss" BENCH_BAR=0.1 benches/loop
+
 .PHONY: bench-captures
 bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
 	BDP=$(abspath $(BDP)) benches/captures

@@ -28,6 +28,8 @@ pub struct RehearseOptions {
     pub runs: u32,
     /// Seed of the first.
     pub seed: u64,
+    /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
+    pub alone: bool,
     /// What the measurement does not tell of its path.
     pub twin: TwinOptions,
     /// The command that repeats it.
@@ -108,7 +110,7 @@ pub fn rehearse(
             missing.filter(|target| !shown.iter().any(|(i, shown)| *i == index && shown == *target));
         variant.not_shown = missing.cloned().collect();
     }
-    let choice = choose(&variants).map(|variant| variant.name.clone());
+    let choice = choose(&variants, options.alone).map(|variant| variant.name.clone());
     Ok(Rehearsal {
         schema: REHEARSAL_SCHEMA.to_owned(),
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -116,6 +118,7 @@ pub fn rehearse(
         kernel,
         runs: options.runs,
         seed: options.seed,
+        alone: options.alone,
         repeats,
         plan: plan.clone(),
         variants,

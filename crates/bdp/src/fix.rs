@@ -7,7 +7,7 @@ use std::time::Duration;
 use bdp_model::Rate;
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
-use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 use bdp_report::tuning;
@@ -24,8 +24,10 @@ use crate::tune::measured::{Measured, MeasuredArgs};
 use crate::tune::places::{PlaceArgs, refused};
 use crate::{arguments, guest, help, interrupt, rehearse, token, verify};
 
-/// Streams that show what a path can carry, where a limit of one stream hides that.
-const STREAMS: u32 = 8;
+/// Streams that show what a path can carry, where a limit of one stream hides that: more where so many still carry what each does alone.
+const STREAMS: [u32; 2] = [8, 32];
+/// Goodput / what as many streams carry alone, from which on they are limited as one is.
+const LIMITED_ALIKE: f64 = 0.85;
 /// For so long.
 const STREAMS_FOR: Nanos = Nanos::secs(5);
 /// A congestion control that losses do not keep from it.
@@ -57,6 +59,10 @@ pub struct FixArgs {
     /// Repetitions of each variant in the rehearsal
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = help::TEST)]
     runs: u32,
+
+    /// The path is this transfer's alone: what a flow of others gets beside it does not count
+    #[arg(long, help_heading = help::TEST)]
+    alone: bool,
 
     /// Put all back after this time unless it was kept
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = arguments::seconds, help_heading = help::TEST)]
@@ -187,27 +193,36 @@ impl FixArgs {
         if self.rate.is_some() || directions.is_empty() {
             return Ok(None);
         }
-        step(&format!("measure with {STREAMS} streams, to see what the path can carry"));
         let mut request = MeasureRequest { directions, ..request.clone() };
-        request.spec.streams = STREAMS;
         request.spec.duration = STREAMS_FOR;
-        let has = |host: &bdp_model::measurement::HostFacts| {
+        let has = |host: &HostFacts| {
             let all = host.sysctls.get("net.ipv4.tcp_available_congestion_control");
             all.is_some_and(|all| all.split_whitespace().any(|name| name == BY_RATE))
         };
         if has(&measured.near) && has(&measured.far) {
             request.spec.congestion = Some(BY_RATE.to_owned());
         }
-        let (run, shown) = self.access.measure(&request, Some("capacity".to_owned()), &self.store)?;
-        let goodputs = shown.directions.iter().map(|direction| {
-            format!("{} {}", direction.direction.name(), bdp_model::units::format_bps(direction.goodput_bps))
-        });
-        print(&format!(
-            "{} (run {})\n",
-            goodputs.collect::<Vec<_>>().join(", "),
-            run.as_deref().unwrap_or("-")
-        ))?;
-        Ok(run)
+        let alone = |direction: Direction| {
+            measured.directions.iter().find(|one| one.direction == direction).map_or(0.0, |one| one.goodput_bps)
+        };
+        let mut shown_by = None;
+        for streams in STREAMS {
+            step(&format!("measure with {streams} streams, to see what the path can carry"));
+            request.spec.streams = streams;
+            let (run, shown) = self.access.measure(&request, Some("capacity".to_owned()), &self.store)?;
+            let goodputs = shown.directions.iter().map(|direction| {
+                format!("{} {}", direction.direction.name(), bdp_model::units::format_bps(direction.goodput_bps))
+            });
+            print(&format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), run.as_deref().unwrap_or("-")))?;
+            shown_by = run;
+            let limited_alike = shown.directions.iter().any(|direction| {
+                direction.goodput_bps > LIMITED_ALIKE * f64::from(streams) * alone(direction.direction)
+            });
+            if !limited_alike {
+                break;
+            }
+        }
+        Ok(shown_by)
     }
 
     fn rehearse(&self, measured: &Measured, args: &MeasuredArgs, plan: &Plan) -> anyhow::Result<Rehearsed> {
@@ -217,7 +232,7 @@ impl FixArgs {
             return Ok(Rehearsed::NotHere);
         }
         step("rehearse");
-        let rehearsal = rehearse::rehearse(measured, args, plan, self.runs, 1)?;
+        let rehearsal = rehearse::rehearse(measured, args, plan, rehearse::How { runs: self.runs, seed: 1, alone: self.alone })?;
         print(&tuning::rehearsal(&rehearsal, &style()))?;
         Ok(match rehearsal.choice {
             Some(_) => Rehearsed::Chosen(Box::new(rehearsal)),

@@ -32,6 +32,10 @@ pub struct RehearseArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
+    /// The path is this transfer's alone: what a flow of others gets beside it does not count
+    #[arg(long)]
+    alone: bool,
+
     /// Print JSON ('bdp help rehearsal.schema')
     #[arg(long)]
     json: bool,
@@ -42,7 +46,8 @@ impl RehearseArgs {
     pub fn run(self) -> Outcome {
         let measured = self.measured.find()?;
         let plan = plan(&measured, &self.measured);
-        let rehearsal = rehearse(&measured, &self.measured, &plan, self.runs, self.seed)?;
+        let how = How { runs: self.runs, seed: self.seed, alone: self.alone };
+        let rehearsal = rehearse(&measured, &self.measured, &plan, how)?;
         if self.json {
             print(&format!("{:#}\n", json!(rehearsal)))?;
         } else {
@@ -65,17 +70,29 @@ pub fn plan(measured: &Measured, args: &MeasuredArgs) -> Plan {
     tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish)
 }
 
-/// Rehearses a plan, with a live line, and keeps plan and prediction with the run.
+/// How a plan is rehearsed.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Repetitions of each variant.
+    pub runs: u32,
+    /// Seed of the first.
+    pub seed: u64,
+    /// Whether the path is the transfer's alone.
+    pub alone: bool,
+}
+
+/// Rehearses a plan, and keeps plan and prediction with the run.
 pub fn rehearse(
     measured: &Measured,
     args: &MeasuredArgs,
     plan: &Plan,
-    runs: u32,
-    seed: u64,
+    how: How,
 ) -> anyhow::Result<Rehearsal> {
+    let How { runs, seed, alone } = how;
     let options = RehearseOptions {
         runs,
         seed,
+        alone,
         twin: TwinOptions {
             rate_bps: args.rate.map(|rate| rate.as_bps() as f64),
             also: measured.others.last().cloned().map(Box::new),

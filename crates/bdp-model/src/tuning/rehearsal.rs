@@ -30,6 +30,9 @@ pub struct Rehearsal {
     pub runs: u32,
     /// Seed of the first repetition.
     pub seed: u64,
+    /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
+    #[serde(default)]
+    pub alone: bool,
     /// Directions in which the twin repeats the measurement: goodput within 10 %, median round trip under load within 20 %.
     pub repeats: Vec<(Direction, bool)>,
     /// The plan.
@@ -140,7 +143,7 @@ impl Rehearsed {
         })
     }
 
-    /// How much better than before, 0 where it is alike; `None` where it is no gain, or a loss to somebody.
+    /// How much better than before, 0 where it is alike; `None` where it is no gain, or a loss of goodput.
     fn score(&self, before: &Self) -> Option<f64> {
         let (mut score, mut gains) = (0.0, false);
         for then in &before.directions {
@@ -157,16 +160,22 @@ impl Rehearsed {
                 score -= DELAY_WEIGHT * delay.max(1e-9).ln();
             }
         }
-        (gains && self.spares_others(before)).then_some(score)
+        gains.then_some(score)
+    }
+
+    /// Whether it would be a gain, were it not for what it takes from others.
+    pub fn gains_at_others_cost(&self, before: &Self) -> bool {
+        self.score(before).is_some() && !self.spares_others(before)
     }
 }
 
 /// The best of the variants beside the first, which is what is there now: the one that gains most in goodput and round trip, at no direction's cost and not at
-/// that of others; of those alike the smallest change. `None` where nothing is a gain.
-pub fn choose(variants: &[Rehearsed]) -> Option<&Rehearsed> {
+/// that of others, unless the path is the transfer's `alone`; of those alike the smallest change. `None` where nothing is a gain.
+pub fn choose(variants: &[Rehearsed], alone: bool) -> Option<&Rehearsed> {
     let (before, others) = variants.split_first()?;
+    let allowed = others.iter().filter(|variant| alone || variant.spares_others(before));
     let scored: Vec<(&Rehearsed, f64)> =
-        others.iter().filter_map(|variant| Some((variant, variant.score(before)?))).collect();
+        allowed.filter_map(|variant| Some((variant, variant.score(before)?))).collect();
     let best = scored.iter().map(|(_, score)| *score).max_by(f64::total_cmp)?;
     let alike = scored.into_iter().filter(|(_, score)| *score >= best - ALIKE).map(|(variant, _)| variant);
     alike.min_by_key(|variant| (variant.scope(), variant.changes.len()))
@@ -217,7 +226,7 @@ mod tests {
     }
 
     fn chosen(variants: &[Rehearsed]) -> Option<&str> {
-        choose(variants).map(|variant| variant.name.as_str())
+        choose(variants, false).map(|variant| variant.name.as_str())
     }
 
     #[test]
@@ -241,6 +250,9 @@ mod tests {
         let before = variant("before", None, 20.0, 40.0, 40.0);
         let greedy = variant("plan", route(), 95.0, 120.0, 5.0);
         assert!(greedy.builds_queue(&before, Direction::To) && !greedy.spares_others(&before));
-        assert_eq!(chosen(&[before, greedy]), None);
+        assert!(greedy.gains_at_others_cost(&before));
+        let both = [before, greedy];
+        assert_eq!(chosen(&both), None);
+        assert_eq!(choose(&both, true).map(|variant| variant.name.as_str()), Some("plan"));
     }
 }

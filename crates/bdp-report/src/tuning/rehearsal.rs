@@ -54,6 +54,10 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &Style) -> String {
 pub fn choice(rehearsal: &Rehearsal, style: &Style) -> String {
     let (tint, line) = match &rehearsal.choice {
         Some(name) => (Tint::Good, format!("{}, {}", tame(name), summary(rehearsal, style))),
+        None if takes_from_others(rehearsal) => (
+            Tint::Doubtful,
+            "nothing: what gains takes from others at the bottleneck; where the path is this transfer's alone, --alone".to_owned(),
+        ),
         None => (Tint::Doubtful, "nothing: no change is better than what is there".to_owned()),
     };
     wrap("apply       ", tint, &line, style)
@@ -77,6 +81,12 @@ fn summary(rehearsal: &Rehearsal, style: &Style) -> String {
 
 fn delay(estimate: &Estimate) -> String {
     time(Nanos(estimate.mean.max(0.0) as u64))
+}
+
+/// Whether something would be a gain, were it not for others.
+fn takes_from_others(rehearsal: &Rehearsal) -> bool {
+    let Some(before) = rehearsal.variant(BEFORE) else { return false };
+    rehearsal.variants.iter().any(|variant| variant.gains_at_others_cost(before))
 }
 
 /// What changes cost others, or the round trip.

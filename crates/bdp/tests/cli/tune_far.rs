@@ -411,6 +411,7 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
     let Some((bench, _lab)) = on_lab() else { return };
     bench.write("rmem.json", far_plan(vec![sysctl("net.ipv4.tcp_rmem", RMEM)]));
     bench.write("wmem.json", far_plan(vec![sysctl("net.ipv4.tcp_wmem", WMEM)]));
+    bench.write("other.json", far_plan(vec![sysctl("net.ipv4.tcp_rmem", "4096 131072 7000001")]));
     bench.write("first.sh", "bdp tune apply rmem.json --end far --for 1h --yes --journal j > /dev/null\n");
     let ended = run(
         &bench,
@@ -420,7 +421,7 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
             no bdp tune revert $far --only 1
             bdp tune revert $far
             bdp tune journal $far
-            no bdp tune apply plan.json $far --yes --force
+            no bdp tune apply other.json $far --yes --force
             : somebody else changes what a client set
             bdp tune apply wmem.json $far --yes > /dev/null; is wmem '{WMEM}'
             there 'echo 4096 16384 999999 > /proc/sys/net/ipv4/tcp_wmem'

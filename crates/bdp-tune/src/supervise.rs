@@ -16,11 +16,12 @@ pub struct Supervision {
 
 /// Waits until it is time, and puts the journal's changes back where nobody confirmed them; `None` where there was nothing to do. `wait` sleeps for so many
 /// nanoseconds at most, and says whether the changes are to go back at once: the process that made them died before all was written, or this
-/// one is asked to end.
+/// one is asked to end. `applied` says whether that process wrote all: a journal that is not there any more was then put back by somebody.
 pub fn supervise(
     world: &mut dyn World,
     supervision: Supervision,
     mut wait: impl FnMut(u64) -> bool,
+    applied: impl Fn() -> bool,
 ) -> Result<Option<Reverted>, Refusal> {
     /// How long a confirmation may stay unseen.
     const MOST_NS: u64 = 1_000_000_000;
@@ -28,11 +29,13 @@ pub fn supervise(
     loop {
         let left = supervision.at_uptime_ns.saturating_sub(world.uptime_ns());
         let is_time = left == 0 || wait(left.min(MOST_NS));
+        // Asked before the journals are read: what was applied by then has a journal, unless it was put back.
+        let is_applied = applied();
         let journals = store::read_all(world)?.sound;
         let pending = journals.iter().find(|journal| journal.id == supervision.id);
         if pending.is_none_or(|journal| journal.until.is_none()) {
             // Before the journal is written there is nothing to put back, nor any reason to go.
-            if pending.is_some() || is_time || was_there {
+            if pending.is_some() || is_time || was_there || is_applied {
                 return Ok(None);
             }
             continue;

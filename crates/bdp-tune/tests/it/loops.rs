@@ -212,7 +212,7 @@ fn the_guard_puts_back_when_it_is_time_and_not_what_was_confirmed() {
             }
             false
         };
-        let supervised = supervise(&mut world, supervision, wait).unwrap();
+        let supervised = supervise(&mut world, supervision, wait, || false).unwrap();
         *machine = clock.into_inner();
         supervised
     };
@@ -232,11 +232,20 @@ fn the_guard_puts_back_at_once_where_the_process_that_wrote_is_gone() {
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &for_a_minute()).unwrap();
     let supervision = Supervision { id: 1, at_uptime_ns: 1_000 + MINUTE_NS };
-    let reverted = supervise(&mut machine, supervision, |_| true).unwrap();
+    let reverted = supervise(&mut machine, supervision, |_| true, || false).unwrap();
     assert_eq!(reverted.unwrap().put_back.len(), 5);
     machine.assert_as_before("its process is gone");
     // Of a journal that was never written there is nothing.
-    assert_eq!(supervise(&mut machine, Supervision { id: 9, ..supervision }, |_| true).unwrap(), None);
+    assert_eq!(supervise(&mut machine, Supervision { id: 9, ..supervision }, |_| true, || false).unwrap(), None);
+    // All was written, and put back by somebody before the supervisor looked: it goes long before the time is over.
+    let looks = std::cell::Cell::new(0);
+    let wait = |_| {
+        looks.set(looks.get() + 1);
+        assert!(looks.get() < 3, "it waits for its time");
+        false
+    };
+    let gone = Supervision { id: 9, at_uptime_ns: u64::MAX };
+    assert_eq!(supervise(&mut machine, gone, wait, || true).unwrap(), None);
 }
 
 #[test]

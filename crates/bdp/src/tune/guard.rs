@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_sys::signal::{self, Came, Ending};
@@ -34,10 +36,14 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if write!(std::io::stdout(), "{}", bdp_tune::GUARD_READY).is_err() || std::io::stdout().flush().is_err() {
         return ExitCode::from(3);
     }
-    let listen = || {
+    let is_applied = Arc::new(AtomicBool::new(false));
+    let applied = Arc::clone(&is_applied);
+    let listen = move || {
         let mut said = String::new();
         let _ = std::io::stdin().read_to_string(&mut said);
-        if said != bdp_tune::GUARD_APPLIED {
+        if said == bdp_tune::GUARD_APPLIED {
+            applied.store(true, Ordering::Release);
+        } else {
             Ending::polite().send(std::process::id());
         }
     };
@@ -55,7 +61,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         is_asked.get()
     };
-    let supervised = supervise(&mut world, Supervision { id, at_uptime_ns }, wait);
+    let supervised = supervise(&mut world, Supervision { id, at_uptime_ns }, wait, || {
+        is_applied.load(Ordering::Acquire)
+    });
     world.end_guard(id);
     drop(mark);
     if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(3) }

@@ -247,9 +247,10 @@ impl FixArgs {
         if !far.is_empty() {
             let name = plan.far.as_ref().map_or_else(|| self.host.clone(), |far| output::tame(&far.name));
             print(&format!(
-                "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run} --end far' writes a script\n",
+                "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
                 settings(far.len()),
-                if far.len() == 1 { "it" } else { "them" }
+                if far.len() == 1 { "it" } else { "them" },
+                MeasuredArgs::of(None, self.store.clone()).store_option()
             ))?;
         }
         Ok(near)

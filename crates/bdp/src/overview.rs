@@ -27,6 +27,7 @@ pub fn print() -> Outcome {
   bdp demo                            published experiments repeated here, in about a minute
   bdp serve                           the other end; prints the line to run at this one
   bdp measure HOST                    throughput and latency both ways, and what limits them
+  bdp fix HOST                        the whole loop: plan, rehearse, apply, verify, undo
   bdp path HOST                       each hop: queue, losses, MTU, branches; no server needed
   bdp sweep HOST --window 4K..64M     which window to choose, and what it costs
   bdp lab list                        experiments for the emulated lab, and paths to start from

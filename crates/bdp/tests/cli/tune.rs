@@ -199,11 +199,11 @@ fn a_guard_that_was_killed_is_missed_by_the_next_command() {
     let ended = run(
         &bench,
         "before=$(rmem)
-        bdp tune apply plan.json --for 2 --yes > /dev/null
+        bdp tune apply plan.json --for 10 --yes > /dev/null
         guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
         kill -KILL $guard
         bdp tune journal
-        sleep 2.1
+        sleep 10.1
         bdp tune journal
         bdp tune confirm && exit 1 || echo exit $?
         [ \"$(rmem)\" = \"$before\" ]",

@@ -203,7 +203,11 @@ impl FixArgs {
             request.spec.congestion = Some(BY_RATE.to_owned());
         }
         let alone = |direction: Direction| {
-            measured.directions.iter().find(|one| one.direction == direction).map_or(0.0, |one| one.goodput_bps)
+            measured
+                .directions
+                .iter()
+                .find(|one| one.direction == direction)
+                .map_or(0.0, |one| one.goodput_bps)
         };
         let mut shown_by = None;
         for streams in STREAMS {
@@ -211,9 +215,17 @@ impl FixArgs {
             request.spec.streams = streams;
             let (run, shown) = self.access.measure(&request, Some("capacity".to_owned()), &self.store)?;
             let goodputs = shown.directions.iter().map(|direction| {
-                format!("{} {}", direction.direction.name(), bdp_model::units::format_bps(direction.goodput_bps))
+                format!(
+                    "{} {}",
+                    direction.direction.name(),
+                    bdp_model::units::format_bps(direction.goodput_bps)
+                )
             });
-            print(&format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), run.as_deref().unwrap_or("-")))?;
+            print(&format!(
+                "{} (run {})\n",
+                goodputs.collect::<Vec<_>>().join(", "),
+                run.as_deref().unwrap_or("-")
+            ))?;
             shown_by = run;
             let limited_alike = shown.directions.iter().any(|direction| {
                 direction.goodput_bps > LIMITED_ALIKE * f64::from(streams) * alone(direction.direction)
@@ -232,7 +244,12 @@ impl FixArgs {
             return Ok(Rehearsed::NotHere);
         }
         step("rehearse");
-        let rehearsal = rehearse::rehearse(measured, args, plan, rehearse::How { runs: self.runs, seed: 1, alone: self.alone })?;
+        let rehearsal = rehearse::rehearse(
+            measured,
+            args,
+            plan,
+            rehearse::How { runs: self.runs, seed: 1, alone: self.alone },
+        )?;
         print(&tuning::rehearsal(&rehearsal, &style()))?;
         Ok(match rehearsal.choice {
             Some(_) => Rehearsed::Chosen(Box::new(rehearsal)),

@@ -236,7 +236,10 @@ fn the_guard_puts_back_at_once_where_the_process_that_wrote_is_gone() {
     assert_eq!(reverted.unwrap().put_back.len(), 5);
     machine.assert_as_before("its process is gone");
     // Of a journal that was never written there is nothing.
-    assert_eq!(supervise(&mut machine, Supervision { id: 9, ..supervision }, |_| true, || false).unwrap(), None);
+    assert_eq!(
+        supervise(&mut machine, Supervision { id: 9, ..supervision }, |_| true, || false).unwrap(),
+        None
+    );
     // All was written, and put back by somebody before the supervisor looked: it goes long before the time is over.
     let looks = std::cell::Cell::new(0);
     let wait = |_| {

@@ -61,9 +61,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         is_asked.get()
     };
-    let supervised = supervise(&mut world, Supervision { id, at_uptime_ns }, wait, || {
-        is_applied.load(Ordering::Acquire)
-    });
+    let supervised =
+        supervise(&mut world, Supervision { id, at_uptime_ns }, wait, || is_applied.load(Ordering::Acquire));
     world.end_guard(id);
     drop(mark);
     if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(3) }

@@ -1,8 +1,8 @@
 //! Settings of this host, changed so that they can be put back whatever happens.
 //!
-//! [`apply`] checks all, writes a [`Journal`] that is durable, and only then changes settings one by one; [`revert`] reads the journal and
-//! compares it with what is there, so it needs to know nothing of how far a process came that was killed. [`supervise`] is the process
-//! that puts changes back when their time is over, and [`confirm`] keeps them. Everything that they do to the machine goes through
+//! [`apply()`] checks all, writes a [`Journal`] that is durable, and only then changes settings one by one; [`revert()`] reads the journal and
+//! compares it with what is there, so it needs to know nothing of how far a process came that was killed. [`supervise()`] is the process
+//! that puts changes back when their time is over, and [`confirm()`] keeps them. Everything that they do to the machine goes through
 //! a [`World`], a step at a time: [`HostWorld`] is this machine.
 #![forbid(unsafe_code)]
 

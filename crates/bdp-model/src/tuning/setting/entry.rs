@@ -85,7 +85,7 @@ pub struct EndOfLife {
 
 impl Setting {
     /// Whether a kernel of this release has it and acts by it. Stable kernels may have a setting earlier than
-    /// [`Setting::since`] says: one that can be read on a host is there.
+    /// `since` says: one that can be read on a host is there.
     pub fn is_read_by(&self, kernel: Release) -> bool {
         self.since.is_none_or(|since| kernel >= since) && self.end.is_none_or(|end| kernel < end.since)
     }

@@ -42,7 +42,7 @@ serve
 while :; do
     show
     [ ! -e do.sh ] || { mv do.sh doing.sh; . ./doing.sh; mv doing.sh done.sh; }
-    sleep 0.1
+    sleep 0.3
 done
 ";
 

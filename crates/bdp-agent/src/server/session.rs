@@ -112,6 +112,11 @@ impl Session {
         self.granted.may_measure
     }
 
+    /// Whether its client may change settings of this host.
+    pub(super) fn may_tune(&self) -> bool {
+        self.granted.tune.is_some()
+    }
+
     /// Answers the client until it leaves, falls silent, or the server ends, and gives its place back; how that went.
     pub(super) fn serve(&self, server: &ServerState, stream: &TcpStream) -> Event {
         let mut flows = 0;

@@ -55,7 +55,7 @@ impl Sessions {
         let ended = session.serve(&self.server, stream);
         lock(&self.open).remove(key);
         self.server.report(&ended);
-        if self.server.options.once && session.may_measure() {
+        if self.server.options.once && !session.may_tune() {
             self.server.end();
         }
     }

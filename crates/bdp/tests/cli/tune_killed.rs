@@ -252,22 +252,21 @@ fn in_guest(bench: &Bench, name: &str, script: &str) -> crate::support::Running 
     start(bench.shell(&line))
 }
 
-/// Kills the process before each step, in one guest; what each step is, by command, and what put back found.
+/// Kills the process before each step, in a guest for each command; what each step is, by command, and what put back found.
 fn kill_each(bench: &Bench) -> Vec<(&'static str, usize, String, Value)> {
-    let mut script = String::new();
     for (command, setup, _) in COMMANDS {
         let case = case(command, setup, "kill");
-        script.push_str(&format!(
+        let script = format!(
             "command={command}; n=0
             while :; do
                 {case}
                 [ -e reached ] || {{ grep -q '1 passed' ended || fail \"$(cat ended)\"; bdp tune revert > /dev/null; cd ..; break; }}
                 sound found.json; cd ..; n=$((n + 1))
             done\n"
-        ));
+        );
+        let ended = in_guest(bench, "kill.sh", &script).wait();
+        assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
     }
-    let ended = in_guest(bench, "kill.sh", &script).wait();
-    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
     let mut rows = Vec::new();
     for (command, _, _) in COMMANDS {
         for step in 0.. {
@@ -301,17 +300,17 @@ fn lose_power(bench: &Bench, command: &str, step: usize, setup: &str) {
 fn ended_before_any_step_by_kill_or_without_power_all_goes_back() {
     let Some(bench) = bench() else { return };
     let rows = kill_each(&bench);
-    let mut script = String::new();
+    let mut scripts = COMMANDS.map(|(command, _, _)| (command, String::new()));
     for (command, step, _, _) in &rows {
         let setup = COMMANDS.iter().find(|of| of.0 == *command).unwrap().1;
         lose_power(&bench, command, *step, setup);
-        // No kernel is left that could still write.
         let folder = bench.path(&format!("{command}-{step}"));
         let is_set_at_boot = folder.join("sysctl.d/90-bdp.conf").exists();
         assert!(
             *command != "apply-for" || !is_set_at_boot,
             "{command}, step {step}: not confirmed, and set at boot"
         );
+        let (_, script) = scripts.iter_mut().find(|of| of.0 == *command).unwrap();
         script.push_str(&format!(
             "command={command}; n={step}; cd {command}-{step}
             export BDP_TUNE_JOURNAL=$PWD/j BDP_TUNE_SYSCTL_FILE=$PWD/sysctl.d/90-bdp.conf
@@ -326,8 +325,10 @@ fn ended_before_any_step_by_kill_or_without_power_all_goes_back() {
             sound found.json; cd ..\n"
         ));
     }
-    let ended = in_guest(&bench, "after.sh", &script).wait();
-    assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    for (_, script) in &scripts {
+        let ended = in_guest(&bench, "after.sh", script).wait();
+        assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
+    }
     let mut table =
         String::from("| command | ended before | after kill -9 | after power loss |\n|---|---|---|---|\n");
     for (command, step, what, found) in &rows {

@@ -29,7 +29,6 @@ pub fn print() -> Outcome {
   bdp measure HOST                    throughput and latency both ways, and what limits them
   bdp fix HOST                        the whole loop: plan, rehearse, apply, verify, undo
   bdp path HOST                       each hop: queue, losses, MTU, branches; no server needed
-  bdp sweep HOST --window 4K..64M     which window to choose, and what it costs
   bdp lab list                        experiments for the emulated lab, and paths to start from
 
 lab on this machine: {lab}

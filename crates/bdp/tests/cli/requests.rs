@@ -252,7 +252,7 @@ fn bdp_alone_is_about_ten_lines() {
         "bdp demo",
         "bdp serve",
         "bdp measure ",
-        "bdp sweep ",
+        "bdp fix ",
         "bdp lab ",
         "lab on this machine: ",
         "ICMP on this machine: ",

@@ -71,6 +71,14 @@ impl Direction {
         }
     }
 
+    /// The other direction.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::To => Self::From,
+            Self::From => Self::To,
+        }
+    }
+
     /// The end that receives.
     pub const fn receiver(self) -> End {
         match self {

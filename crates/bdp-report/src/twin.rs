@@ -101,14 +101,15 @@ fn learned(twin: &Twin, style: &Style) -> String {
             }
         }
     }
-    let heads: [[&'static str; 2]; 4] = [["", ""], ["", "path"], ["", "value"], ["", "learned by"]];
-    let columns: Vec<Column> = heads
-        .into_iter()
-        .enumerate()
-        .map(|(i, head)| {
-            Column::new(head, Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect())
-        })
-        .collect();
+    table(["", "path", "value", "learned by"], &rows, style)
+}
+
+/// Rows of words below their headings.
+fn table(heads: [&'static str; 4], rows: &[[String; 4]], style: &Style) -> String {
+    let column = |(i, head)| {
+        Column::new(["", head], Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect())
+    };
+    let columns: Vec<Column> = heads.into_iter().enumerate().map(column).collect();
     render(&columns, &[], style)
 }
 
@@ -253,15 +254,7 @@ fn comparison(compared: &Compared, style: &Style) -> String {
         row("loaded RTT p95", figures.loaded_p95_ns.as_ref(), &time);
         row("retransmits", figures.retransmits.as_ref(), &|n| format!("{n:.0}"));
     }
-    let heads: [[&'static str; 2]; 4] = [["", ""], ["", "measured"], ["", "twin (95 %)"], ["", "ratio"]];
-    let columns: Vec<Column> = heads
-        .into_iter()
-        .enumerate()
-        .map(|(i, head)| {
-            Column::new(head, Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect())
-        })
-        .collect();
-    let mut text = render(&columns, &[], style);
+    let mut text = table(["", "measured", "twin (95 %)", "ratio"], &rows, style);
     for figures in &compared.figures {
         text.push_str(&verdict(figures, style));
     }

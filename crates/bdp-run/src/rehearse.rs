@@ -30,13 +30,13 @@ pub struct RehearseOptions {
     pub seed: u64,
     /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
     pub alone: bool,
-    /// What the measurement does not tell of its path.
+    /// What the measurement does not show of its path.
     pub twin: TwinOptions,
     /// The command that repeats it.
     pub command: String,
 }
 
-/// Rehearses the plan. `agents` make the guests; `watch` is told what goes by.
+/// Rehearses the plan. `agents` make the guests; `watch` gets each event.
 pub fn rehearse(
     run: Option<&str>,
     measurement: &Measurement,
@@ -63,12 +63,7 @@ pub fn rehearse(
     let mut shown: Vec<(usize, Target)> = Vec::new();
     for direction in directions {
         let twin = twin::build(measurement, direction, &options.twin)?;
-        let order = TwinRuns {
-            runs: options.runs,
-            seed: options.seed,
-            label: None,
-            command: options.command.clone(),
-        };
+        let order = TwinRuns { runs: options.runs, seed: options.seed, command: options.command.clone() };
         let compared = twin::compare(measurement, twin, &order, agents, watch)?;
         let figures = compared.figures.iter().find(|figures| figures.direction == direction);
         repeats.push((
@@ -88,7 +83,7 @@ pub fn rehearse(
             }
             alone.push(made);
         }
-        let ran = twin::run_variants(&twin, &alone, &order, agents(), None, watch)?;
+        let ran = twin::run_variants(&twin, &alone, &order, agents(), watch)?;
         let congestion = twin.flow.congestion.clone();
         let others = alone.iter().map(|variant| TwinVariant {
             name: format!("{}-beside", variant.name),
@@ -96,8 +91,8 @@ pub fn rehearse(
             ..variant.clone()
         });
         let once = TwinRuns { runs: 1, ..order };
-        let beside = twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), None, watch)?;
-        for (variant, (ran, beside)) in variants.iter_mut().zip(ran.variants.iter().zip(&beside.variants)) {
+        let beside = twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), watch)?;
+        for (variant, (ran, beside)) in variants.iter_mut().zip(ran.iter().zip(&beside)) {
             let predicted = predicted(direction, ran, beside, &congestion).ok_or_else(|| {
                 RunError::Case(format!("no repetition of '{}' was valid on the twin", variant.name))
             })?;

@@ -1,12 +1,14 @@
 //! What plans of settings are made from: stored measurements of a path, and what this machine is set to.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 use bdp_explain::plan;
 pub use bdp_explain::plan::{Described, Wish};
 use bdp_flow::host::Baseline;
 use bdp_model::ends::Direction;
 use bdp_model::measurement::{HostFacts, Measurement};
+use bdp_model::path::overhead::{Medium, Transport, payload_share};
+use bdp_model::scenario::Family;
 use bdp_model::tuning::Plan;
 
 /// The plan for a path that was measured, and by others besides.
@@ -16,15 +18,13 @@ pub fn plan(run: Option<&str>, measurement: &Measurement, others: &[Measurement]
 
 /// The plan of this machine for a path that is described by figures.
 pub fn plan_described(path: &Described) -> Plan {
-    plan::described(&this_host(None), path)
+    plan::described(&this_host(), path)
 }
 
-/// Goodput of full segments of Ethernet / the rate on the wire: 1448 bytes of 1538.
-const GOODPUT_SHARE: f64 = 1448.0 / 1538.0;
-
-/// The goodput of a bottleneck of this rate on the wire.
+/// The goodput of a bottleneck of this rate on the wire: full segments of Ethernet, with timestamps.
 pub fn goodput_of(rate_bps: f64) -> f64 {
-    rate_bps * GOODPUT_SHARE
+    let share = payload_share(1500, Medium::Ethernet, Family::Ipv4, Transport::TcpTimestamps);
+    share.map_or(rate_bps, |share| rate_bps * share)
 }
 
 /// What a direction of a path can carry, as other measurements of the same path showed: the most of what came through.
@@ -34,7 +34,7 @@ pub fn capacity(others: &[Measurement], direction: Direction) -> Option<f64> {
     goodputs.max_by(f64::total_cmp)
 }
 
-/// What this machine is set to, on the path from this address.
-pub fn this_host(address: Option<IpAddr>) -> HostFacts {
-    Baseline::take(address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))).facts()
+/// What this machine is set to; of no path, so that its device is the loopback.
+fn this_host() -> HostFacts {
+    Baseline::take(Ipv4Addr::LOCALHOST.into()).facts()
 }

@@ -386,18 +386,25 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-pub(crate) fn find_attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
+/// The attributes of a message, each with its type as it stands and its content, `None` where that is cut short; up to one that is no attribute.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
+    std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
         if length < 4 {
             return None;
         }
-        if kind & 0x3fff == wanted {
-            return bytes.get(4..length);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
+        let content = bytes.get(4..length);
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind, content))
+    })
+}
+
+/// Type of an attribute without the bits that say how it is encoded.
+pub(crate) const TYPE_MASK: u16 = 0x3fff;
+
+pub(crate) fn find_attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| kind & TYPE_MASK == wanted)?.1
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use crate::netlink::{Netlink, find_attribute, octets, push_attribute};
+use crate::netlink::{Netlink, TYPE_MASK, attributes, find_attribute, octets, push_attribute};
 use crate::{Result, SysError};
 
 /// `rtm_protocol` of the routes that bdp makes: `ip route` shows it as `proto 98`. No routing daemon of /etc/iproute2/rt_protos has it.
@@ -14,9 +14,6 @@ const FIB_MATCH: u32 = 0x2000;
 const ONLINK: u32 = 4;
 /// Bytes of `struct rtmsg`.
 const RTMSG_BYTES: usize = 12;
-/// Type of an attribute without the bits that say how it is encoded.
-const TYPE_MASK: u16 = 0x3fff;
-
 /// `RTA_*` of linux/rtnetlink.h.
 mod attribute {
     pub(super) const DESTINATION: u16 = 1;
@@ -113,15 +110,11 @@ impl Route {
     /// The same with another value of a metric, or without it.
     pub fn with_metric(&self, metric: RouteMetric, value: Option<&MetricValue>) -> Self {
         let mut metrics = Vec::new();
-        let mut rest = self.attribute(attribute::METRICS).unwrap_or(&[]);
-        while let Some(length) = rest.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_ne_bytes) {
-            let (length, kind) =
-                (usize::from(length), rest.get(2..4).and_then(|b| b.try_into().ok()).map(u16::from_ne_bytes));
-            let (Some(kind), Some(content)) = (kind, rest.get(4..length)) else { break };
+        for (kind, content) in attributes(self.attribute(attribute::METRICS).unwrap_or(&[])) {
+            let Some(content) = content else { break };
             if kind & TYPE_MASK != metric as u16 {
                 push_attribute(&mut metrics, kind, content);
             }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
         }
         match value {
             Some(MetricValue::Number(number)) => {

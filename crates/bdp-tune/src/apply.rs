@@ -69,7 +69,7 @@ fn apply_locked(
     let here = Here::of(world)?;
     let journals = store::read_all(world)?;
     if let Some(damaged) = journals.damaged.first() {
-        return Err(Refusal::Damaged { path: damaged.path.clone(), cause: damaged.cause.clone() });
+        return Err(damaged.refusal());
     }
     let mine: Vec<Journal> = journals.sound.iter().filter(|journal| here.has(journal)).cloned().collect();
     // The lock is held: nobody is writing any more.

@@ -69,7 +69,7 @@ impl HostWorld {
 
     /// Says that the calling process looks after a journal, for as long as what this returns lives.
     pub fn guard(&self, id: u32) -> io::Result<File> {
-        // For root alone: whoever could open it could take the lock.
+        // For root alone: a process that can open it can take the lock.
         let file =
             File::options().write(true).create(true).truncate(false).mode(0o600).open(self.guard_file(id))?;
         file.lock()?;

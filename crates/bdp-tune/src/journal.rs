@@ -95,7 +95,7 @@ impl Journal {
         if journal.checksum != journal.compute_checksum() {
             return Err("its checksum does not match".to_owned());
         }
-        // Whoever wrote it, nothing else is set by it.
+        // Nothing else is set by it, no matter who wrote it.
         let values = |entry: &Entry| [Some(entry.after.clone()), entry.before.clone()].into_iter().flatten();
         let is_good = |entry: &Entry| values(entry).all(|value| is_plausible(&entry.target, &value));
         match journal.entries.iter().find(|entry| !is_good(entry)) {

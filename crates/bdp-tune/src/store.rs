@@ -22,6 +22,13 @@ pub struct Damaged {
     pub cause: String,
 }
 
+impl Damaged {
+    /// What it is to a command that can't go on with it.
+    pub fn refusal(&self) -> Refusal {
+        Refusal::Damaged { path: self.path.clone(), cause: self.cause.clone() }
+    }
+}
+
 /// The journals of a folder, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Journals {

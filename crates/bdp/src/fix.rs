@@ -1,6 +1,5 @@
 //! `bdp fix`: the whole loop to one host: measure, explain, rehearse, apply, verify, keep or put back.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::exit::{self, Exit, Outcome};
 use crate::measure::again::AccessArgs;
 use crate::measure::target;
 use crate::output::{self, print, style};
+use crate::question::{ask, can_ask};
 use crate::store::StoreArgs;
 use crate::tune::far::Far;
 use crate::tune::measured::{Measured, MeasuredArgs};
@@ -267,7 +267,7 @@ impl FixArgs {
                 "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
                 settings(far.len()),
                 if far.len() == 1 { "it" } else { "them" },
-                MeasuredArgs::of(None, self.store.clone()).store_option()
+                self.store.option()
             ))?;
         }
         Ok(near)
@@ -280,7 +280,7 @@ impl FixArgs {
         }
         let mut chosen = Vec::new();
         for change in changes {
-            if ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, &change)))? {
+            if ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, &change))) {
                 chosen.push(change);
             }
         }
@@ -292,7 +292,7 @@ impl FixArgs {
         let keep = match (journals.is_empty(), self.yes) {
             (true, _) => return Ok(if missed { Exit::Missed } else { Exit::Done }),
             (false, true) => !missed,
-            (false, false) => ask("keep it? [y/N] ")?,
+            (false, false) => ask("keep it? [y/N] "),
         };
         if keep {
             hosts.keep(journals)?;
@@ -414,16 +414,4 @@ enum Rehearsed {
 /// Which part of the loop begins, on standard error.
 fn step(name: &str) {
     output::note(&format!("== {name}"));
-}
-
-fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-fn ask(question: &str) -> anyhow::Result<bool> {
-    output::note_text(question);
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

@@ -30,6 +30,7 @@ mod pcap;
 mod ping;
 mod program;
 mod prose;
+mod question;
 mod rehearse;
 mod report;
 mod roff;

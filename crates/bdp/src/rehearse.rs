@@ -1,17 +1,16 @@
 //! `bdp rehearse`: a plan and its alternatives on the emulated twin of a measured path.
 
 use bdp_model::tuning::{Plan, Rehearsal};
-use bdp_run::RunError;
 use bdp_run::rehearse::{self, RehearseOptions};
 use bdp_run::tuning::{self, Wish};
 use bdp_run::twin::TwinOptions;
 use bdp_store::DocumentKind;
-use bdp_sys::clock;
 use serde_json::json;
 
-use crate::exit::{self, Exit, Outcome};
-use crate::output::{self, print, style};
+use crate::exit::{Exit, Outcome};
+use crate::output::{print, style};
 use crate::tune::measured::{Measured, MeasuredArgs};
+use crate::twin::refusal;
 use crate::{command_line, guest};
 
 /// Arguments of `bdp rehearse`.
@@ -53,7 +52,7 @@ impl RehearseArgs {
         } else {
             print(&bdp_report::tuning::rehearsal(&rehearsal, &style()))?;
             if let (Some(run), Some(_)) = (measured.run(), &rehearsal.choice) {
-                let store = self.measured.store_option();
+                let store = self.measured.store.option();
                 print(&format!(
                     "next        bdp tune apply {run}{store} --for 10m | bdp verify {run}{store}\n"
                 ))?;
@@ -108,15 +107,7 @@ pub fn rehearse(
         &mut |_| {},
     )
     .map_err(refusal)?;
-    let now = clock::unix_ms();
-    measured.keep(&args.store, DocumentKind::Plan, now, json!(plan))?;
-    measured.keep(&args.store, DocumentKind::Rehearsal, now, json!(rehearsal))?;
+    measured.keep(&args.store, DocumentKind::Plan, json!(plan))?;
+    measured.keep(&args.store, DocumentKind::Rehearsal, json!(rehearsal))?;
     Ok(rehearsal)
-}
-
-fn refusal(error: RunError) -> anyhow::Error {
-    match error {
-        RunError::Request(text) => exit::usage(text),
-        other => exit::environment(output::tame(&other.to_string())),
-    }
 }

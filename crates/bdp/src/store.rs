@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use bdp_run::lab::StoreAt;
-use bdp_store::{Error, SqliteStore};
+use bdp_store::{DocumentKind, Error, SqliteStore, Store, StoredDocument};
+use bdp_sys::clock;
+use serde_json::Value;
 
 use crate::{exit, help, output};
 
@@ -68,12 +70,21 @@ impl StoreArgs {
             .map(|path| path.to_string_lossy().into_owned())
     }
 
+    /// ` --store PATH` for a command that goes on with a run of it; empty where the path was not given.
+    pub fn option(&self) -> String {
+        self.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))
+    }
+
     /// The command that shows a run of this store.
     pub fn show_command(&self, run: &str) -> String {
-        match self.given() {
-            Some(path) => format!("bdp show {run} --store {}", output::quote(&path)),
-            None => format!("bdp show {run}"),
-        }
+        format!("bdp show {run}{}", self.option())
+    }
+
+    /// Keeps a document with a run of it, where there is a store.
+    pub fn keep(&self, run: &str, kind: DocumentKind, document: Value) -> anyhow::Result<()> {
+        let Some(mut store) = self.open()? else { return Ok(()) };
+        let document = StoredDocument { kind, at_unix_ms: clock::unix_ms(), document };
+        store.append_document(run, &document).map_err(refuse)
     }
 
     /// Where it is; `None` where none is wanted.

@@ -8,11 +8,11 @@ use bdp_model::measurement::Measurement;
 use bdp_model::twin::{Compared, TWIN_SCHEMA, TwinReport};
 use bdp_run::RunError;
 use bdp_run::twin::{TwinOptions, TwinRuns, build, compare};
-use bdp_store::{DocumentKind, Store, StoredDocument};
+use bdp_store::DocumentKind;
 
 use crate::exit::{self, Outcome};
 use crate::found::{Found, Kept};
-use crate::output::{print, style};
+use crate::output::{print, style, tame};
 use crate::store::{StoreArgs, refuse};
 use crate::{command_line, guest};
 
@@ -99,7 +99,7 @@ impl TwinArgs {
             write(path, &report.twins)?;
         }
         if let Some(run) = run.filter(|_| stored && !self.no_run) {
-            self.keep(&run, &report)?;
+            self.store.keep(&run, DocumentKind::Twin, serde_json::to_value(&report)?)?;
         }
         let text = match self.json {
             true => format!("{:#}\n", serde_json::to_value(&report)?),
@@ -120,8 +120,7 @@ impl TwinArgs {
         if self.no_run {
             return Ok(Compared::unrun(twin, self.runs, self.seed));
         }
-        let order =
-            TwinRuns { runs: self.runs, seed: self.seed, label: None, command: command_line::typed() };
+        let order = TwinRuns { runs: self.runs, seed: self.seed, command: command_line::typed() };
         compare(measurement, twin, &order, &guest::commands, &mut |_| {}).map_err(refusal)
     }
 
@@ -143,17 +142,6 @@ impl TwinArgs {
             None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
             None => Ok(all),
         }
-    }
-
-    /// Keeps the report beside the run.
-    fn keep(&self, run: &str, report: &TwinReport) -> anyhow::Result<()> {
-        let Some(mut store) = self.store.open()? else { return Ok(()) };
-        let document = StoredDocument {
-            kind: DocumentKind::Twin,
-            at_unix_ms: bdp_sys::clock::unix_ms(),
-            document: serde_json::to_value(report)?,
-        };
-        store.append_document(run, &document).map_err(refuse)
     }
 }
 
@@ -193,10 +181,11 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refusal(error: RunError) -> anyhow::Error {
+/// An error of runs on a twin with its exit code.
+pub fn refusal(error: RunError) -> anyhow::Error {
     match error {
         RunError::Store(error) => refuse(error),
         RunError::Request(text) => exit::usage(text),
-        error => exit::environment(error.to_string()),
+        error => exit::environment(tame(&error.to_string())),
     }
 }

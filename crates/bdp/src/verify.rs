@@ -3,7 +3,6 @@
 use bdp_model::measurement::Measurement;
 use bdp_model::tuning::{Rehearsal, Verification};
 use bdp_store::DocumentKind;
-use bdp_sys::clock;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -74,6 +73,6 @@ pub fn verify(
     let mut verification = Verification::of(&measured.measurement, &now, rehearsal);
     verification.run = run.map(str::to_owned);
     verification.again = again;
-    measured.keep(&args.store, DocumentKind::Verification, clock::unix_ms(), json!(verification))?;
+    measured.keep(&args.store, DocumentKind::Verification, json!(verification))?;
     Ok((verification, now))
 }

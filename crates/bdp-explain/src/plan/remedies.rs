@@ -2,6 +2,8 @@
 
 use bdp_model::ends::End;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
+use bdp_model::path::overhead::{Transport, header_bytes};
+use bdp_model::scenario::Family;
 use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::tuning::{Change, Gain, Reason, RouteAttribute, Target, Why};
 use bdp_model::units::Nanos;
@@ -228,9 +230,10 @@ impl Ends<'_> {
 
     /// A goodput as the device counts it, which has the headers of IP and Ethernet.
     fn on_the_wire(&self, bps: f64) -> f64 {
-        const HEADERS: f64 = 14.0 + 20.0 + 32.0;
+        const ETHERNET: u64 = 14;
+        let headers = (ETHERNET + header_bytes(Family::Ipv4, Transport::TcpTimestamps)) as f64;
         let mss = self.way.facts.mss_bytes.map_or(1448.0, |mss| mss as f64);
-        bps * (mss + HEADERS) / mss
+        bps * (mss + headers) / mss
     }
 
     fn slow_start(&self, draft: &mut Draft) {

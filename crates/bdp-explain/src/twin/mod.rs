@@ -15,13 +15,13 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::scenario::Family;
-use bdp_model::twin::{Bottleneck, Parameter, Source, Twin, TwinHost, TwinWay, Unseen, opposite};
+use bdp_model::twin::{Bottleneck, Parameter, Source, Twin, TwinHost, TwinWay, Unseen};
 
 use delay::Delays;
 use delivery::Delivery;
 use view::{Notes, Path};
 
-/// What a measurement does not tell of its path.
+/// What a measurement does not show of its path.
 #[derive(Debug, Clone, Default)]
 pub struct TwinOptions {
     /// Rate of the bottleneck of the direction's own way, bit/s on the wire.
@@ -59,7 +59,7 @@ pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOpt
     let to = learn(Direction::To, &mut notes);
     let from = learn(Direction::From, &mut notes);
     let both = facts.both_directions;
-    let other = both.then(|| Facts::measured(measurement, opposite(direction))).flatten();
+    let other = both.then(|| Facts::measured(measurement, direction.opposite())).flatten();
     if facts.udp.is_some() {
         notes.unseen.push(Unseen::Datagrams);
     }

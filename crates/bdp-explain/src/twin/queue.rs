@@ -72,7 +72,7 @@ fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     percentile(&mut waited, 99.0).unwrap_or(0.0)
 }
 
-/// Bytes that waited just before losses, or at the most where none is told, by the sender's smoothed round trip.
+/// Bytes that waited just before losses, or at the most where none is reported, by the sender's smoothed round trip.
 fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     let above =
         |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;

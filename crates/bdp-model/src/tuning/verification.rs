@@ -7,6 +7,7 @@ use crate::ends::Direction;
 use crate::finding::Limit;
 use crate::measurement::{DirectionResult, Measurement};
 use crate::stats::Estimate;
+use crate::twin::Fidelity;
 
 /// Version of a verification's shape; a reader refuses a larger number.
 pub const VERIFICATION_SCHEMA: &str = "bdp.verification/1";
@@ -84,10 +85,6 @@ impl Verdict {
     }
 }
 
-/// The twin repeats goodput within this share, and a round trip within the next one.
-const GOODPUT: f64 = 0.10;
-const DELAY: f64 = 0.20;
-
 impl Verification {
     /// Of the measurement after a change beside the one before it.
     pub fn of(before: &Measurement, now: &Measurement, rehearsal: Option<&Rehearsal>) -> Self {
@@ -124,10 +121,10 @@ fn verify(then: &DirectionResult, now: &DirectionResult, predicted: Option<&Pred
     let delay = predicted.and_then(|predicted| predicted.loaded_p50_ns);
     Verified {
         direction: then.direction,
-        goodput_bps: outcome(then.goodput_bps, now.goodput_bps, goodput, GOODPUT, true),
+        goodput_bps: outcome(then.goodput_bps, now.goodput_bps, goodput, Fidelity::GOODPUT, true),
         loaded_p50_ns: loaded(then)
             .zip(loaded(now))
-            .map(|(then, now)| outcome(then, now, delay, DELAY, false)),
+            .map(|(then, now)| outcome(then, now, delay, Fidelity::DELAY, false)),
         limit_before: limit(then),
         limit_now: limit(now),
     }
@@ -154,14 +151,15 @@ mod tests {
     #[test]
     fn what_is_predicted_holds_within_the_twins_bounds_and_its_spread() {
         let estimate = |values: &[f64]| Estimate::of(values);
-        let goodput = |now, values: &[f64]| outcome(50.0, now, estimate(values), GOODPUT, true).verdict;
+        let goodput =
+            |now, values: &[f64]| outcome(50.0, now, estimate(values), Fidelity::GOODPUT, true).verdict;
         assert_eq!(goodput(91.0, &[100.0]), Verdict::Held);
         assert_eq!(goodput(89.0, &[100.0]), Verdict::Missed);
         assert_eq!(goodput(111.0, &[100.0]), Verdict::Exceeded);
         // Repetitions that differ a lot promise little.
         assert_eq!(goodput(80.0, &[85.0, 100.0, 115.0]), Verdict::Held);
-        assert_eq!(outcome(50.0, 60.0, None, GOODPUT, true).verdict, Verdict::NotPredicted);
-        let delay = |now| outcome(200.0, now, estimate(&[50.0]), DELAY, false).verdict;
+        assert_eq!(outcome(50.0, 60.0, None, Fidelity::GOODPUT, true).verdict, Verdict::NotPredicted);
+        let delay = |now| outcome(200.0, now, estimate(&[50.0]), Fidelity::DELAY, false).verdict;
         assert_eq!(
             [delay(55.0), delay(70.0), delay(30.0)],
             [Verdict::Held, Verdict::Missed, Verdict::Exceeded]

@@ -9,6 +9,6 @@ mod variant;
 mod way;
 
 pub use comparison::{Adjusted, Compared, DirectionFigures, Fidelity, Figure, TWIN_SCHEMA, TwinReport};
-pub use path::{Learned, Parameter, Source, Twin, TwinFlow, TwinHost, Unseen, opposite};
+pub use path::{Learned, Parameter, Source, Twin, TwinFlow, TwinHost, Unseen};
 pub use variant::{Competitor, TwinVariant};
 pub use way::{Bottleneck, Discipline, TwinJitter, TwinLoss, TwinOutage, TwinPolicer, TwinReorder, TwinWay};

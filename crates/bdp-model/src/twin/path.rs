@@ -234,14 +234,6 @@ impl Twin {
         }
     }
 
-    /// The host that sends in a direction.
-    pub const fn sender(direction: Direction) -> End {
-        match direction {
-            Direction::To => End::Near,
-            Direction::From => End::Far,
-        }
-    }
-
     /// The host of an end, to be changed.
     pub const fn host_mut(&mut self, end: End) -> &mut TwinHost {
         match end {
@@ -266,13 +258,5 @@ impl Twin {
     /// Propagation both ways.
     pub fn round_trip(&self) -> Nanos {
         Nanos(self.to.delay_ns + self.from.delay_ns)
-    }
-}
-
-/// The other direction.
-pub const fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::To => Direction::From,
-        Direction::From => Direction::To,
     }
 }

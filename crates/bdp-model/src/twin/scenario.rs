@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::path::{Twin, TwinFlow, opposite};
+use super::path::{Twin, TwinFlow};
 use super::variant::TwinVariant;
 use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
@@ -41,7 +41,7 @@ impl Twin {
         self.write_link(&mut text);
         self.write_flow(&mut text, &self.flow, self.direction, variant);
         if let Some(other) = &self.other_flow {
-            self.write_flow(&mut text, other, opposite(self.direction), &TwinVariant::default());
+            self.write_flow(&mut text, other, self.direction.opposite(), &TwinVariant::default());
         }
         if let Some(competitor) = &variant.competitor {
             let [from, to] = ends(self.direction);
@@ -69,7 +69,7 @@ impl Twin {
         sysctls.extend(changed.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         // A window that is asked for sets the receiver's buffer.
         let window = |flow: &TwinFlow| flow.window_bytes.is_some();
-        let asked = match Self::sender(self.direction) == end {
+        let asked = match self.direction.sender() == end {
             true => self.other_flow.as_ref().is_some_and(window),
             false => window(&self.flow) || variant.window_bytes.is_some(),
         };
@@ -80,7 +80,7 @@ impl Twin {
         if let Some(value) = &scaled {
             sysctls.insert(RMEM, value);
         }
-        let initial = variant.initial_window.filter(|_| Self::sender(self.direction) == end);
+        let initial = variant.initial_window.filter(|_| self.direction.sender() == end);
         let _ = write!(text, "\n[hosts.{}]\n", end.name());
         if let Some(segments) = initial {
             line(text, "initial_window", &segments.to_string());

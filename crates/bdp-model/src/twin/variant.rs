@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ends::{Direction, End};
 use crate::tuning::{Change, RouteAttribute, Target};
 
-use super::path::{Twin, TwinHost};
+use super::path::TwinHost;
 
 /// A twin with something changed; nothing set: the twin itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl TwinVariant {
 
     /// Adds a change of settings for data of a direction; `false` where a twin can't show what it does, or it is of the other end.
     pub fn with_change(&mut self, change: &Change, direction: Direction) -> bool {
-        let sends = Twin::sender(direction) == change.end;
+        let sends = direction.sender() == change.end;
         match &change.target {
             Target::Sysctl { name } if name == "net.ipv4.tcp_congestion_control" => {
                 if sends {

@@ -3,11 +3,11 @@
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{FlowRecord, Record};
-use bdp_model::twin::{DirectionFigures, Fidelity, Figure, Twin, opposite};
+use bdp_model::twin::{DirectionFigures, Fidelity, Figure, Twin};
 
 /// The figures of each direction that carries data in the twin.
 pub fn figures(measurement: &Measurement, twin: &Twin, records: &[Record]) -> Vec<DirectionFigures> {
-    let directions = [Some(twin.direction), twin.both_directions.then(|| opposite(twin.direction))];
+    let directions = [Some(twin.direction), twin.both_directions.then(|| twin.direction.opposite())];
     directions.into_iter().flatten().filter_map(|direction| of(measurement, direction, records)).collect()
 }
 

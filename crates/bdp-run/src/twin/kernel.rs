@@ -4,17 +4,18 @@ use bdp_lab::kernel;
 use bdp_model::ends::End;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::Measurement;
+use bdp_model::tuning::setting::Release;
 use bdp_model::twin::{Twin, Unseen};
 
 /// With the kernel of those built here whose release is nearest to the sender's, and a note of each host whose own is another.
 pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
-    let sender = twin.host(Twin::sender(twin.direction)).kernel.clone();
+    let sender = twin.host(twin.direction.sender()).kernel.clone();
     let built = kernel::list().into_iter().filter_map(|(name, found)| Some((name, found.ok()?.version)));
     let nearest = built.min_by_key(|(_, version)| distance(&sender, version));
     if let Some((name, version)) = nearest {
         for end in [End::Near, End::Far] {
             let measured = twin.host(end).kernel.clone();
-            if series(&measured) != series(&version) {
+            if Release::of_kernel(&measured) != Release::of_kernel(&version) {
                 twin.unseen.push(Unseen::Kernel { end, measured, twin: version.clone() });
             }
         }
@@ -29,7 +30,7 @@ pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
 
 /// Linux up to 6.5 gives half of a receive buffer to the window (`tcp_adv_win_scale`), later ones the part that data take of it, which in the lab, where each segment is a
 /// packet, is this (measured on 6.18).
-const SINCE_SHARES: (u32, u32) = (6, 6);
+const SINCE_SHARES: Release = Release::new(6, 6);
 const SHARE_BEFORE: f64 = 0.5;
 const SHARE_SINCE: f64 = 0.62;
 /// A smaller difference of two shares is that of one sample.
@@ -42,22 +43,16 @@ fn window_factor(facts: &Facts, twin: &str) -> Option<f64> {
     }
     let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)? as f64;
     let measured = facts.window.on_the_wire_bytes? as f64 / buffer;
-    let here = if series(twin)? < SINCE_SHARES { SHARE_BEFORE } else { SHARE_SINCE };
+    let here = if Release::of_kernel(twin)? < SINCE_SHARES { SHARE_BEFORE } else { SHARE_SINCE };
     // A window that a program's slow reading made small says nothing of the kernel.
     let factor = (measured / here).clamp(0.8, 2.0);
     ((factor - 1.0).abs() > ALIKE).then_some(factor)
 }
 
-/// Major and minor number of a release.
-fn series(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
 /// How far two releases are apart, the major number first.
-fn distance(measured: &str, built: &str) -> (u32, u32) {
-    let (a, b) = (series(measured).unwrap_or_default(), series(built).unwrap_or_default());
-    (a.0.abs_diff(b.0), a.1.abs_diff(b.1))
+fn distance(measured: &str, built: &str) -> (u16, u16) {
+    let [a, b] = [measured, built].map(|release| Release::of_kernel(release).unwrap_or(Release::new(0, 0)));
+    (a.major.abs_diff(b.major), a.minor.abs_diff(b.minor))
 }
 
 #[cfg(test)]
@@ -83,8 +78,8 @@ mod tests {
 
     #[test]
     fn releases_are_compared_by_their_series() {
-        assert_eq!(series("6.1.0-37-amd64"), Some((6, 1)));
-        assert_eq!(series(""), None);
+        assert_eq!(Release::of_kernel("6.1.0-37-amd64"), Some(Release::new(6, 1)));
+        assert_eq!(Release::of_kernel(""), None);
         assert!(distance("6.8.0-45-generic", "6.12.3") < distance("6.8.0-45-generic", "6.1.192"));
         assert!(distance("5.15.0", "6.1.192") < distance("5.15.0", "7.2.0"));
     }

@@ -14,7 +14,7 @@ use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::twin::{Adjusted, Compared, Twin, TwinVariant};
 use bdp_store::RunKind;
 
-use crate::lab::{LabPlan, StoreAt};
+use crate::lab::LabPlan;
 use crate::{Event, Result, RunError};
 
 pub use bdp_explain::twin::TwinOptions;
@@ -27,15 +27,13 @@ pub struct TwinRuns {
     pub runs: u32,
     /// Seed of the scenarios: the same for all variants, so that they meet the same draws.
     pub seed: u64,
-    /// What the stored run is called.
-    pub label: Option<String>,
     /// The command that repeats it.
     pub command: String,
 }
 
 impl Default for TwinRuns {
     fn default() -> Self {
-        Self { runs: 3, seed: 1, label: None, command: "bdp twin".to_owned() }
+        Self { runs: 3, seed: 1, command: "bdp twin".to_owned() }
     }
 }
 
@@ -50,15 +48,6 @@ pub struct VariantRun {
     pub records: Vec<Record>,
 }
 
-/// Variants that ran.
-#[derive(Debug)]
-pub struct VariantRuns {
-    /// Id of the stored run; `None` where nothing is stored.
-    pub run: Option<String>,
-    /// In the order in which they were given.
-    pub variants: Vec<VariantRun>,
-}
-
 /// The twin of a direction of a measurement, for the guest kernel that is nearest to those of its hosts.
 pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOptions) -> Result<Twin> {
     let twin = bdp_explain::twin::derive(measurement, direction, options);
@@ -69,15 +58,14 @@ pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOpti
     Ok(kernel::with_nearest(twin, measurement))
 }
 
-/// Runs a twin with each of these changes, side by side, by the virtual clock.
+/// Runs a twin with each of these changes, side by side, by the virtual clock; in the order in which they were given.
 pub fn run_variants(
     twin: &Twin,
     variants: &[TwinVariant],
     order: &TwinRuns,
     agents: LabCommands,
-    at: Option<StoreAt<'_>>,
     watch: &mut dyn FnMut(Event<'_>),
-) -> Result<VariantRuns> {
+) -> Result<Vec<VariantRun>> {
     let mut scenarios = Vec::new();
     let mut cases = Vec::new();
     let mut texts = Vec::new();
@@ -92,8 +80,7 @@ pub fn run_variants(
     }
     let mut plan = LabPlan::new(&scenarios, cases, order.seed, order.command.clone());
     plan.kind = RunKind::Lab;
-    plan.label = order.label.clone();
-    let ran = plan.run(agents, at, watch);
+    let ran = plan.run(agents, None, watch);
     ran.result?;
     let mut by_name: BTreeMap<String, Vec<Record>> = BTreeMap::new();
     for record in ran.records {
@@ -111,7 +98,7 @@ pub fn run_variants(
         records.sort_by_key(|record| record.repetition);
         VariantRun { name: variant.name.clone(), scenario: text, records }
     };
-    Ok(VariantRuns { run: ran.run, variants: variants.iter().zip(texts).map(of).collect() })
+    Ok(variants.iter().zip(texts).map(of).collect())
 }
 
 /// Runs a twin, puts right what misses, and compares it with the measurement.
@@ -127,8 +114,8 @@ pub fn compare(
     let (mut passes, mut adjusted) = (Vec::new(), Vec::new());
     while let Some((twin, changes)) = next.take() {
         adjusted.extend(changes);
-        let ran = run_variants(&twin, &itself, order, agents(), None, watch)?;
-        let records: Vec<Record> = ran.variants.into_iter().flat_map(|variant| variant.records).collect();
+        let ran = run_variants(&twin, &itself, order, agents(), watch)?;
+        let records: Vec<Record> = ran.into_iter().flat_map(|variant| variant.records).collect();
         if records.is_empty() {
             return Err(RunError::Case("no repetition of the twin was valid".to_owned()));
         }

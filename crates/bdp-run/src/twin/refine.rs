@@ -1,4 +1,4 @@
-//! What is put right where a pass misses: the one parameter of a way that its figures tell of, by the ratio of what was measured.
+//! What is put right where a pass misses: the one parameter of a way that its figures show, by the ratio of what was measured.
 
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;

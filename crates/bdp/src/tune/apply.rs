@@ -1,6 +1,5 @@
 //! `bdp tune apply`: the changes of a plan, made so that they can be undone.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use bdp_model::ends::End;
@@ -16,6 +15,7 @@ use super::far::{Far, FarArgs};
 use super::places::{PlaceArgs, refused};
 use super::stored;
 use crate::exit::{self, Exit, Outcome};
+use crate::question::{self, can_ask};
 use crate::store::StoreArgs;
 use crate::{arguments, help, interrupt, output};
 
@@ -245,19 +245,15 @@ fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
 
 /// Shows the changes and asks; an error where the answer is no, or nobody is there to give one.
 fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !can_ask() {
         return Err(exit::usage(
             "no terminal to ask on; --yes applies without a question, --dry-run shows the changes",
         ));
     }
     output::note_text(&changes_text(lines, &output::style_of_errors()));
-    output::note_text("apply? [y/N] ");
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(exit::usage("not applied; nothing was changed")),
+    match question::ask("apply? [y/N] ") {
+        true => Ok(()),
+        false => Err(exit::usage("not applied; nothing was changed")),
     }
 }
 

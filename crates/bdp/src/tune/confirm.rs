@@ -5,8 +5,8 @@ use bdp_tune::ConfirmOptions;
 use serde_json::json;
 
 use super::document::print_document;
-use super::far::FarArgs;
-use super::places::{PlaceArgs, refused};
+use super::end::EndArgs;
+use super::places::refused;
 use crate::exit::Outcome;
 use crate::{help, output};
 
@@ -19,15 +19,8 @@ pub struct ConfirmArgs {
     #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     persist: bool,
 
-    /// Print JSON ('bdp help tune.schema')
-    #[arg(long, help_heading = help::OUTPUT)]
-    json: bool,
-
     #[command(flatten)]
-    places: PlaceArgs,
-
-    #[command(flatten)]
-    far: FarArgs,
+    end: EndArgs,
 
     /// With --at, this journal alone [default: those that were applied from here]
     #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
@@ -36,14 +29,14 @@ pub struct ConfirmArgs {
 
 impl ConfirmArgs {
     pub fn run(self) -> Outcome {
-        if let Some(far) = self.far.end()? {
-            return far.confirm(self.only, self.json);
+        if let Some(far) = self.end.far.end()? {
+            return far.confirm(self.only, self.end.json);
         }
-        let mut world = self.places.world()?;
+        let mut world = self.end.places.world()?;
         let options = ConfirmOptions { persist: self.persist, only: None };
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
-        if self.json {
+        if self.end.json {
             return print_document(
                 "confirm",
                 json!({

@@ -5,8 +5,8 @@ use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
 use serde_json::{Value, json};
 
 use super::document::print_document;
-use super::far::FarArgs;
-use super::places::{PlaceArgs, refused};
+use super::end::EndArgs;
+use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
 
@@ -20,23 +20,16 @@ pub struct JournalArgs {
     #[arg(long, value_name = "FILE", help_heading = help::TEST, conflicts_with = "at")]
     set_aside: Option<String>,
 
-    /// Print JSON ('bdp help tune.schema')
-    #[arg(long, help_heading = help::OUTPUT)]
-    json: bool,
-
     #[command(flatten)]
-    places: PlaceArgs,
-
-    #[command(flatten)]
-    far: FarArgs,
+    end: EndArgs,
 }
 
 impl JournalArgs {
     pub fn run(self) -> Outcome {
-        if let Some(far) = self.far.end()? {
-            return far.journal(self.json);
+        if let Some(far) = self.end.far.end()? {
+            return far.journal(self.end.json);
         }
-        let mut world = self.places.world()?;
+        let mut world = self.end.places.world()?;
         if let Some(name) = &self.set_aside {
             let path = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
             output::note(&format!(
@@ -45,17 +38,12 @@ impl JournalArgs {
             ));
         }
         let state = bdp_tune::state(&mut world).map_err(|e| refused("journal", &e))?;
-        match self.json {
+        match self.end.json {
             true => print_document("journal", document(&state))?,
             false => output::print(&text(&state))?,
         };
         if let Some(damaged) = state.damaged.first() {
-            let name = damaged.path.file_name().unwrap_or_default().to_string_lossy();
-            return Err(exit::environment(format!(
-                "journal {} is damaged: {}; 'bdp tune journal --set-aside {name}' renames it",
-                damaged.path.display(),
-                damaged.cause
-            )));
+            return Err(exit::environment(damaged.refusal().to_string()));
         }
         Ok(Exit::Done)
     }

@@ -3,13 +3,12 @@
 use bdp_model::Rate;
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
-use bdp_store::{DocumentKind, Store, StoredDocument};
+use bdp_store::DocumentKind;
 use serde_json::Value;
 
 use crate::exit;
 use crate::found::{Found, Kept};
-use crate::output;
-use crate::store::{StoreArgs, refuse};
+use crate::store::StoreArgs;
 
 /// A run, and what else is known of its path.
 #[derive(clap::Args)]
@@ -50,11 +49,6 @@ impl MeasuredArgs {
         Self { run, also: Vec::new(), rate: None, direction: None, store }
     }
 
-    /// ` --store PATH`, where a store was named.
-    pub fn store_option(&self) -> String {
-        self.store.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))
-    }
-
     /// Finds the run and the others.
     pub fn find(&self) -> anyhow::Result<Measured> {
         let found = Found::find(self.run.as_deref(), &self.store)?;
@@ -82,19 +76,11 @@ impl MeasuredArgs {
 
 impl Measured {
     /// Keeps a document with the run, where the run is stored.
-    pub fn keep(
-        &self,
-        store: &StoreArgs,
-        kind: DocumentKind,
-        at_unix_ms: u64,
-        document: Value,
-    ) -> anyhow::Result<()> {
-        if self.found.file.is_some() {
-            return Ok(());
+    pub fn keep(&self, store: &StoreArgs, kind: DocumentKind, document: Value) -> anyhow::Result<()> {
+        match self.found.file {
+            Some(_) => Ok(()),
+            None => store.keep(&self.found.info.id, kind, document),
         }
-        let Some(mut store) = store.open()? else { return Ok(()) };
-        let document = StoredDocument { kind, at_unix_ms, document };
-        store.append_document(&self.found.info.id, &document).map_err(refuse)
     }
 
     /// The run's id, where it has one.

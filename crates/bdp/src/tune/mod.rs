@@ -3,6 +3,7 @@
 pub mod apply;
 mod confirm;
 mod document;
+mod end;
 mod export;
 pub mod far;
 mod file;

@@ -4,7 +4,6 @@ use bdp_model::Nanos;
 use bdp_model::tuning::Plan;
 use bdp_run::tuning::{self, Described};
 use bdp_store::DocumentKind;
-use bdp_sys::clock;
 use serde_json::json;
 
 use super::measured::MeasuredArgs;
@@ -42,7 +41,7 @@ impl PlanArgs {
         }
         let measured = self.measured.find()?;
         let made = rehearse::plan(&measured, &self.measured);
-        measured.keep(&self.measured.store, DocumentKind::Plan, clock::unix_ms(), json!(made))?;
+        measured.keep(&self.measured.store, DocumentKind::Plan, json!(made))?;
         self.print(&made, measured.run())
     }
 
@@ -61,7 +60,7 @@ impl PlanArgs {
         }
         let mut text = bdp_report::tuning::plan(plan, &style());
         if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
-            let store = self.measured.store_option();
+            let store = self.measured.store.option();
             text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
         }
         print(&text)

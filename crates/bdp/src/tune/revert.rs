@@ -5,9 +5,9 @@ use bdp_tune::{Entry, RevertOptions, Reverted};
 use serde_json::{Value, json};
 
 use super::document::print_document;
-use super::far::FarArgs;
+use super::end::EndArgs;
 use super::journal;
-use super::places::{PlaceArgs, refused};
+use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
 
@@ -21,15 +21,8 @@ pub struct RevertArgs {
     #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     force: bool,
 
-    /// Print JSON ('bdp help tune.schema')
-    #[arg(long, help_heading = help::OUTPUT)]
-    json: bool,
-
     #[command(flatten)]
-    places: PlaceArgs,
-
-    #[command(flatten)]
-    far: FarArgs,
+    end: EndArgs,
 
     /// With --at, this journal alone [default: those that were applied from here]
     #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
@@ -38,27 +31,20 @@ pub struct RevertArgs {
 
 impl RevertArgs {
     pub fn run(self) -> Outcome {
-        if let Some(far) = self.far.end()? {
-            return far.revert(self.only, self.json);
+        if let Some(far) = self.end.far.end()? {
+            return far.revert(self.only, self.end.json);
         }
-        let mut world = self.places.world()?;
+        let mut world = self.end.places.world()?;
         let options = RevertOptions { force: self.force, only: None };
         let reverted = bdp_tune::revert(&mut world, options).map_err(|e| refused("revert", &e))?;
-        if self.json {
+        if self.end.json {
             print_document("revert", document(&reverted))?;
         } else {
             output::print(&text(&reverted))?;
         }
         let mut stuck: Vec<String> =
             reverted.failed.iter().map(|(target, cause)| format!("put back {target}: {cause}")).collect();
-        stuck.extend(reverted.damaged.iter().map(|damaged| {
-            let name = damaged.path.file_name().unwrap_or_default().to_string_lossy();
-            format!(
-                "journal {} is damaged: {}; 'bdp tune journal --set-aside {name}' renames it",
-                damaged.path.display(),
-                damaged.cause
-            )
-        }));
+        stuck.extend(reverted.damaged.iter().map(|damaged| damaged.refusal().to_string()));
         if !stuck.is_empty() {
             return Err(exit::environment(format!("revert: {}", stuck.join("; "))));
         }

@@ -56,7 +56,7 @@ function Get-Record {
 # On the disk before anything is changed.
 function Save-Record($Content) {
     New-Item -ItemType Directory -Force -Path $Folder | Out-Null
-    # All settings as they are, for whoever looks for more than this plan changes.
+    # All settings as they are, for anyone who looks for more than this plan changes.
     Get-NetTCPSetting | Select-Object * | ConvertTo-Json -Depth 3 | Set-Content -LiteralPath (Join-Path $Folder 'all-before.json')
     $bytes = [Text.Encoding]::UTF8.GetBytes(($Content | ConvertTo-Json -Depth 4))
     $file = [IO.File]::Open($Record, [IO.FileMode]::CreateNew)

@@ -1,0 +1,21 @@
+//! What `confirm`, `revert` and `journal` have in common: of which end they are, and how they print.
+
+use super::far::FarArgs;
+use super::places::PlaceArgs;
+use crate::help;
+
+/// Of which end, and how it is printed.
+#[derive(clap::Args)]
+pub struct EndArgs {
+    /// Print JSON ('bdp help tune.schema')
+    #[arg(long, help_heading = help::OUTPUT)]
+    pub json: bool,
+
+    /// Where the journals of this host are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
+
+    /// The far end, where that is meant.
+    #[command(flatten)]
+    pub far: FarArgs,
+}

@@ -168,14 +168,14 @@ interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) wher
 
 .PHONY: fuzz-short
 fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all
-	$(CARGO) test --manifest-path fuzz/Cargo.toml
+	$(CARGO) test --locked --workspace --test corpus
 
 # One parser after the other. cargo-fuzz wants a nightly compiler: cargo install cargo-fuzz, rustup toolchain install nightly.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= $$($(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --bin bdp-fuzz list)
+FUZZ_TARGETS ?= $$($(CARGO) run --quiet --package bdp-fuzz --bin bdp-fuzz list)
 .PHONY: fuzz
 fuzz: ## Try each parser under libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS chooses some
-	$(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --bin bdp-fuzz seeds fuzz/target/seeds
+	$(CARGO) run --quiet --package bdp-fuzz --bin bdp-fuzz seeds fuzz/target/seeds
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/target/found/$$target fuzz/corpus/$$target; \
 		BDP_FUZZ_TARGET=$$target $(CARGO) +nightly fuzz run --features libfuzzer any fuzz/target/found/$$target \

@@ -87,5 +87,5 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     let limit = binding.limit;
     let beside = BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
     let binding = rule::captured::temper(facts, next::known(facts, binding));
-    std::iter::once(binding).chain(beside).collect()
+    std::iter::once(binding).chain(beside).map(|finding| rule::paused::temper(facts, finding)).collect()
 }

@@ -36,6 +36,8 @@ pub fn after_window(facts: &Facts, bytes: f64, other: Option<Window>) -> Option<
     let window = other.and_then(|window| of_window(facts, window));
     first(window.into_iter().chain(ceiling))
         .filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
+        // What was reached already is no limit that is yet to come.
+        .filter(|next| next.goodput_bps >= facts.goodput_bps)
 }
 
 fn least(facts: &Facts) -> Option<Next> {

@@ -38,6 +38,19 @@ pub fn of_asked_rate(facts: &Facts, asked_bps: f64, setting: &str) -> Evidence {
         .named(setting)
 }
 
+/// Evidence with the bounds of a range, where it lies within.
+pub fn within(evidence: Evidence, range: std::ops::RangeInclusive<f64>) -> Evidence {
+    match range.contains(&evidence.value) {
+        true => evidence.at_least(*range.start()).at_most(*range.end()),
+        false => evidence,
+    }
+}
+
+/// How many streams share what is said of a window, where there are several.
+pub fn several_streams(facts: &Facts) -> Option<Quantity> {
+    (facts.streams() > 1).then(|| Quantity::count(u64::from(facts.streams())))
+}
+
 /// A queue, which adds at least this share of the idle round trip.
 pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
     let fact = if queue.own_way { Fact::QueueOneWay } else { Fact::QueueRoundTrip };

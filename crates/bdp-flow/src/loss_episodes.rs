@@ -1,11 +1,9 @@
 //! Congestion events of a connection, noticed by reading `TCP_INFO` about twice each round trip: what its kernel knew just before each, and what it
 //! did until the event was over.
 
-use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
+use bdp_model::record::{CongestionState, EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode};
 use bdp_sys::tcp_info::TcpInfo;
 
-/// More are not kept: a connection that loses all the time has told what it has to tell by then.
-const KEPT: usize = 400;
 /// Shortest time between two readings.
 const SHORTEST_NS: u64 = 2_000_000;
 
@@ -96,7 +94,7 @@ impl LossEpisodes {
     }
 
     fn keep(&mut self, episode: LossEpisode) {
-        if self.episodes.len() < KEPT {
+        if self.episodes.len() < LOSS_EPISODES_KEPT {
             self.episodes.push(episode);
         }
     }

@@ -78,8 +78,19 @@ pub enum Caveat {
         direction: Direction,
         /// What they took at the 95th percentile, or the median of few probes.
         host_ns: u64,
-        /// Median of the whole round trips.
+        /// The whole round trips of the same probes at the same percentile; older versions wrote their median.
         rtt_ns: u64,
+    },
+    /// The kernel of an end made a socket buffer smaller than was asked for.
+    SocketBufferCut {
+        /// In which direction.
+        direction: Direction,
+        /// Of the end that sends, or of the one that receives.
+        task: Task,
+        /// Asked for (`--sockbuf`).
+        asked_bytes: u64,
+        /// What the kernel took of it, half of what `SO_RCVBUF` or `SO_SNDBUF` reads.
+        granted_bytes: u64,
     },
     /// A thread may have been the limit of a direction.
     BusyThread {

@@ -20,6 +20,10 @@ pub const KNEE_SHARE: f64 = 0.95;
 pub const FULL_SHARE: f64 = 0.99;
 /// What lies beyond the knee with at least this share of the plateau is part of it; less has fallen back.
 const PLATEAU_SHARE: f64 = 0.9;
+/// Before the knee a curve rises: a point with less than this share of an earlier one has fallen where it must not.
+pub const RISING_SHARE: f64 = 0.8;
+/// Beyond it less than this share, and more again after it, is no luck of a single point.
+const DIP_SHARE: f64 = 0.5;
 /// Fewest points of a plateau whose scatter says how sure the knee is.
 const LEAST_PLATEAU: usize = 3;
 /// Confidence of the knee's interval.
@@ -206,6 +210,15 @@ pub enum Knee {
     Above,
 }
 
+/// Two points of which the later one has less goodput where a curve rises or stays: something else than what was varied decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fall {
+    /// Index of the higher point.
+    pub from: usize,
+    /// Index of the lower one, further on the axis.
+    pub to: usize,
+}
+
 /// The level that a curve reaches and keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
@@ -336,10 +349,38 @@ impl Curve {
         })
     }
 
-    /// The first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` where there are too few
-    /// points, or no order among them. The largest point can be it where it [fills](Self::is_full) the path.
-    pub fn knee(&self) -> Option<Knee> {
+    /// Where the curve falls though it must rise: a window, or more streams, never carries less below the knee. Beyond the knee it may fall back, but does not come
+    /// back after it has. Of windows the smallest is not the best of all. `None` of a curve that is one, and of too few points.
+    pub fn fall(&self) -> Option<Fall> {
         if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
+            return None;
+        }
+        let goodput = |index: usize| self.points[index].goodput_bps.p50;
+        let best = |upto: usize| (0..upto).max_by(|&a, &b| goodput(a).total_cmp(&goodput(b)));
+        let last = self.points.len() - 1;
+        let knee = self.first_with(KNEE_SHARE).unwrap_or(last);
+        let below = (1..=knee).find_map(|to| {
+            let from = best(to).filter(|&from| goodput(to) < RISING_SHARE * goodput(from))?;
+            Some(Fall { from, to })
+        });
+        let beyond = || {
+            (knee + 1..last).find_map(|to| {
+                let comes_back = (to + 1..=last).any(|later| goodput(to) < DIP_SHARE * goodput(later));
+                (comes_back && goodput(to) < DIP_SHARE * goodput(knee)).then_some(Fall { from: knee, to })
+            })
+        };
+        let only = || {
+            let falls = (1..=last).all(|to| goodput(to) < RISING_SHARE * goodput(0));
+            (self.axis.is_window() && falls).then_some(Fall { from: 0, to: 1 })
+        };
+        below.or_else(beyond).or_else(only)
+    }
+
+    /// The first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` where there are too few
+    /// points, no order among them, or where the curve [falls](Self::fall) though it must rise. The largest point can be it where it
+    /// [fills](Self::is_full) the path.
+    pub fn knee(&self) -> Option<Knee> {
+        if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS || self.fall().is_some() {
             return None;
         }
         Some(match self.first_with(KNEE_SHARE) {
@@ -457,7 +498,7 @@ impl Memory {
     /// known, or the highest curve may rise further.
     pub fn of(curves: &[Curve]) -> Option<Self> {
         let highest = curves.iter().max_by(|a, b| a.plateau().bps.total_cmp(&b.plateau().bps))?;
-        if highest.knee() == Some(Knee::Above) || highest.may_go_on() {
+        if highest.knee() == Some(Knee::Above) || highest.may_go_on() || highest.fall().is_some() {
             return None;
         }
         let best = highest.plateau().bps;

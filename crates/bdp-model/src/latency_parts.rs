@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::probes::ProbeSeries;
+use crate::probes::{ProbePoint, ProbeSeries};
 use crate::record::RttSummary;
 use crate::threshold::{HOST_NOISE, HOST_SHARE};
 
@@ -26,6 +26,16 @@ impl LatencyParts {
         Some(Self { host: RttSummary::of(host)?, path: RttSummary::of(path)? })
     }
 
+    /// What the hosts took at the 95th percentile, or the median of few probes, and the whole round trips of the same probes at the same percentile: no part is larger
+    /// than its whole.
+    pub fn of_usual_round_trips(series: &ProbeSeries) -> Option<(u64, u64)> {
+        let stamped = || series.counted().filter(|point| point.host_ns.is_some());
+        let host = RttSummary::of(stamped().filter_map(|p| p.rtt_ns().and(p.host_ns)))?;
+        let whole = RttSummary::of(stamped().filter_map(ProbePoint::rtt_ns))?;
+        let usual = |all: RttSummary| all.p95.unwrap_or(all.p50);
+        Some((usual(host), usual(whole).max(usual(host))))
+    }
+
     /// Whether what the hosts took is so much that the round trips are not the path's.
     pub fn hosts_matter(&self) -> bool {
         let usual = self.host.p95.unwrap_or(self.host.p50);
@@ -37,7 +47,7 @@ impl LatencyParts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::{ProbeOutcome, ProbePoint};
+    use crate::probes::ProbeOutcome;
 
     #[test]
     fn hosts_matter_where_they_take_a_tenth_of_a_round_trip_and_a_timers_noise() {
@@ -53,5 +63,17 @@ mod tests {
             some.hosts_matter() && !parts(1_000, 50_000).hosts_matter() && !parts(300, 100).hosts_matter()
         );
         assert_eq!(LatencyParts::of(&ProbeSeries::default()), None);
+    }
+
+    #[test]
+    fn what_the_hosts_took_is_beside_the_whole_of_the_same_probes() {
+        // A tenth of the probes met a pause of 281 ms; the median round trip is 30 ms.
+        let point = |i: u64| {
+            let host_ns = if i % 10 == 0 { 281_000_000 } else { 300_000 };
+            let outcome = ProbeOutcome::Answered(30_000_000 + host_ns);
+            ProbePoint { host_ns: Some(host_ns), ..ProbePoint::plain(0, 0, outcome) }
+        };
+        let series = ProbeSeries { counted_ns: None, points: (0..200).map(point).collect() };
+        assert_eq!(LatencyParts::of_usual_round_trips(&series), Some((281_000_000, 311_000_000)));
     }
 }

@@ -22,7 +22,9 @@ use crate::traffic::TrafficRecord;
 use crate::udp::UdpReport;
 
 pub use crate::probes::ProbeOutcome;
-pub use samples::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
+pub use samples::{
+    CongestionState, EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode, ReceiverSample, SenderSample,
+};
 pub use stream::{StreamReport, StreamTime};
 
 /// Version of the record's shape; a reader refuses a larger major number.

@@ -66,3 +66,9 @@ pub const EXCEEDED: f64 = 1.1;
 
 /// Goodput / the highest rate of delivery of a round trip, from which on a sender has the same rate all the time.
 pub const AT_PEAK: f64 = 0.94;
+
+/// Goodput / what a response function gives for losses, up to which the two agree: the functions are means over many losses, and a run has few.
+pub const MODEL_TOLERANCE: f64 = 1.5;
+
+/// A program that did not run for longer was held up by its host: a busy scheduler takes less.
+pub const HOST_PAUSE: Nanos = Nanos::millis(20);

@@ -2,7 +2,7 @@
 
 use bdp_model::comparison::Values;
 use bdp_model::curve::{
-    Axis, Curve, DeliveryDelay, Knee, Memory, Need, Point, Range, Unmeasured, log_spaced, usual_points,
+    Axis, Curve, DeliveryDelay, Fall, Knee, Memory, Need, Point, Range, Unmeasured, log_spaced, usual_points,
 };
 
 const RTT_NS: u64 = 2_550_000;
@@ -87,6 +87,43 @@ fn the_delivery_delay_is_high_below_a_packet_and_rises_beyond_the_knee() {
     let mut silent = point(8192, 1);
     silent.goodput_bps = Values::of(&[0.0]).unwrap();
     assert_eq!(silent.delivery_delay(), None);
+}
+
+/// Goodput in Mbit/s over windows that double, from 1 KiB on, or over streams.
+fn rising(axis: Axis, goodputs: &[f64]) -> Curve {
+    let points = goodputs.iter().enumerate().map(|(i, &mbps)| {
+        let mut p = point(1024 << i, 1);
+        p.goodput_bps = Values::of(&[mbps * 1e6]).unwrap();
+        p
+    });
+    Curve::new(String::new(), String::new(), axis, None, points.collect())
+}
+
+#[test]
+fn data_that_falls_where_it_must_rise_has_no_knee() {
+    let of = |goodputs: &[f64]| rising(Axis::WindowAsked, goodputs);
+    for (goodputs, from, to) in [
+        (&[10.0, 50.0, 20.0, 30.0, 80.0, 90.0][..], 1, 2),
+        (&[100.0, 20.0, 30.0, 90.0, 95.0], 0, 1),
+        (&[100.0, 60.0, 40.0, 30.0], 0, 1),
+    ] {
+        let curve = of(goodputs);
+        assert_eq!(curve.fall(), Some(Fall { from, to }), "{goodputs:?}");
+        assert_eq!((curve.knee(), curve.for_throughput(), curve.knee_interval()), (None, None, None));
+        assert_eq!(Memory::of(std::slice::from_ref(&curve)), None);
+    }
+    // Noise below the knee, one unlucky point beyond it, and what falls back and stays there are curves.
+    for goodputs in [
+        &[10.0, 50.0, 45.0, 80.0, 90.0][..],
+        &[25.0, 100.0, 60.0, 100.0],
+        &[25.0, 100.0, 98.0, 40.0],
+        &[95.0, 100.0, 98.0, 40.0],
+    ] {
+        assert_eq!(of(goodputs).fall(), None, "{goodputs:?}");
+        assert!(of(goodputs).knee().is_some(), "{goodputs:?}");
+    }
+    // One stream may be the best of all.
+    assert_eq!(rising(Axis::Streams, &[100.0, 60.0, 40.0, 30.0]).knee(), Some(Knee::Below));
 }
 
 /// The published path at 8, 64 and 256 KiB and 1 MiB, as far as these have a valid run.

@@ -115,6 +115,7 @@ pub fn text(caveat: &Caveat) -> String {
         | Caveat::ProcessorsTaken { .. } => of_host(caveat),
         Caveat::BusyThread { .. }
         | Caveat::HostLatency { .. }
+        | Caveat::SocketBufferCut { .. }
         | Caveat::TimeRanOut { .. }
         | Caveat::EndedEarly { .. }
         | Caveat::WindowNotReached { .. }
@@ -200,13 +201,33 @@ fn of_host(caveat: &Caveat) -> String {
 /// What became of a direction.
 fn of_direction(caveat: &Caveat) -> String {
     match caveat {
+        // Older versions compared a high percentile of the hosts with the median of the whole.
+        Caveat::HostLatency { direction, host_ns, rtt_ns } if host_ns > rtt_ns => format!(
+            "direction '{}': the two hosts themselves took up to {} of a probe's round trip, and half of the round trips \
+             were {} or shorter: scheduling, not the path; see latency_parts_ns in the JSON",
+            direction.name(),
+            Nanos(*host_ns),
+            Nanos(*rtt_ns)
+        ),
         Caveat::HostLatency { direction, host_ns, rtt_ns } => format!(
-            "direction '{}': the two hosts themselves took up to {} of the probes' round trips of {}: scheduling, \
+            "direction '{}': the two hosts themselves took up to {} of the probes' round trips of up to {}: scheduling, \
              not the path; see latency_parts_ns in the JSON",
             direction.name(),
             Nanos(*host_ns),
             Nanos(*rtt_ns)
         ),
+        Caveat::SocketBufferCut { direction, task, asked_bytes, granted_bytes } => {
+            let (end, setting) = match task {
+                Task::Sending => ("sender", "net.core.wmem_max"),
+                Task::Receiving => ("receiver", "net.core.rmem_max"),
+            };
+            format!(
+                "{}the kernel of the {end} cut the socket buffer of {} asked for (--sockbuf) to {}: raise {setting} there",
+                of(*direction),
+                ByteCount::bytes(*asked_bytes),
+                ByteCount::bytes(*granted_bytes)
+            )
+        }
         Caveat::BusyThread { direction, task, share } => format!(
             "{}a {} thread used {} % of a processor; the path may carry more",
             of(*direction),
@@ -575,6 +596,24 @@ mod tests {
                     after_ns: 200_000_000,
                 },
                 "direction 'to': 1 MiB of 1 TiB passed in the 200 ms granted",
+            ),
+            (
+                Caveat::HostLatency { direction: Direction::To, host_ns: 281_000_000, rtt_ns: 311_000_000 },
+                "took up to 281 ms of the probes' round trips of up to 311 ms:",
+            ),
+            (
+                Caveat::HostLatency { direction: Direction::To, host_ns: 281_000_000, rtt_ns: 30_260_000 },
+                "took up to 281 ms of a probe's round trip, and half of the round trips were 30.26 ms or shorter:",
+            ),
+            (
+                Caveat::SocketBufferCut {
+                    direction: Direction::To,
+                    task: Task::Receiving,
+                    asked_bytes: 4 << 20,
+                    granted_bytes: 212_992,
+                },
+                "the kernel of the receiver cut the socket buffer of 4 MiB asked for (--sockbuf) to 208 KiB: raise \
+                 net.core.rmem_max there",
             ),
         ] {
             let told = text(&caveat);

@@ -60,18 +60,25 @@ pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
     let mut groups: Vec<Limited<'_>> = Vec::new();
     for point in points {
         let Some(record) = point.representative() else { continue };
-        for flow in &record.flows {
+        for (i, flow) in record.flows.iter().enumerate() {
             let Some(finding) = flow.findings.first() else { continue };
+            let (agree, of) = agreement(point, i, finding);
             let ends = || format!(" {}->{}", tame(&flow.from), tame(&flow.to));
             let several = record.flows.len() > 1;
             match groups.iter_mut().find(|group| group.scenario == point.scenario && group.says(finding)) {
-                Some(group) => group.count += 1,
+                Some(group) => {
+                    group.count += 1;
+                    group.agree += agree;
+                    group.of += of;
+                }
                 None => groups.push(Limited {
                     scenario: point.scenario,
                     what: name(point, None) + &if several { ends() } else { String::new() },
                     counted: if several { "flows" } else { "points" },
                     finding,
                     count: 1,
+                    agree,
+                    of,
                 }),
             }
         }
@@ -105,22 +112,54 @@ struct Limited<'a> {
     counted: &'static str,
     finding: &'a Finding,
     count: usize,
+    /// Repetitions that find the same, and those that count.
+    agree: usize,
+    of: usize,
+}
+
+/// Of the repetitions of a point that count, how many find the same as this of a flow, and how many there are.
+pub(crate) fn agreement(point: &Point<'_>, flow: usize, finding: &Finding) -> (usize, usize) {
+    let found = |record: &&Record| {
+        record
+            .flows
+            .get(flow)
+            .and_then(|flow| flow.findings.first())
+            .is_some_and(|f| says_the_same(f, finding))
+    };
+    (point.valid().filter(found).count(), point.valid().count())
+}
+
+fn says_the_same(one: &Finding, other: &Finding) -> bool {
+    (one.limit, subject(one)) == (other.limit, subject(other))
+}
+
+/// How many repetitions find the same; nothing where there is one alone.
+pub(crate) fn in_repetitions((agree, of): (usize, usize)) -> Option<String> {
+    (of > 1).then(|| format!("in {agree} of {of} repetitions"))
 }
 
 impl Limited<'_> {
     fn says(&self, finding: &Finding) -> bool {
-        (self.finding.limit, subject(self.finding)) == (finding.limit, subject(finding))
+        says_the_same(self.finding, finding)
     }
 
     fn line(&self, style: &Style) -> String {
-        let Self { scenario, what, counted, finding, count } = self;
+        let Self { scenario, what, counted, finding, count, agree, of } = self;
         let (word, tint) = word(finding);
+        // Of each point one repetition speaks: how many of them it speaks for.
+        let repeated = match in_repetitions((*agree, *of)).filter(|_| *of > *count) {
+            Some(words) if *count == 1 => format!(" ({words})"),
+            Some(words) => format!(", {words}"),
+            None => String::new(),
+        };
         let text = match (count, finding.limit) {
-            (1, _) => format!("{what}: {}", tame(&summary(finding))),
+            (1, _) => format!("{what}: {}{repeated}", tame(&summary(finding))),
             (n, Limit::Unknown) => {
-                format!("{}: limit unknown, in {n} {counted}", tame(scenario))
+                format!("{}: limit unknown, in {n} {counted}{repeated}", tame(scenario))
             }
-            (n, _) => format!("{}: {}, in {n} {counted}", tame(scenario), tame(&subject(finding))),
+            (n, _) => {
+                format!("{}: {}, in {n} {counted}{repeated}", tame(scenario), tame(&subject(finding)))
+            }
         };
         wrap(&format!("{word:<7}  "), tint, &text, style)
     }

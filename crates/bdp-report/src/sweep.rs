@@ -1,6 +1,6 @@
 //! Sweeps: the curve as a chart, its knee, and what to choose.
 
-use bdp_model::curve::{Axis, Curve, Knee, Product};
+use bdp_model::curve::{Axis, Curve, Fall, Knee, Product};
 use bdp_model::units::format_bps;
 
 use crate::chart::Chart;
@@ -10,15 +10,18 @@ use crate::style::{Style, Tint};
 
 /// A heading, the chart and the knee of each curve.
 pub(crate) fn sweeps(curves: &[Curve], style: &Style) -> String {
-    let drawn = curves.iter().filter(|c| c.knee().is_some());
+    let drawn = curves.iter().filter(|c| c.knee().is_some() || c.fall().is_some());
     drawn.map(|curve| text(curve, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// The heading, the chart and the knee of a curve that has one.
+/// The heading, the chart and the knee of a curve that has one, or why it has none.
 pub(crate) fn text(curve: &Curve, style: &Style) -> String {
     let heading = format!("{}: goodput against {}", curve.name, curve.axis.name());
     let mut text = wrap("", Tint::None, &heading, style);
-    let Some(knee) = curve.knee() else { return text };
+    let (knee, fall) = (curve.knee(), curve.fall());
+    if knee.is_none() && fall.is_none() {
+        return text;
+    }
     let product = curve.product().filter(|_| curve.axis.is_window());
     let here: Vec<(f64, f64)> = curve.points.iter().map(|p| (p.x, p.goodput_bps.p50)).collect();
     let model: Vec<(f64, f64)> = curve
@@ -30,7 +33,7 @@ pub(crate) fn text(curve: &Curve, style: &Style) -> String {
         here: &here,
         model: &model,
         knee: match knee {
-            Knee::At(index) => Some(curve.points[index].x),
+            Some(Knee::At(index)) => Some(curve.points[index].x),
             _ => None,
         },
         product: product.as_ref().map(|p| p.bytes),
@@ -40,7 +43,11 @@ pub(crate) fn text(curve: &Curve, style: &Style) -> String {
         text.push_str(&line);
         text.push('\n');
     }
-    let mut line = knee_words(curve, knee);
+    let mut line = match (knee, fall) {
+        (Some(knee), _) => knee_words(curve, knee),
+        (None, Some(fall)) => format!("none: {}", fall_words(curve, fall)),
+        (None, None) => String::new(),
+    };
     if let Some(product) = product {
         line.push_str("; ");
         line.push_str(&product_words(curve, &product, if style.unicode { "×" } else { "x" }));
@@ -76,6 +83,20 @@ pub(crate) fn quantity(axis: Axis) -> &'static str {
         Axis::Mss => "MSS",
         Axis::Congestion => "congestion control",
     }
+}
+
+/// Why a curve has no knee: it falls where it must rise.
+pub(crate) fn fall_words(curve: &Curve, fall: Fall) -> String {
+    let at = |index: usize| {
+        format!("{} at {}", format_bps(curve.points[index].goodput_bps.p50), place(curve, index))
+    };
+    format!(
+        "goodput falls from {} to {}, where more {} carries as much or more: something else decided; measure each point \
+         several times, on a quieter path",
+        at(fall.from),
+        at(fall.to),
+        quantity(curve.axis)
+    )
 }
 
 fn knee_words(curve: &Curve, knee: Knee) -> String {

@@ -99,6 +99,7 @@ fn curve_json(curve: &Curve) -> Value {
             Knee::Below => knee("below", None),
             Knee::Above => knee("above", None),
         }),
+        "fall": curve.fall().map(|fall| json!({"from": curve.points[fall.from].x, "to": curve.points[fall.to].x})),
         "for_throughput": range(curve.for_throughput()),
         "for_latency": range(curve.for_latency()),
         "product_bytes": curve.product().map(|p| p.bytes),
@@ -193,6 +194,9 @@ pub(crate) fn advised(curve: &Curve) -> Vec<(&'static str, String)> {
     };
     let throughput = match (curve.knee(), curve.for_throughput()) {
         (None, _) if curve.points.len() < 2 => None,
+        (None, _) if curve.fall().is_some() => {
+            Some("unknown: goodput falls where it must rise, so that these points have no knee".to_owned())
+        }
         (None, _) => curve
             .points
             .iter()

@@ -188,6 +188,22 @@ fn the_verdict_names_what_binds_with_its_numbers() {
 }
 
 #[test]
+fn headline_of_a_sweep_says_how_many_points_have_a_model() {
+    let point = |window: u64, model_bps: Option<f64>| {
+        let mut record = record(&Recipe { window: Some(window), model_bps, ..Recipe::default() });
+        record.params.insert("flow.window".to_owned(), window.into());
+        record.expected_bps = model_bps;
+        record
+    };
+    let page = |records: &[Record]| html(records, &ABOUT);
+    let one = page(&[point(16_384, Some(3.004e6)), point(32_768, None), point(65_536, None)]);
+    assert!(one.contains("3 points; 1 of them has a model: 100 % of what the model gives."), "{one}");
+    assert!(one.contains("1 of them can be predicted by theory, and reached 100 % of that."));
+    let all = page(&[point(16_384, Some(3.004e6)), point(32_768, Some(3.004e6))]);
+    assert!(all.contains("2 points: 100 % of what the model gives."));
+}
+
+#[test]
 fn what_is_invalid_is_crossed_and_counts_for_nothing() {
     let valid = Recipe { here_bps: 3.0e6, ..Recipe::default() };
     let alone = html(&[record(&valid)], &ABOUT);

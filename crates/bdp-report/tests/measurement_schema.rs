@@ -177,6 +177,7 @@ fn every_caveat() -> Vec<Caveat> {
         Caveat::BacklogDrops { end, packets: 1 },
         Caveat::CpuQuota { end, periods: 1, throttled_ns: None },
         Caveat::HostLatency { direction, host_ns: 1, rtt_ns: 2 },
+        Caveat::SocketBufferCut { direction, task, asked_bytes: 2, granted_bytes: 1 },
         Caveat::BusyThread { direction, task, share: 1.0 },
         Caveat::TimeRanOut { direction, bytes: 1, asked_bytes: 2, after_ns: 3 },
         Caveat::EndedEarly { direction, reason: EndReason::Reset },

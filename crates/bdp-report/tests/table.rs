@@ -393,6 +393,46 @@ fn what_limits_flows_stands_below_once() {
     assert!(text.contains("OK       s1-64k window 512 KiB: at the ceiling, stop tuning\n"), "{text}");
 }
 
+#[test]
+fn finding_of_a_point_says_in_how_many_repetitions_it_holds() {
+    let at = |repetition: u32, window: u64, finding: Finding| {
+        let mut record = record(&Recipe { repetition, window: Some(window), ..Recipe::default() });
+        record.params.insert("flow.window".to_owned(), window.into());
+        // The middle one of five speaks for the point.
+        record.goodput_bps = Some(3e6 + f64::from(repetition) * 1e3);
+        record.flows[0].findings = vec![finding];
+        record
+    };
+    let of = |limit, place| Finding::new(limit, place, Confidence::High);
+    let window = || of(Limit::ReceiveWindow, Place::receiver("far"));
+    let other = || of(Limit::PathChanged, Place::path());
+    let point = |window_bytes, alike: u32| {
+        (1..=5).map(move |i| at(i, window_bytes, if i <= alike { window() } else { other() }))
+    };
+    let text = table(&point(65_536, 4).collect::<Vec<_>>(), &UNICODE);
+    assert!(text.contains("the receive window of far (in 4 of 5 repetitions)\n"), "{text}");
+    let both: Vec<_> = point(65_536, 4).chain(point(32_768, 5)).collect();
+    let text = table(&both, &UNICODE);
+    assert!(text.contains("receive window of far, in 2 points, in 9 of 10 repetitions\n"), "{text}");
+}
+
+#[test]
+fn curve_that_falls_where_it_must_rise_has_no_knee_and_says_why() {
+    let mut records = sweep();
+    for record in records.iter_mut().filter(|r| r.window.asked_bytes == Some(65_536)) {
+        record.goodput_bps = record.goodput_bps.map(|bps| bps / 20.0);
+        record.flows[0].goodput_bps /= 20.0;
+    }
+    let curves = bdp_model::record_curves::curves(&records);
+    let text = bdp_report::sweep(&curves, &Style::plain());
+    assert!(
+        text.contains("knee  none: goodput falls from ") && text.contains("throughput  unknown: "),
+        "{text}"
+    );
+    let curve = &bdp_report::sweep_json(None, &curves, &records, &[])["curves"][0];
+    assert!(curve["knee"].is_null() && curve["fall"]["from"].as_f64() < curve["fall"]["to"].as_f64());
+}
+
 /// A record of this many flows from near to far, the next one always 1 Mbit/s faster.
 fn of_flows(count: u32) -> Record {
     let mut record = record(&Recipe::default());

@@ -14,6 +14,7 @@ pub mod nagle;
 pub mod outage;
 pub mod path_rate;
 pub mod path_step;
+pub mod paused;
 pub mod plateau;
 pub mod random_loss;
 pub mod receive_window;

@@ -28,6 +28,22 @@ const PAUSED: f64 = 0.2;
 /// Round trips within which a loss explains a step.
 const CUT_WITHIN: u64 = 6;
 
+/// The receive window is full in so many of the samples: it is what sets the rate all the time.
+const WINDOW_RULES: f64 = 0.9;
+/// Then a rate changes with the round trip, by this part of it at the least, as an exponent: a slower path has a queue before it.
+const TRIP_BY_RATE: f64 = 0.5;
+
+/// Whether a rate changed though a full receive window set it all the time, and probes saw no change of the round trip that explains it: it is the sender's own, as
+/// where acknowledgements of a small window begin to be delayed. The path carries what it carried before.
+fn is_own(facts: &Facts, step: &Step) -> bool {
+    if facts.window_use().is_none_or(|window| window.receive_full < WINDOW_RULES) {
+        return false;
+    }
+    let Some((before, after)) = facts.round_trips_around(step.at) else { return false };
+    let (longer, shorter) = if step.after < step.before { (after, before) } else { (before, after) };
+    longer < shorter * step.ratio().max(f64::MIN_POSITIVE).powf(-TRIP_BY_RATE)
+}
+
 /// Whether a rate fell where the sender reduced its window, of its own.
 fn is_cut(facts: &Facts, step: &Step) -> bool {
     let near = CUT_WITHIN * facts.rtt_loaded().or_else(|| facts.rtt_idle()).unwrap_or_default().as_ns()
@@ -52,7 +68,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false if step.ratio() <= RATE_FAR => APART_FAR,
             false => APART,
         };
-        step.clearness >= least && step.ratio() <= RATE && !(step.ratio() > RATE_FAR && is_cut(facts, step))
+        step.clearness >= least
+            && step.ratio() <= RATE
+            && !(step.ratio() > RATE_FAR && is_cut(facts, step))
+            && !is_own(facts, step)
     });
     let rtt_step = facts.rtt_step();
     let longer = rtt_step.filter(|step| {

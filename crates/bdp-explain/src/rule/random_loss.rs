@@ -4,7 +4,7 @@
 //! which they come: a threshold, be it of a policer or of a queue, is met at about the same rate each time, and overshot by far at the end of slow start; losses
 //! that have nothing to do with the load come at any rate, one or a few segments at a time (`benches/explain` has the figures behind the bounds).
 
-use bdp_model::facts::{Facts, LossPicture};
+use bdp_model::facts::{Facts, LossPicture, SettledLosses};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::path::{cubic, mathis};
 
@@ -48,10 +48,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     {
         return None;
     }
-    let lost = facts.retransmitted_share().filter(|&share| share > 0.0)?;
+    let settled = facts.settled_losses().filter(|settled| settled.share > 0.0)?;
     let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence(&picture))
         .evidence([
-            Evidence::share(Fact::RetransmittedShare, lost),
+            Evidence::share(Fact::RetransmittedShare, settled.share),
             Evidence::share(Fact::LossesAtAnyRate, picture.variation)
                 .at_least(varies)
                 .with(Quantity::count(picture.settled as u64))
@@ -65,7 +65,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false => Evidence::time(Fact::QueueBeforeLosses, picture.queue),
         }
         .with(Quantity::time(least))])
-        .evidence(model(facts, lost))
+        .evidence(model(facts, settled))
         .remedy(Remedy::new(Action::FindErrors));
     Some(finding)
 }
@@ -79,14 +79,22 @@ fn confidence(picture: &LossPicture) -> Confidence {
     }
 }
 
-/// What the response function of the congestion control gives for such losses.
-fn model(facts: &Facts, lost: f64) -> Option<Evidence> {
+/// What the response function of the congestion control gives for such losses. Its probability is that of a reduction of the window, however many segments were
+/// lost at a time (Mathis et al., section 2: a congestion signal), and slow start is before the state that it is a mean of.
+fn model(facts: &Facts, settled: SettledLosses) -> Option<Evidence> {
     let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
-    let streams = f64::from(facts.streams());
-    let of = |fact, bps: f64| Evidence::rate(fact, streams * bps);
+    if settled.reductions == 0 || settled.delivered == 0 {
+        return None;
+    }
+    let signals = (settled.reductions as f64 / settled.delivered as f64).min(1.0);
+    let of = |fact, bps: f64| {
+        Evidence::rate(fact, f64::from(facts.streams()) * bps)
+            .with(Quantity::share(signals))
+            .with(Quantity::rate(facts.goodput_bps))
+    };
     match facts.congestion_control.as_str() {
-        "reno" => Some(of(Fact::MathisRate, mathis::rate_bps(mss, rtt, lost, mathis::C_INDEPENDENT))),
-        "cubic" => Some(of(Fact::CubicRate, cubic::independent_rate_bps(mss, rtt, lost))),
+        "reno" => Some(of(Fact::MathisRate, mathis::rate_bps(mss, rtt, signals, mathis::C_INDEPENDENT))),
+        "cubic" => Some(of(Fact::CubicRate, cubic::independent_rate_bps(mss, rtt, signals))),
         _ => None,
     }
 }

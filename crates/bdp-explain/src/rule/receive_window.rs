@@ -38,6 +38,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&of_least) {
         return None;
     }
+    // Others of several streams that have more than it allows have a larger one.
+    if facts.goodput_bps > ABOVE * bound.bps {
+        return None;
+    }
     let kernel_denies = facts.rwnd_limited().is_some_and(|share| share < WORTH_A_WORD);
     let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&of_least);
     let confidence = match (window.receive_full >= FULL_ALWAYS || counted) && explained {
@@ -181,18 +185,21 @@ fn evidence(
     reached: f64,
     least_full: f64,
 ) -> Vec<Evidence> {
-    let of_rate = Evidence::share(Fact::OfWindowRate, reached)
+    let of_all = facts.goodput_bps / bound.bps;
+    let of_rate = Evidence::share(Fact::OfWindowRate, of_all)
         .with(Quantity::bytes(bound.bytes))
         .with(Quantity::time(bound.rtt))
-        .with(Quantity::rate(bound.stream_bps));
+        .with(Quantity::rate(bound.bps))
+        .with_all(observed::several_streams(facts));
     let full = Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples);
     let mut all = vec![
-        if reached >= WINDOW_REACHED { of_rate.at_least(WINDOW_REACHED) } else { of_rate },
+        if of_all >= WINDOW_REACHED { of_rate.at_least(WINDOW_REACHED) } else { of_rate },
         if window.receive_full >= least_full { full.at_least(least_full) } else { full },
     ];
     all.extend(facts.queue_of_the_other_way().map(|added| Evidence::time(Fact::OtherWayQueue, added)));
     if reached < REACHED_WELL && bound.stream_least_bps < REACHED_WELL * bound.stream_bps {
-        all.push(Evidence::rate(Fact::DelayedAckRate, bound.stream_least_bps));
+        let streams = f64::from(facts.streams());
+        all.push(Evidence::rate(Fact::DelayedAckRate, streams * bound.stream_least_bps));
     }
     if holds_no_segment(facts, window, reached) {
         let mss = facts.mss_bytes.map_or(0.0, |mss| mss as f64);
@@ -225,7 +232,9 @@ fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
 /// What to change at the receiver; by how much, where a ceiling is known.
 fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
-    let needed = facts.needed_bytes().filter(|&needed| needed > bound.bytes);
+    // What was asked for and not reached is no better for being asked for again.
+    let asked = request.window.map_or(0.0, |asked| asked.as_bytes() as f64);
+    let needed = facts.needed_bytes().filter(|&needed| needed > bound.bytes.max(asked));
     match origin(facts) {
         Origin::Elsewhere { .. } => return None,
         Origin::AutotuningOff => return Some(turn_on(AUTOTUNING, name)),
@@ -245,7 +254,8 @@ fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     // The buffer holds more than the window: as much more as it did here.
     let buffer = facts.window.socket_buffer_bytes.map(|b| b as f64);
     let ratio = buffer.map_or(2.0, |b| b / bound.bytes).clamp(1.0, 8.0);
-    let value = needed.map(|needed| Quantity::bytes(needed * ratio));
+    let most = maximum(&facts.receiver, RMEM).unwrap_or(0) as f64;
+    let value = needed.map(|needed| needed * ratio).filter(|&value| value > most).map(Quantity::bytes);
     Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).value(value).host(name))
 }
 

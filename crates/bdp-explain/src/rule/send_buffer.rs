@@ -6,8 +6,8 @@ use bdp_model::finding::{
 };
 use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 
-use crate::next;
 use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
+use crate::{next, observed};
 
 /// Share of the busy time that the kernel counts as limited by the buffer.
 const LIMITED: f64 = 0.3;
@@ -30,6 +30,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let carried = facts.rate_bps(window.in_flight_bytes)?;
     let reached = facts.stream_bps() / carried;
+    // Others of several streams that have more than that have larger buffers.
+    if facts.goodput_bps > FLIGHT_EXPLAINS.end() * f64::from(facts.streams()) * carried {
+        return None;
+    }
     let buffer = facts.send_buffer_bytes.filter(|&b| b > 0);
     let counted = facts.sndbuf_limited().is_some_and(|share| share >= LIMITED);
     let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= BUFFER_PAYLOAD);
@@ -49,14 +53,17 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         _ => Confidence::Low,
     };
     let uncounted = facts.sndbuf_limited().is_none();
+    let streams = f64::from(facts.streams());
     let finding = Finding::new(Limit::SendBuffer, Place::sender(&facts.sender.name), confidence)
         .cause(cause(facts, buffer))
-        .evidence([Evidence::share(Fact::OfFlightRate, reached)
-            .at_least(*FLIGHT_EXPLAINS.start())
-            .at_most(*FLIGHT_EXPLAINS.end())
-            .with(Quantity::bytes(window.in_flight_bytes))
-            .with(Quantity::time(facts.rtt_loaded()?))
-            .with(Quantity::rate(carried))])
+        .evidence([observed::within(
+            Evidence::share(Fact::OfFlightRate, facts.goodput_bps / (streams * carried)),
+            FLIGHT_EXPLAINS,
+        )
+        .with(Quantity::bytes(window.in_flight_bytes))
+        .with(Quantity::time(facts.rtt_loaded()?))
+        .with(Quantity::rate(streams * carried))
+        .with_all(observed::several_streams(facts))])
         .evidence(facts.sndbuf_limited().map(|share| {
             let evidence = Evidence::share(Fact::KernelCountsSendBuffer, share);
             if counted { evidence.at_least(LIMITED) } else { evidence }
@@ -133,7 +140,8 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
                 .at_most(needed)
                 .with(Quantity::rate(facts.stream_bps()))
                 .with(Quantity::time(facts.rtt_idle()?))
-                .with(Quantity::bytes(needed)),
+                .with(Quantity::bytes(needed))
+                .with_all(observed::several_streams(facts)),
         ])
         .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
         .remedy(remedy(facts, window, Some(buffer)));
@@ -146,8 +154,7 @@ fn remedy(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> Remedy {
     }
     let ratio = buffer.map_or(2.0, |b| b as f64 / window.in_flight_bytes).clamp(1.0, 8.0);
     let needed = facts.needed_bytes().filter(|&needed| needed > window.in_flight_bytes);
-    Remedy::new(Action::RaiseMaximum)
-        .setting(WMEM)
-        .value(needed.map(|needed| Quantity::bytes(needed * ratio)))
-        .host(&facts.sender.name)
+    let most = maximum(&facts.sender, WMEM).unwrap_or(0) as f64;
+    let value = needed.map(|needed| needed * ratio).filter(|&value| value > most);
+    Remedy::new(Action::RaiseMaximum).setting(WMEM).value(value.map(Quantity::bytes)).host(&facts.sender.name)
 }

@@ -41,7 +41,10 @@ fn seen(facts: &Facts) -> Vec<Evidence> {
             let full = Evidence::share(Fact::WindowFull, window.receive_full);
             let full = full.at_least(WORTH_A_WORD).share_of(window.samples);
             all.push(match facts.rate_bps(window.receive_bytes) {
-                Some(bps) => full.with(Quantity::bytes(window.receive_bytes)).with(Quantity::rate(bps)),
+                Some(bps) => full
+                    .with(Quantity::bytes(window.receive_bytes))
+                    .with(Quantity::rate(f64::from(facts.streams()) * bps))
+                    .with_all(observed::several_streams(facts)),
                 None => full,
             });
         }

@@ -64,6 +64,44 @@ fn rate_that_falls_is_a_path_that_changed_and_one_that_drifts_is_not() {
     );
 }
 
+#[test]
+fn bursts_of_a_tiny_window_are_no_change_of_the_path() {
+    // Less than a segment each 200 ms, as the persist timer sends it; readings between bring nothing, at times two of them.
+    let finding = found(|facts| {
+        let mut bytes = 0;
+        facts.received = (0..=100)
+            .map(|i| {
+                // It drifts against the readings.
+                let is_due = if i <= 50 { i % 2 == 1 && i % 14 != 5 } else { i % 2 == 0 || i % 14 == 5 };
+                bytes += if is_due { 576 } else { 0 };
+                came(i, bytes)
+            })
+            .collect();
+        (facts.goodput_bps, facts.stream_goodput_bps) = (23e3, vec![23e3]);
+        for sample in &mut facts.sent {
+            (sample.unacked, sample.cwnd, sample.snd_wnd_bytes) = (Some(0), Some(20), Some(576));
+        }
+    });
+    assert_eq!(finding.limit, Limit::ReceiveWindow, "{finding:#?}");
+    assert!(finding.observed(Fact::NoWholeSegment).is_some());
+}
+
+#[test]
+fn rate_of_a_full_window_changes_with_the_round_trip() {
+    // The acknowledgements of a small window begin to be delayed: the rate falls, and the path is as it was.
+    let of = |after_ms: u64| {
+        limit(|facts| {
+            rates(facts, |i| if i > 60 { 8 } else { 20 });
+            facts.probes =
+                Some(probes(|ms| ProbeOutcome::Answered(if ms > 6000 { after_ms } else { 24 } * MS)));
+            let window = 42 * crate::shape::MSS;
+            facts.sent.iter_mut().for_each(|s| (s.cwnd, s.snd_wnd_bytes) = (Some(90), Some(window)));
+        })
+    };
+    assert_ne!(of(24), Limit::PathChanged, "probes saw no change");
+    assert_eq!(of(60), Limit::PathChanged);
+}
+
 /// Round trips that are longer from 6 s on.
 fn longer(ms: u64) -> ProbeOutcome {
     ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS })
@@ -282,4 +320,29 @@ fn full_segments_that_vanish_where_probes_arrive_are_a_black_hole() {
         facts.sent.iter_mut().for_each(|s| s.acked_bytes = Some(2896));
     });
     assert_ne!(some, Limit::MtuBlackHole, "two segments came through");
+}
+
+#[test]
+fn pause_of_a_host_caps_what_it_may_have_caused() {
+    // Nothing for 700 ms, no probe answered, and the answer to one waited 650 ms in a host.
+    let of = |host_ms: u64| {
+        found(|facts| {
+            let silent = |ms: u64| (4000..4700).contains(&ms);
+            rates(facts, |i| if silent(i * 100) { 0 } else { 20 });
+            let mut series = probes(|ms| match silent(ms) {
+                true => ProbeOutcome::Lost { waited_ns: 1000 * MS },
+                false => ProbeOutcome::Answered(24 * MS),
+            });
+            series.points[120].host_ns = Some(host_ms * MS);
+            facts.probes = Some(series);
+            retransmit(facts, 10);
+        })
+    };
+    let sound = of(1);
+    assert_eq!((sound.limit, sound.confidence), (Limit::PathChanged, Confidence::Medium), "{sound:#?}");
+    let doubtful = of(650);
+    assert_eq!((doubtful.limit, doubtful.confidence), (Limit::PathChanged, Confidence::Low), "{doubtful:#?}");
+    assert_eq!(doubtful.observed(Fact::HostPaused).unwrap().value, 650e6);
+    // A pause that is far shorter explains nothing of it.
+    assert_eq!(of(100).confidence, Confidence::Medium);
 }

@@ -20,7 +20,7 @@ pub fn explain(way: Direction, m: &Measurement) -> Vec<Finding> {
 }
 
 /// A measurement of ten seconds towards ams1, 24.2 ms away, as the parts of it say.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Shape {
     pub goodput_mbps: f64,
     pub in_flight: u64,

@@ -85,6 +85,46 @@ fn of_several_streams_the_one_that_was_sampled_is_judged() {
 }
 
 #[test]
+fn window_of_several_streams_is_that_of_all() {
+    let of = |others_mbps: f64| {
+        let all = 338.0 + others_mbps;
+        let mut m =
+            Shape { goodput_mbps: all, nics: [Some(10_000_000_000); 2], ..WINDOW_BOUND }.measurement();
+        m.request.spec.streams = 4;
+        m.directions[0].stream_goodput_bps =
+            vec![338e6, others_mbps / 3.0 * 1e6, others_mbps / 3.0 * 1e6, others_mbps / 3.0 * 1e6];
+        explain(Direction::To, &m).remove(0)
+    };
+    let finding = of(3.0 * 338.0);
+    assert_eq!(finding.limit, Limit::ReceiveWindow);
+    let of_rate = finding.observed(Fact::OfWindowRate).unwrap();
+    assert!((of_rate.value - 0.975).abs() < 0.001, "{of_rate:?}");
+    // 4 x 1 MiB in 24.2 ms.
+    assert_eq!(((of_rate.other(2) / 1e6).round(), of_rate.other(3)), (1387.0, 4.0));
+    assert!(finding.next.unwrap().goodput_bps > 4.0 * 338e6);
+    // Others that have far more than such a window carries have larger ones.
+    assert_ne!(of(3.0 * 900.0).limit, Limit::ReceiveWindow);
+}
+
+#[test]
+fn remedy_asks_for_no_less_than_is_there() {
+    // A buffer of which little is window: what 941 Mbit/s need of it is less than tcp_rmem allows already.
+    let mut m = Shape {
+        goodput_mbps: 880.0,
+        in_flight: 27 * MIB / 10,
+        receive_window: 27 * MIB / 10,
+        cwnd: 8 * MIB,
+        ..WINDOW_BOUND
+    }
+    .measurement();
+    m.directions[0].window.socket_buffer_bytes = Some(64 * MIB);
+    m.far.sysctls.insert("net.ipv4.tcp_rmem".into(), format!("4096 131072 {}", 64 * MIB));
+    let finding = explain(Direction::To, &m).remove(0);
+    let remedy = finding.remedy.clone().unwrap();
+    assert_eq!((remedy.action, remedy.value), (Action::RaiseMaximum, None), "{finding:#?}");
+}
+
+#[test]
 fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
     let tiny = Shape { goodput_mbps: 0.1, in_flight: 0, receive_window: 1152, ..WINDOW_BOUND };
     let finding = tiny.finding();

@@ -214,9 +214,12 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
     for result in directions {
         let direction = result.direction;
         if let Some(parts) = result.latency_parts_ns.filter(LatencyParts::hosts_matter) {
-            let host_ns = parts.host.p95.unwrap_or(parts.host.p50);
-            caveats.push(Caveat::HostLatency { direction, host_ns, rtt_ns: parts.host.p50 + parts.path.p50 });
+            let usual = || (parts.host.p95.unwrap_or(parts.host.p50), parts.host.p50 + parts.path.p50);
+            let of_series = result.probes.as_ref().and_then(LatencyParts::of_usual_round_trips);
+            let (host_ns, rtt_ns) = of_series.unwrap_or_else(usual);
+            caveats.push(Caveat::HostLatency { direction, host_ns, rtt_ns });
         }
+        caveats.extend(cut_buffers(request, result));
         // An end that reports its process alone has, as far as is known, a thread for each stream.
         let each = |process: f64| process / f64::from(request.spec.streams.max(1));
         let ends = [
@@ -225,7 +228,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
         ];
         for (task, cpu) in ends {
             if cpu >= BUSY_THREAD && result.duration_ns >= LONG_ENOUGH.as_ns() {
-                caveats.push(Caveat::BusyThread { direction, task, share: to_percent(cpu) });
+                caveats.push(Caveat::BusyThread { direction, task, share: to_percent(cpu.min(1.0)) });
             }
         }
         if let (EndReason::Duration, Some(asked)) = (&result.ended, request.spec.bytes) {
@@ -248,6 +251,25 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
         let shortfall = result.window.note.clone();
         caveats.extend(shortfall.map(|reason| Caveat::WindowNotReached { direction, reason }));
     }
+}
+
+/// Socket buffers that a kernel made smaller than was asked for: it takes no more than its `rmem_max` or `wmem_max`, without an error, and reads twice what it
+/// took (socket(7)).
+fn cut_buffers(request: &MeasureRequest, result: &DirectionResult) -> impl Iterator<Item = Caveat> {
+    let asked = request.spec.socket_buffer.map(ByteCount::as_bytes);
+    let received = result.window.socket_buffer_bytes;
+    let received = received.or(result.udp.as_ref().and_then(|udp| udp.receive_buffer_bytes));
+    let ends = [(Task::Sending, result.send_buffer_bytes), (Task::Receiving, received)];
+    let direction = result.direction;
+    ends.into_iter().filter_map(move |(task, reads)| {
+        let (asked_bytes, granted_bytes) = (asked?, reads? / 2);
+        (granted_bytes < asked_bytes).then_some(Caveat::SocketBufferCut {
+            direction,
+            task,
+            asked_bytes,
+            granted_bytes,
+        })
+    })
 }
 
 /// What a reader should know where the server keeps to a rate of its own.
@@ -302,6 +324,30 @@ mod tests {
         };
         let spread = spread(&received).unwrap();
         assert_eq!((spread.intervals, spread.min, spread.max, spread.p5), (6, Some(8e6), Some(8e6), None));
+    }
+
+    #[test]
+    fn socket_buffer_that_a_kernel_cut_is_a_caveat() {
+        let mut request = MeasureRequest::to("ams1");
+        request.spec.socket_buffer = Some(ByteCount::kib(4096));
+        let received = |reads| Received { receive_buffer_bytes: Some(reads), ..Default::default() };
+        let sent = Sent { send_buffer_bytes: Some(8 << 20), ..Default::default() };
+        let of = |request: &MeasureRequest, reads| {
+            let rtt = RttReport::default();
+            let found = result(request, Direction::To, received(reads), sent.clone(), rtt).unwrap();
+            cut_buffers(request, &found).collect::<Vec<_>>()
+        };
+        // The kernel reads twice what it took: 208 KiB of net.core.rmem_max.
+        let cut = Caveat::SocketBufferCut {
+            direction: Direction::To,
+            task: Task::Receiving,
+            asked_bytes: 4 << 20,
+            granted_bytes: 212_992,
+        };
+        assert_eq!(of(&request, 425_984), [cut]);
+        assert_eq!(of(&request, 8 << 20), []);
+        request.spec.socket_buffer = None;
+        assert_eq!(of(&request, 425_984), []);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! What follows from the facts of a transfer: its samples condensed.
 
-use super::{End, Facts, WindowUse};
+use super::{End, Facts, Source, WindowUse};
 use crate::ends::Task;
+use crate::latency_parts::LatencyParts;
 use crate::path::delayed_ack;
 use crate::ramp_up::RampUp;
 use crate::record::{ReceiverSample, SenderSample};
 use crate::stats::percentile;
-use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, SAMPLES_MIN};
+use crate::threshold::{
+    BUSY_THREAD, HOST_PAUSE, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, SAMPLES_MIN,
+};
 use crate::units::Nanos;
 
 /// A queue that stands while the load lasts.
@@ -256,7 +259,8 @@ impl Facts {
 
     fn thread(&self, end: &End) -> f64 {
         let threads = end.threads.unwrap_or(self.asked.streams).max(1);
-        end.thread_cpu.unwrap_or(end.cpu / f64::from(threads))
+        // Two clocks that were read one after the other make a thread that never waits a little more than one processor's.
+        end.thread_cpu.unwrap_or(end.cpu / f64::from(threads)).min(1.0)
     }
 
     /// Connections that carry the data.
@@ -272,6 +276,23 @@ impl Facts {
             self.received.iter().filter(|s| s.at_ns >= self.omit_ns).collect();
         let longest = counted.windows(2).map(|w| w[1].at_ns.saturating_sub(w[0].at_ns)).max()?;
         (longest > INTERVALS * self.asked.interval.as_ns()).then_some(Nanos(longest))
+    }
+
+    /// The longest that a host held up the transfer's own programs: an answer to a probe that waited between a kernel and its program, or a receiver that took no sample.
+    /// `None` where nothing was held up for longer than a timer is late.
+    pub fn host_pause(&self) -> Option<Nanos> {
+        if !matches!(self.source, Source::Measured | Source::Emulated) {
+            return None;
+        }
+        let waited = self.probes.as_ref().and_then(|series| series.counted().filter_map(|p| p.host_ns).max());
+        let waited = waited.map(Nanos).filter(|&waited| waited > HOST_PAUSE);
+        waited.into_iter().chain(self.receiver_paused().filter(|&paused| paused > HOST_PAUSE)).max()
+    }
+
+    /// What the hosts took of the round trips of probes at the 95th percentile; zero where that is not known.
+    pub fn hosts_took_p95(&self) -> Nanos {
+        let parts = self.probes.as_ref().and_then(LatencyParts::of);
+        parts.and_then(|parts| parts.host.p95).map_or(Nanos::ZERO, Nanos)
     }
 
     /// Retransmitted segments, and what share they are of those that carried what was received.

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::probes::ProbePoint;
-use crate::record::{EpisodeKind, LossEpisode, RttSummary, SenderSample};
+use crate::record::{EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode, RttSummary, SenderSample};
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
@@ -42,8 +42,6 @@ impl Facts {
         let mss = self.mss_bytes? as f64;
         let least = self.rtt_least()?.as_ns();
         let above = |e: &LossEpisode| e.srtt_ns.saturating_sub(least);
-        /// Beside fewer others a first loss does not stand out.
-        const OTHERS: usize = 3;
         let mut lost = events(&self.loss_episodes);
         let stands_out = lost.len() > OTHERS;
         let first = lost.first_mut()?;
@@ -67,6 +65,32 @@ impl Facts {
             overshoot: overshoot.map(|e| (e.retransmits, e.retransmits as f64 / f64::from(e.unacked))),
             overshoot_queue: overshoot.map_or(Nanos::ZERO, |e| Nanos(above(e))),
             timeouts: lost.iter().filter(|e| e.kind == EpisodeKind::Timeout).count(),
+        })
+    }
+
+    /// What the sender lost after slow start, and after omit: what slow start overshoots by is lost once, however long the transfer goes on after it.
+    pub fn settled_losses(&self) -> Option<SettledLosses> {
+        let lost: Vec<LossEpisode> = reductions(&self.loss_episodes).collect();
+        let is_overshoot = |e: &LossEpisode, first: bool| {
+            e.slow_start || first && lost.len() > OTHERS && overshot_at_first(e)
+        };
+        let (overshot, settled): (Vec<_>, Vec<_>) =
+            lost.iter().enumerate().partition(|(i, e)| is_overshoot(e, *i == 0));
+        let of_samples = self.delivered()?;
+        let mut counters = self.sent_after_omit().filter_map(|s| s.delivered);
+        let (first, last) = (counters.next()?, counters.next_back()?);
+        let ended = overshot.last().map(|(_, e)| e.delivered + e.retransmits);
+        let from = ended.unwrap_or(first).max(first).min(last);
+        // Of a connection that loses all the time those to its end are not kept.
+        let until = match lost.len() >= LOSS_EPISODES_KEPT {
+            true => lost.last().map_or(last, |e| e.delivered).clamp(from, last),
+            false => last,
+        };
+        let at_start = overshot.iter().filter(|(_, e)| e.at_ns >= self.omit_ns).map(|(_, e)| e.retransmits);
+        Some(SettledLosses {
+            reductions: settled.iter().filter(|(_, e)| e.at_ns >= self.omit_ns).count(),
+            delivered: until.saturating_sub(from),
+            share: self.counted(|s| s.retransmits)?.saturating_sub(at_start.sum()) as f64 / of_samples as f64,
         })
     }
 
@@ -210,6 +234,25 @@ impl Facts {
     }
 }
 
+/// Beside fewer others a first loss does not stand out.
+const OTHERS: usize = 3;
+
+/// Losses after slow start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SettledLosses {
+    /// Times that the sender reduced its window for them.
+    pub reductions: usize,
+    /// Segments delivered in that time.
+    pub delivered: u64,
+    /// Retransmitted segments / delivered ones.
+    pub share: f64,
+}
+
+/// The episodes in which the sender reduced its window for losses.
+fn reductions(episodes: &[LossEpisode]) -> impl Iterator<Item = LossEpisode> {
+    episodes.iter().copied().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0)
+}
+
 /// Whether the first loss of a connection cost so much that slow start led to it, though the sender had left that shortly before: HyStart (RFC 9406) does at
 /// a longer round trip, and still far above a threshold that it has not met.
 fn overshot_at_first(first: &LossEpisode) -> bool {
@@ -223,7 +266,7 @@ fn overshot_at_first(first: &LossEpisode) -> bool {
 fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
     const ROUND_TRIPS: u64 = 3;
     let mut all: Vec<LossEpisode> = Vec::new();
-    for &episode in episodes.iter().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0) {
+    for episode in reductions(episodes) {
         match all.last_mut() {
             Some(last) if episode.at_ns < last.at_ns + last.took_ns + ROUND_TRIPS * last.srtt_ns => {
                 last.took_ns = (episode.at_ns + episode.took_ns).saturating_sub(last.at_ns);

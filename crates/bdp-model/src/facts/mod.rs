@@ -13,7 +13,7 @@ mod time;
 mod window_use;
 
 pub use derived::{Queue, WindowBound};
-pub use losses::{Gap, LossPicture};
+pub use losses::{Gap, LossPicture, SettledLosses};
 pub use steps::Step;
 pub use time::{Stretch, TimeSpent, TimeState};
 pub use window_use::WindowUse;

@@ -3,6 +3,7 @@
 use super::Facts;
 use super::derived::stretches;
 use crate::probes::ProbePoint;
+use crate::record::ReceiverSample;
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
@@ -82,7 +83,17 @@ impl Facts {
         let trips = 2 * self.rtt_idle().or_else(|| self.rtt_loaded())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
-        Some(stretches(self.received.iter().filter(|s| s.at_ns >= from), trips.max(1)))
+        let counted = || self.received.iter().filter(|s| s.at_ns >= from);
+        Some(stretches(counted(), trips.max(burst_span_ns(counted())).max(1)))
+    }
+
+    /// The round trips of probes before a moment and after it, medians, after omit.
+    pub fn round_trips_around(&self, at: Nanos) -> Option<(f64, f64)> {
+        let trips = self.round_trips()?;
+        let of = |after: bool| {
+            median(&mut trips.iter().filter(|t| (t.0 > at.0) == after).map(|t| t.1).collect::<Vec<_>>())
+        };
+        Some((of(false)?, of(true)?))
     }
 
     /// A step in the round trips of probes while data flowed, after omit.
@@ -119,9 +130,43 @@ impl Facts {
     }
 }
 
+/// How long a stretch has to be to have a rate where data comes in bursts that are rarer than readings, as where a sender waits for its persist timer or for
+/// delayed acknowledgements: several bursts. Shorter ones have one burst or none, and are levels of nothing. 0 where most readings bring something.
+fn burst_span_ns<'a>(samples: impl Iterator<Item = &'a ReceiverSample> + Clone) -> u64 {
+    /// Bursts of a stretch.
+    const BURSTS: f64 = 4.0;
+    /// Time from burst to burst / from reading to reading, from which on readings without data are usual.
+    const RARER: f64 = 1.5;
+    let apart = |moments: Vec<u64>| {
+        let gaps = moments.windows(2).map(|w| w[1].saturating_sub(w[0]) as f64);
+        median(&mut gaps.collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let mut bytes = None;
+    let brought = |s: &&ReceiverSample| bytes.replace(s.bytes).is_some_and(|before| s.bytes > before);
+    let bursts = apart(samples.clone().filter(brought).map(|s| s.at_ns).collect());
+    let readings = apart(samples.map(|s| s.at_ns).collect());
+    if bursts > RARER * readings { (BURSTS * bursts) as u64 } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stretches_hold_several_bursts() {
+        let readings = |every: u64| -> Vec<ReceiverSample> {
+            let at = |i: u64| ReceiverSample { at_ns: i * 100, bytes: i / every * 576, ..Default::default() };
+            (0..40).map(at).collect()
+        };
+        assert_eq!(burst_span_ns(readings(1).iter()), 0, "each reading brings something");
+        assert_eq!(burst_span_ns(readings(2).iter()), 800);
+        assert_eq!(burst_span_ns(readings(5).iter()), 2_000);
+        assert_eq!(burst_span_ns([].iter()), 0);
+        // An outage is one gap among many.
+        let mut outage = readings(1);
+        outage.iter_mut().filter(|s| s.at_ns >= 3_000).for_each(|s| s.bytes = 29 * 576);
+        assert_eq!(burst_span_ns(outage.iter()), 0);
+    }
 
     #[test]
     fn a_step_is_found_where_it_is_and_noise_has_none() {

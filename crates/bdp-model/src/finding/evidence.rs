@@ -8,11 +8,11 @@ use crate::units::Nanos;
 named! {
     /// What was observed. After each stands its value, and after `with` the further ones, in their order.
     pub enum Fact {
-        /// Goodput / what the receive window carries in a round trip; with the window, the round trip, that rate.
+        /// Goodput / what the receive window carries in a round trip; with the window, the round trip, that rate, and of several streams, each of which has such a window, their number.
         OfWindowRate = "of_window_rate",
-        /// Goodput / what is in flight carries in a round trip; with the bytes in flight, the round trip, that rate.
+        /// Goodput / what is in flight carries in a round trip; with the bytes in flight, the round trip, that rate, and of several streams, each of which has so much in flight, their number.
         OfFlightRate = "of_flight_rate",
-        /// Share of samples in which the receive window is full; with the window and what it would carry, where it is not the limit.
+        /// Share of samples in which the receive window is full; with the window and what it would carry, where it is not the limit, and of several streams their number.
         WindowFull = "window_full",
         /// Share of samples in which the receive window of `host` is below half of its largest; with the largest and the smallest.
         WindowShrunk = "window_shrunk",
@@ -30,7 +30,7 @@ named! {
         KernelCountsSendBuffer = "kernel_counts_send_buffer",
         /// Payload in flight / send buffer; with the buffer.
         BufferPayload = "buffer_payload",
-        /// Send buffer; with the goodput, the idle round trip, and what that goodput needs in it.
+        /// Send buffer; with the goodput of a stream, the idle round trip, what that goodput needs in it, and of several streams their number.
         BufferBelowNeed = "buffer_below_need",
         /// What a window of few segments carries where acknowledgements wait for the next one (RFC 9293, section 3.8.6.3).
         DelayedAckRate = "delayed_ack_rate",
@@ -125,9 +125,9 @@ named! {
         SackUsed = "sack_used",
         /// 0: the connection has no timestamps.
         TimestampsUsed = "timestamps_used",
-        /// What a model of Reno gives for such losses (Mathis et al.).
+        /// What a model of Reno gives for such losses (Mathis et al.); with the losses after slow start, in times that they reduced the window, / segments delivered, and the goodput.
         MathisRate = "mathis_rate",
-        /// What CUBIC's response function gives for such losses (RFC 9438, section 5).
+        /// What CUBIC's response function gives for such losses (RFC 9438, section 5); likewise.
         CubicRate = "cubic_rate",
         /// Times that reordering was seen / segments delivered; with the times; `name` is the congestion control.
         Reordered = "reordered",
@@ -172,6 +172,8 @@ named! {
         Stolen = "stolen",
         /// The longest that the receiving process took no sample; with the interval.
         ReceiverPaused = "receiver_paused",
+        /// The longest that a host kept a program of the test from running, where what is seen may be of that: then the finding is `low` at most.
+        HostPaused = "host_paused",
         /// 1: data went through a connection of ssh's.
         ThroughTunnel = "through_tunnel",
 
@@ -383,6 +385,13 @@ impl Evidence {
     #[must_use]
     pub fn with(mut self, quantity: Quantity) -> Self {
         self.with.push(quantity);
+        self
+    }
+
+    /// Further numbers: a list of them, or an `Option`.
+    #[must_use]
+    pub fn with_all(mut self, quantities: impl IntoIterator<Item = Quantity>) -> Self {
+        self.with.extend(quantities);
         self
     }
 

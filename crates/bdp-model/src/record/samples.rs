@@ -148,6 +148,9 @@ impl CongestionState {
     }
 }
 
+/// Of a connection so many congestion events are kept: one that loses all the time has told what it has to tell by then.
+pub const LOSS_EPISODES_KEPT: usize = 400;
+
 /// A congestion event of a connection: from when its sender's kernel noticed a loss or a mark until the event was over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LossEpisode {

@@ -1,9 +1,10 @@
 //! Facts in words.
 
 use bdp_model::finding::{Evidence, Fact, Finding, Limit};
+use bdp_model::threshold::MODEL_TOLERANCE;
 use bdp_model::units::Nanos;
 
-use super::quantity::{percent, rate, size, small_share, time};
+use super::quantity::{part, percent, rate, size, small_share, time};
 
 /// Without window scaling no window is larger.
 const AT_MOST_64_KIB: &str = "no window is larger than 64 KiB without window scaling (RFC 7323)";
@@ -16,24 +17,25 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
     let share = || percent(value);
     match evidence.fact {
         Fact::OfWindowRate => format!(
-            "{} / {} = {}, {} of it reached",
-            size(other(0)),
+            "{} / {} = {}, {}",
+            windows(evidence),
             time(nanos(other(1))),
             rate(other(2)),
-            share()
+            reached(value, "of it ")
         ),
         Fact::OfFlightRate => format!(
-            "{} in flight / {} = {}, {} of it reached",
-            size(other(0)),
+            "{} in flight / {} = {}, {}",
+            windows(evidence),
             time(nanos(other(1))),
             rate(other(2)),
-            share()
+            reached(value, "of it ")
         ),
         Fact::WindowFull => {
             let what = match finding.limit {
                 Limit::PathRate => ": a larger one would lengthen the queue and nothing else".to_owned(),
                 _ if evidence.with.len() >= 2 => {
-                    format!(", though {} would carry {}", size(other(0)), rate(other(1)))
+                    let windows = of_each(other(2), size(other(0)));
+                    format!(", though {windows} would carry {}", rate(other(1)))
                 }
                 _ => String::new(),
             };
@@ -72,14 +74,19 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::KernelCountsSendBuffer => {
             format!("the kernel counts {} of the busy time as limited by the send buffer", share())
         }
+        Fact::BufferPayload if value > 1.0 => format!(
+            "more is in flight than the socket buffer of {} holds: the last write may exceed it",
+            size(other(0))
+        ),
         Fact::BufferPayload => format!(
             "the socket buffer of {} counts whole packets: {} of it is payload in flight",
             size(other(0)),
             share()
         ),
         Fact::BufferBelowNeed => format!(
-            "{} in the idle round trip of {} are {}, and the socket buffer is {}",
+            "{}{} in the idle round trip of {} are {}, and the socket buffer is {}",
             rate(other(0)),
+            if other(3) > 1.0 { " of each stream" } else { "" },
             time(nanos(other(1))),
             size(other(2)),
             size(value)
@@ -125,18 +132,18 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Fact::OfCeiling => format!(
             "{} is {} of {}, what {name} leaves to TCP",
             rate(other(0)),
-            share(),
+            part(value),
             bdp_model::units::format_bps(other(1))
         ),
         Fact::OfCeilingInDatagrams => format!(
             "{} is {} of the {} that {name} carries in datagrams of this size",
             rate(other(0)),
-            share(),
+            part(value),
             rate(other(1))
         ),
-        Fact::AboveCeiling => "more than the device can carry: its driver reports a wrong speed".to_owned(),
+        Fact::AboveCeiling => "that is more than the device can carry: its driver reports a wrong speed".to_owned(),
         Fact::OfAskedRate => {
-            format!("{} is {} of the {} that {name} asks for", rate(other(0)), share(), rate(other(1)))
+            format!("{} is {} of the {} that {name} asks for", rate(other(0)), part(value), rate(other(1)))
         }
         Fact::Steady if evidence.at_most.is_some() => {
             format!("goodput changes: its lower quartile is {} of the upper one", share())
@@ -160,7 +167,14 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         }
 
         Fact::Retransmitted => {
+            // Each of few segments may have been retransmitted several times.
             let (segments, were) = if value == 1.0 { ("segment", "was") } else { ("segments", "were") };
+            if other(1) > 1.0 {
+                return format!(
+                    "{value:.0} {segments} {were} retransmitted, more than the {:.0} that carried the data",
+                    other(0)
+                );
+            }
             let of = if other(0) > 0.0 { format!(" of {:.0}", other(0)) } else { String::new() };
             format!("{value:.0} {segments}{of} {were} retransmitted, {}", small_share(other(1)))
         }
@@ -172,6 +186,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             "only {} of the segments were retransmitted: the way there loses far less",
             share()
         ),
+        Fact::RetransmittedShare if value > 1.0 => {
+            format!("more segments were retransmitted than delivered, {value:.1} for each")
+        }
         Fact::RetransmittedShare => format!("{} of the segments were retransmitted", share()),
         Fact::RetransmittedMeanwhile => {
             format!("{value:.0} segments were retransmitted meanwhile, and the receiver was reading")
@@ -192,9 +209,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             format!("each of {:.0} losses cost {value:.0} {segments} (median)", other(0))
         }
         Fact::Overshoot => format!(
-            "the end of slow start cost {:.0} segments, {} of those in flight: a threshold was overshot",
+            "the end of slow start cost {:.0} segments, {}: a threshold was overshot",
             other(0),
-            share()
+            if value > 1.0 { "more than were in flight at once".to_owned() } else { format!("{} of those in flight", share()) }
         ),
         Fact::QueueBeforeLosses => format!(
             "just before losses the round trip was {} above its least of {}",
@@ -225,7 +242,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         ),
         Fact::OfPeakRate => format!(
             "goodput is {} of {}, the highest rate of delivery that the sender's kernel saw",
-            share(),
+            part(value),
             rate(other(1))
         ),
         Fact::ReadingPaused => format!("the program on {host} held back its reading for {} of the time", share()),
@@ -252,10 +269,8 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             let of = if evidence.fact == Fact::QueueWayBack { "median" } else { "95th percentile of the" };
             format!("load adds {} to the {of} delay of the way back{own}", time(nanos(value)))
         }
-        Fact::MathisRate => {
-            format!("Reno carries about {} with such losses (Mathis et al.)", rate(value))
-        }
-        Fact::CubicRate => format!("CUBIC carries about {} with such losses (RFC 9438)", rate(value)),
+        Fact::MathisRate => carries("Reno", "Mathis et al.", evidence),
+        Fact::CubicRate => carries("CUBIC", "RFC 9438", evidence),
         Fact::Reordered => format!(
             "the sender's kernel saw segments reordered {:.0} times, {} of those delivered",
             other(0),
@@ -324,6 +339,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             time(nanos(value)),
             time(nanos(other(0)))
         ),
+        Fact::HostPaused => {
+            format!("a host kept the test's own programs from running for {}, and this may be of that", time(nanos(value)))
+        }
         Fact::ThroughTunnel => {
             "ssh encrypts, and holds data back by windows of its own (RFC 4254, section 5.2)".to_owned()
         }
@@ -423,6 +441,36 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             share()
         ),
         Fact::CameOutOfOrder => format!("{value:.0} segments came out of order: lost or overtaken on the way"),
+    }
+}
+
+/// What a response function gives, beside what came through where that is far from it.
+fn carries(name: &str, source: &str, evidence: &Evidence) -> String {
+    let (model, goodput) = (evidence.value, evidence.other(1));
+    let text = format!("{name} carries about {} with such losses ({source})", rate(model));
+    match goodput > MODEL_TOLERANCE * model {
+        true => format!("{text}; {} came through: the losses were milder than the model's", rate(goodput)),
+        false => text,
+    }
+}
+
+/// A window of each of several streams: `4 x 64 KiB`.
+pub(super) fn windows(evidence: &Evidence) -> String {
+    of_each(evidence.other(3), size(evidence.other(0)))
+}
+
+fn of_each(streams: f64, size: String) -> String {
+    if streams > 1.0 { format!("{streams:.0} x {size}") } else { size }
+}
+
+/// How much of a rate was reached; no share is more than all.
+pub(super) fn reached(share: f64, of_it: &str) -> String {
+    /// Less above all of it is the noise of two figures.
+    const NOISE: f64 = 0.005;
+    match share - 1.0 {
+        more if more <= 0.0 => format!("{} {of_it}reached", percent(share)),
+        more if more <= NOISE => format!("all {of_it}reached"),
+        more => format!("all {of_it}reached and {} more", percent(more)),
     }
 }
 

@@ -5,7 +5,7 @@ use bdp_model::units::asked_size;
 
 use super::evidence::{self, nanos};
 use super::lines::lines;
-use super::quantity::{percent, rate, size, time};
+use super::quantity::{part, percent, rate, size, time};
 
 /// What a finding is about: `receive window of ams1`.
 pub(crate) fn subject(finding: &Finding) -> String {
@@ -174,20 +174,20 @@ fn figures(finding: &Finding) -> Option<String> {
         ),
         Limit::ReceiveWindow => of(Fact::OfWindowRate).map(|of_rate| {
             format!(
-                "{} / {} RTT = {} ({} reached)",
-                size(of_rate.other(0)),
+                "{} / {} RTT = {} ({})",
+                evidence::windows(of_rate),
                 time(nanos(of_rate.other(1))),
                 rate(of_rate.other(2)),
-                percent(of_rate.value)
+                evidence::reached(of_rate.value, "")
             )
         }),
         Limit::SendBuffer => match of(Fact::OfFlightRate) {
             Some(of_rate) => Some(format!(
-                "{} in flight / {} RTT = {} ({} reached)",
-                size(of_rate.other(0)),
+                "{} in flight / {} RTT = {} ({})",
+                evidence::windows(of_rate),
                 time(nanos(of_rate.other(1))),
                 rate(of_rate.other(2)),
-                percent(of_rate.value)
+                evidence::reached(of_rate.value, "")
             )),
             None => of(Fact::Starved).map(|starved| {
                 format!("it runs dry between writes in {} of the samples", percent(starved.value))
@@ -206,7 +206,7 @@ fn figures(finding: &Finding) -> Option<String> {
                     (Some(queue), _) => format!("{goodput}, with a standing queue of {}", time(nanos(queue.value))),
                     (None, Some(peak)) => format!(
                         "{goodput}, {} of the highest rate of delivery, without a standing queue",
-                        percent(peak.value)
+                        part(peak.value)
                     ),
                     (None, None) => goodput,
                 })
@@ -214,7 +214,7 @@ fn figures(finding: &Finding) -> Option<String> {
         },
         Limit::RandomLoss => {
             let congestion = of(Fact::LossesAtAnyRate)?.name.as_deref().unwrap_or("TCP");
-            let lost = percent(of(Fact::RetransmittedShare)?.value);
+            let lost = part(of(Fact::RetransmittedShare)?.value);
             Some(format!("{lost} of the segments, which keep {congestion}'s window small"))
         }
         Limit::Policer => Some("it drops what exceeds its rate, and has no queue".to_owned()),

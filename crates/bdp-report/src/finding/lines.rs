@@ -34,9 +34,20 @@ pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
     let goodput = rate(next.goodput_bps);
     let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
     let then = noun(next.limit);
+    let needs = |needed| match streams(finding) {
+        1 => size(needed),
+        streams => format!("{streams} x {}", size(needed)),
+    };
     match (next.needed_bytes, next.limit) {
-        (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", size(needed)),
-        (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", size(needed)),
+        (Some(needed), Limit::Ceiling) => format!("{goodput} needs {} {held}", needs(needed)),
+        (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", needs(needed)),
         (None, _) => format!("the next limit that is known is {then}, at {goodput}"),
     }
+}
+
+/// Streams that share what is said of a window, as the evidence has it.
+pub(super) fn streams(finding: &Finding) -> u64 {
+    let of_window = [Fact::OfWindowRate, Fact::OfFlightRate, Fact::BufferBelowNeed];
+    let seen = of_window.into_iter().find_map(|fact| finding.observed(fact));
+    seen.map_or(1, |seen| (seen.other(3) as u64).max(1))
 }

@@ -25,6 +25,11 @@ pub(crate) fn time(nanos: Nanos) -> String {
     Nanos(((nanos.0 as f64 / digits).round() * digits).round() as u64).to_string()
 }
 
+/// A part of a whole, which is never more than all of it: what exceeds that is the noise of two measurements.
+pub(crate) fn part(share: f64) -> String {
+    if share > 1.0 { "all".to_owned() } else { percent(share) }
+}
+
 /// A share that may be far below one in a hundred.
 pub(crate) fn small_share(share: f64) -> String {
     match share * 1e6 {

@@ -2,6 +2,7 @@
 
 use bdp_model::finding::{Action, Cause, Fact, Finding, Limit, Remedy};
 
+use super::lines::streams;
 use super::quantity::{rate, size};
 
 const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
@@ -71,7 +72,8 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
         }
         Action::Set => return format!("set {setting} = {} on {host}", value.unwrap_or(1.0)),
         Action::AskWindow => {
-            let at_least = value.map_or_else(String::new, |value| format!(", {} or more", size(value)));
+            let each = if streams(finding) > 1 { " for each stream" } else { "" };
+            let at_least = value.map_or_else(String::new, |value| format!(", {} or more{each}", size(value)));
             return format!("ask for a larger window ({setting}{at_least}), or for none");
         }
         Action::AskSocketBuffer => {

@@ -54,6 +54,52 @@ fn receive_window_is_worded_with_its_numbers() {
 }
 
 #[test]
+fn window_of_several_streams_is_worded_as_that_of_all() {
+    let mut finding = window_bound();
+    let of_rate = &mut finding.evidence[0];
+    of_rate.with[0] = Quantity::bytes(65_536.0);
+    of_rate.with[1] = Quantity::time(Nanos(50_000_000));
+    of_rate.with[2] = Quantity::rate(41.94e6);
+    of_rate.with.push(Quantity::count(4));
+    let larger = Remedy::new(Action::AskWindow).setting("-w").value(Quantity::bytes(MIB));
+    let finding = finding.remedy(larger);
+    assert_eq!(
+        summary(&finding),
+        "limited by the receive window of ams1: 4 x 64 KiB / 50 ms RTT = 41.9 Mbit/s (97 % reached)"
+    );
+    assert!(lines(&finding)[1].starts_with("941 Mbit/s needs 4 x 2.72 MiB on the wire"), "{finding:?}");
+    assert_eq!(
+        remedy(&finding).unwrap(),
+        "ask for a larger window (-w, 1 MiB or more for each stream), or for none; twice the window would carry 83.9 Mbit/s, \
+         if the path does"
+    );
+}
+
+#[test]
+fn no_share_is_more_than_all() {
+    let mut finding = window_bound();
+    for (value, words) in [
+        (1.0, "100 % of it reached"),
+        (1.004, "all of it reached"),
+        (1.12, "all of it reached and 12 % more"),
+    ] {
+        finding.evidence[0].value = value;
+        assert!(lines(&finding)[0].contains(&format!("= 26.2 Mbit/s, {words}, ")), "{:?}", lines(&finding));
+    }
+    let model = |goodput| {
+        let losses = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Low);
+        let rate = Evidence::rate(Fact::CubicRate, 6.63e6).with(Quantity::share(1e-3));
+        lines(&losses.evidence([rate.with(Quantity::rate(goodput))])).remove(0)
+    };
+    assert_eq!(model(7e6), "CUBIC carries about 6.63 Mbit/s with such losses (RFC 9438)");
+    assert_eq!(
+        model(35.3e6),
+        "CUBIC carries about 6.63 Mbit/s with such losses (RFC 9438); 35.3 Mbit/s came through: the losses were milder than \
+         the model's"
+    );
+}
+
+#[test]
 fn asked_window_is_named_with_its_option_and_what_it_needs_besides() {
     let mut finding = window_bound().cause(Cause::WindowAsked);
     finding.evidence.push(Evidence::bytes(Fact::WindowAsked, MIB).named("-w"));

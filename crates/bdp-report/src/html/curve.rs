@@ -242,6 +242,9 @@ impl Curve<'_, '_> {
         let level = known.plateau().bps;
         let goodput = |index: usize| known.points[index].goodput_bps.p50;
         let last = known.points.len().checked_sub(1)?;
+        if let Some(fall) = known.fall() {
+            return Some(format!("It has no knee: {}.", crate::sweep::fall_words(known, fall)));
+        }
         Some(match known.knee()? {
             Knee::At(index) => format!(
                 "At {} it reaches {}, {} of the plateau: more {what} gains little{}.",

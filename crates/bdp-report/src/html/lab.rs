@@ -15,6 +15,7 @@ use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, queue, repetitions, shared_path, streams, time_share, timeline};
 use crate::markup::Markup;
+use crate::notes;
 use crate::number::percent;
 use crate::programs::programs;
 use crate::style::Style;
@@ -109,7 +110,9 @@ fn one(m: &mut Markup, point: &Point<'_>) {
             let model = record.expected_bps.zip(record.expected_by.as_deref());
             match transfers.as_slice() {
                 [transfer] => {
-                    verdict_on(record, transfer, model).write(m);
+                    let mut verdict = verdict_on(record, transfer, model);
+                    verdict.why.extend(repeated(point, record));
+                    verdict.write(m);
                     m.append(verdict::bar(transfer, record.expected_bps));
                     remedies(m, record);
                 }
@@ -167,7 +170,12 @@ fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '
             (low, high) if low == high => low,
             (low, high) => format!("between {low} and {high}"),
         };
-        format!("They reached {range} of what theory predicts.")
+        match with_model(points) {
+            modelled if modelled == points.len() => format!("They reached {range} of what theory predicts."),
+            modelled => {
+                format!("{modelled} of them can be predicted by theory, and reached {range} of that.")
+            }
+        }
     }));
     sentences.extend(curves.iter().take(2).filter_map(|curve| match curves {
         [_] => curve.plain_words(),
@@ -313,6 +321,13 @@ fn verdict_on(record: &Record, transfer: &Transfer<'_>, model: Option<(f64, &str
     }
 }
 
+/// In how many of the repetitions of a point the same is found as in the one that stands for it.
+fn repeated(point: &Point<'_>, record: &Record) -> Option<String> {
+    let finding = record.flows.first()?.findings.first()?;
+    let words = notes::in_repetitions(notes::agreement(point, 0, finding))?;
+    Some(format!(" Found {words}."))
+}
+
 /// What limits each of several flows.
 fn found(m: &mut Markup, record: &Record) {
     for flow in record.flows.iter().take(MOST_FLOWS) {
@@ -387,6 +402,11 @@ pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round
     }
 }
 
+/// Points that have a model's figure beside one that counts.
+fn with_model(points: &[Point<'_>]) -> usize {
+    points.iter().filter(|p| p.model_ratio().is_some()).count()
+}
+
 /// The verdict on many points: how many count, and how near to the model they came.
 fn summary(points: &[Point<'_>]) -> Verdict {
     let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
@@ -402,7 +422,14 @@ fn summary(points: &[Point<'_>]) -> Verdict {
                 (low, high) => format!("{} to {high}", low.trim_end_matches(" %")),
             };
             let all = if counting == points.len() { String::new() } else { format!("{counting} of ") };
-            format!("{all}{} {noun}: {range} of what the model gives.", points.len())
+            let modelled = with_model(points);
+            let of_which = match modelled == counting {
+                true => String::new(),
+                false => {
+                    format!("; {modelled} of them {} a model", if modelled == 1 { "has" } else { "have" })
+                }
+            };
+            format!("{all}{} {noun}{of_which}: {range} of what the model gives.", points.len())
         }
         (_, None) => format!("{counting} of {} {noun} measured; no model applies.", points.len()),
     };

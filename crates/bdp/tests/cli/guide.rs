@@ -1,9 +1,9 @@
-//! `docs/guide.md`, carried out: every command of it, in its order, against a server on loopback, and what it shows held
+//! `docs/guide.md` and `README.md`, carried out: every command of them, in its order, against a server on loopback, and what they show held
 //! against what comes.
 //!
 //! A block marked `console` has commands, after `$ `, and what they print; one marked `text` is what the command before it
 //! printed on a path that loopback is not, of which the layout is held; one marked `toml` is a file whose first line is its
-//! name; one marked `sh` is not run here, and [`NOT_RUN`] says why.
+//! name. What is not run here says why behind its mark, `sh not-run: REASON` or `text not-run: REASON`. A block without a mark fails.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,6 @@ use crate::support::machine::shared_lab;
 use crate::support::serving::free_port;
 use crate::support::untested::not_judged;
 use crate::support::{Bench, Running, start};
-
-/// What the guide has in blocks marked `sh`: each line, and why it isn't run.
-const NOT_RUN: [(&str, &str); 4] = [
-    ("make build", "it builds what is under test, in minutes; CI does"),
-    ("sudo make install", "it writes to the machine"),
-    ("bdp demo", "it takes a minute of a quiet machine; its scenarios and how it ends are tested apart"),
-    ("bdp lab selftest", "it takes 50 seconds of a quiet machine"),
-];
 
 /// What is shortened: a reader has time, a test has not, and on loopback other figures can be relied upon.
 const SHORTER: [(&str, &str); 10] = [
@@ -45,6 +37,9 @@ const MAY_END: [(&str, &[i32], &str); 4] = [
     ("bdp sweep --in", &[0, 5], "on a busy machine a case may be INVALID"),
 ];
 
+/// The mark of a block that is not run; its reason follows.
+const NOT_RUN: &str = " not-run: ";
+
 /// What follows a number, whatever its size.
 const UNITS: [&str; 13] =
     ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "%"];
@@ -59,16 +54,20 @@ const LONGEST: Duration = Duration::from_secs(240);
 enum Step {
     Command { line: String, shown: Vec<String>, layout: Vec<String> },
     File { name: String, text: String },
-    NotRun { line: String },
+    NotRun { why: String },
 }
 
-/// The blocks of a guide in their order.
+/// The blocks of a page in their order.
 fn steps(markdown: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut fence: Option<&str> = None;
     for line in markdown.lines() {
-        if let Some(word) = line.strip_prefix("```") {
-            fence = if fence.is_some() { None } else { Some(word) };
+        if let Some(mark) = line.strip_prefix("```") {
+            fence = if fence.is_some() { None } else { Some(mark) };
+            if let Some((_, why)) = fence.and_then(|mark| mark.split_once(NOT_RUN)) {
+                assert!(why.trim().len() > 10, "'{line}' has no reason");
+                steps.push(Step::NotRun { why: why.trim().to_owned() });
+            }
             if fence == Some("toml") {
                 steps.push(Step::File { name: String::new(), text: String::new() });
             }
@@ -76,6 +75,7 @@ fn steps(markdown: &str) -> Vec<Step> {
         }
         match (fence, steps.last_mut()) {
             (None, _) => {}
+            (Some(mark), _) if mark.contains(NOT_RUN) => {}
             (Some("console"), last) => match (line.strip_prefix("$ "), last) {
                 (Some(command), _) => {
                     steps.push(Step::Command {
@@ -94,11 +94,9 @@ fn steps(markdown: &str) -> Vec<Step> {
                 }
                 *text += &format!("{line}\n");
             }
-            (Some("sh"), _) => {
-                let line = line.split(" #").next().unwrap_or_default().trim_end().to_owned();
-                steps.push(Step::NotRun { line });
-            }
-            (Some(other), _) => panic!("a block is marked '{other}': console, text, toml or sh"),
+            (Some(other), _) => panic!(
+                "'{line}' is in a block marked '{other}', and not console, text or toml, nor 'sh{NOT_RUN}REASON'"
+            ),
         }
     }
     steps
@@ -172,20 +170,37 @@ fn end(server: Running) {
     assert_eq!(ended.code(), 0, "{}", ended.err);
 }
 
+/// A page of this repository.
+fn page(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
 #[test]
 fn every_command_of_the_guide_works() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
-    let steps = steps(&fs::read_to_string(guide).unwrap());
+    let commands = carry_out(&page("docs/guide.md"), None);
+    assert!(commands > 30, "only {commands} commands found");
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    // The line that starts the server is the guide's.
+    let commands = carry_out(&page("README.md"), Some("bdp serve --open"));
+    assert!(commands >= 3, "only {commands} commands found");
+}
+
+/// Runs every command of a page, in its order, beside a server that is started first where the page starts none; how many there are.
+fn carry_out(markdown: &str, server: Option<&str>) -> usize {
+    let steps = steps(markdown);
     let bench = Bench::new();
     let port = free_port();
     let far = format!("127.0.0.1:{port}");
     let lab = shared_lab();
     let began = Instant::now();
-    let mut server: Option<Running> = None;
-    let (mut commands, mut not_run) = (0, Vec::new());
+    let mut server: Option<Running> = server.map(|line| serve(&bench, line, &far, &[]));
+    let mut commands = 0;
     for step in &steps {
         match step {
-            Step::NotRun { line } => not_run.push(line.as_str()),
+            Step::NotRun { why } => println!("not run: {why}"),
             Step::File { name, text } => drop(bench.write(name, text)),
             Step::Command { line, shown, .. } if line.starts_with("bdp serve") => {
                 server.take().into_iter().for_each(end);
@@ -218,9 +233,8 @@ fn every_command_of_the_guide_works() {
         }
     }
     server.into_iter().for_each(end);
-    assert_eq!(not_run, NOT_RUN.map(|(line, _)| line));
-    assert!(commands > 30, "only {commands} commands found");
     assert!(began.elapsed() < LONGEST, "it took {:?}", began.elapsed());
+    commands
 }
 
 #[test]
@@ -245,7 +259,7 @@ fn what_is_shown_is_held_against_the_output() {
 
 #[test]
 fn a_guide_is_read_by_its_marks() {
-    let text = "a\n```console\n$ x\ny\n$ z\n```\n```text\npath  1\n  x\n12 a\n```\n```toml\n# f\nk = 1\n```\n```sh\nmake x   # why\n```\n";
+    let text = "a\n```console\n$ x\ny\n$ z\n```\n```text\npath  1\n  x\n12 a\n```\n```toml\n# f\nk = 1\n```\n```sh not-run: it builds the program\nmake x\n```\n";
     let command = |line: &str, shown: &[&str]| Step::Command {
         line: line.to_owned(),
         shown: shown.iter().map(|&s| s.to_owned()).collect(),
@@ -257,7 +271,14 @@ fn a_guide_is_read_by_its_marks() {
             command("x", &["y"]),
             command("z", &[]),
             Step::File { name: "f".to_owned(), text: "# f\nk = 1\n".to_owned() },
-            Step::NotRun { line: "make x".to_owned() },
+            Step::NotRun { why: "it builds the program".to_owned() },
         ]
     );
+}
+
+#[test]
+fn block_without_a_mark_or_without_a_reason_fails() {
+    for text in ["```\nbdp\n```\n", "```sh\nbdp\n```\n", "```sh not-run: \nbdp\n```\n"] {
+        assert!(std::panic::catch_unwind(|| steps(text)).is_err(), "{text}");
+    }
 }

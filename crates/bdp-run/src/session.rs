@@ -60,7 +60,8 @@ pub fn measure(
             Greeted::Silent { error: SessionError::Silent { address, .. }, .. }
                 if credentials.token.is_some() =>
             {
-                Err(SessionError::Unproven { address, has_none: false })
+                let what = "it says nothing, as iperf3's does, and proves no token; to measure with an iperf3 server leave out --token and BDP_TOKEN";
+                Err(SessionError::NotBdp { address, what: what.to_owned() })
             }
             Greeted::Silent { error, opened } => {
                 recognise(request, Iperf3Peer::going_on(login, opened), reporter, error)

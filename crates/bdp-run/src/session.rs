@@ -56,6 +56,13 @@ pub fn measure(
         None => match client::greet(request, credentials.token.as_deref(), cancel)? {
             Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
+            // Whoever speaks iperf3 proves nothing: it is measured with where that was asked for, or no token was given.
+            Greeted::Silent { error: SessionError::Silent { address, .. }, .. }
+                if credentials.token.is_some() =>
+            {
+                let what = "it says nothing, as iperf3's does, and proves no token; to measure with an iperf3 server leave out --token and BDP_TOKEN";
+                Err(SessionError::NotBdp { address, what: what.to_owned() })
+            }
             Greeted::Silent { error, opened } => {
                 recognise(request, Iperf3Peer::going_on(login, opened), reporter, error)
             }

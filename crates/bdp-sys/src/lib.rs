@@ -24,6 +24,7 @@ pub mod packet_ring;
 pub mod passing;
 pub mod payload;
 pub mod places;
+pub mod plain_file;
 pub mod poll;
 pub mod process;
 pub mod qdisc;

@@ -68,9 +68,6 @@ fn apply_locked(
     let expired = revert::put_back_expired(world)?;
     let here = Here::of(world)?;
     let journals = store::read_all(world)?;
-    if let Some(damaged) = journals.damaged.first() {
-        return Err(damaged.refusal());
-    }
     let mine: Vec<Journal> = journals.sound.iter().filter(|journal| here.has(journal)).cloned().collect();
     // The lock is held: nobody is writing any more.
     if let Some(cut) = mine.iter().find(|journal| journal.progress == Progress::Writing) {
@@ -115,8 +112,8 @@ fn apply_locked(
         persistent_file: options.persist.then(|| world.persistent_file()),
         entries,
     };
-    if let Some(until) = until {
-        world.start_guard(journal.id, until.uptime_ns).map_err(|e| Refusal::Guard(e.to_string()))?;
+    if until.is_some() {
+        world.start_guard(journal.id, &journal.encode()).map_err(|e| Refusal::Guard(e.to_string()))?;
     }
     store::write(world, &journal)?;
     write_all(world, &journal, options.cancelled)?;
@@ -185,10 +182,11 @@ fn put_back(
             Taken::Failed(cause) => stuck.push((target, cause)),
         }
     }
-    if stuck.is_empty()
-        && let Err(refusal) = store::remove(world, journal.id)
-    {
-        stuck.push((journal.entries[0].target.clone(), refusal.to_string()));
+    if stuck.is_empty() {
+        world.dismiss_guard(journal.id);
+        if let Err(refusal) = store::remove(world, journal.id) {
+            stuck.push((journal.entries[0].target.clone(), refusal.to_string()));
+        }
     }
     stuck
 }

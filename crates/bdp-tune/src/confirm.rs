@@ -7,8 +7,9 @@ use bdp_model::tuning::Target;
 use crate::here::{Here, lock};
 use crate::journal::{Journal, Progress};
 use crate::refusal::Refusal;
+use crate::store::{self, Damaged, Journals};
 use crate::world::World;
-use crate::{persist, revert, store};
+use crate::{persist, revert};
 
 /// How changes are confirmed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,6 +29,8 @@ pub struct Confirmed {
     pub persistent_file: Option<PathBuf>,
     /// What was asked to last, and is of this boot alone.
     pub of_this_boot: Vec<Target>,
+    /// Files that are no journals: what they stand for is not confirmed.
+    pub damaged: Vec<Damaged>,
 }
 
 /// Keeps what waits to be confirmed in this boot and network; with `persist` also what is in force already.
@@ -45,7 +48,11 @@ fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Conf
     if let Some(&id) = revert::put_back_expired(world)?.iter().find(|&&id| is_meant(id)) {
         return Err(Refusal::TooLate { id });
     }
-    let all = store::read_all(world)?.sound;
+    let Journals { sound: all, damaged } = store::read_all(world)?;
+    // What is meant may be what can't be read.
+    let of_meant =
+        |of: &&Damaged| options.only.is_none_or(|id| store::path_of(&world.folder(), id) == of.path);
+    let unread = damaged.iter().find(of_meant).map(Damaged::refusal);
     // Killed between the journal and the file, it is to be written still.
     let is_missing = persist::compare(world, &all)? == persist::Kept::Missing;
     let wants = |journal: &Journal| match journal.persistent_file {
@@ -55,7 +62,7 @@ fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Conf
     let mut mine: Vec<Journal> =
         all.iter().filter(|j| is_meant(j.id) && here.has(j) && wants(j)).cloned().collect();
     if mine.is_empty() {
-        return Err(Refusal::NothingToConfirm);
+        return Err(unread.unwrap_or(Refusal::NothingToConfirm));
     }
     if let Some(cut) = mine.iter().find(|journal| journal.progress == Progress::Writing) {
         return Err(Refusal::CutShort { id: cut.id });
@@ -79,5 +86,8 @@ fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Conf
     let of_this_boot = lasting.iter().flat_map(|journal| &journal.entries).map(|entry| &entry.target);
     let of_this_boot = of_this_boot.filter(|target| !persist::is_kept(target)).cloned().collect();
     let persistent_file = if lasting.is_empty() { None } else { persist::write(world)? };
-    Ok(Confirmed { journals: mine, persistent_file, of_this_boot })
+    for journal in &mine {
+        world.dismiss_guard(journal.id);
+    }
+    Ok(Confirmed { journals: mine, persistent_file, of_this_boot, damaged })
 }

@@ -8,10 +8,14 @@ use crate::world::World;
 pub(crate) fn lock(world: &mut dyn World) -> Result<(), Refusal> {
     let folder = world.folder();
     world.make_folder(&folder).map_err(|e| Refusal::journal("make the folder of", &folder, e))?;
-    match world.lock() {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(pid)) => Err(Refusal::Busy { pid }),
-        Err(error) => Err(Refusal::journal("lock the folder of", &folder, error)),
+    loop {
+        match world.lock() {
+            Ok(Ok(())) => return Ok(()),
+            // It may be the process that puts back what another left, which ends soon.
+            Ok(Err(_)) if world.wait_for_lock() => {}
+            Ok(Err(pid)) => return Err(Refusal::Busy { pid }),
+            Err(error) => return Err(Refusal::journal("lock the folder of", &folder, error)),
+        }
     }
 }
 
@@ -22,6 +26,11 @@ pub(crate) struct Here {
 }
 
 impl Here {
+    /// Where the process was that wrote a journal.
+    pub(crate) fn of_journal(journal: &Journal) -> Self {
+        Self { boot_id: journal.boot_id.clone(), network_namespace: journal.network_namespace }
+    }
+
     pub(crate) fn of(world: &mut dyn World) -> Result<Self, Refusal> {
         Ok(Self {
             boot_id: world.boot_id().map_err(Refusal::Machine)?,

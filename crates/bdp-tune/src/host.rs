@@ -3,23 +3,38 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bdp_model::tuning::{RouteAttribute, Target};
 use bdp_sys::netlink::Netlink;
 use bdp_sys::qdisc_root::{RootOwner, RootQdisc};
 use bdp_sys::route::{MetricValue, Route, RouteMetric};
-use bdp_sys::{SysError, boot, clock, process, sysctl};
+use bdp_sys::{SysError, boot, clock, plain_file, process, sysctl};
 
 use crate::value::fq_rate;
 use crate::world::{Fault, Holder, Reading, Removal, World};
 
 /// What a guard says when it looks after its journal.
 pub const READY: &str = "ready\n";
-/// What is said to it when all was written.
+/// What is said to it when all was written, behind the journal.
 pub const APPLIED: &str = "applied\n";
+
+/// What the file says by which a guard marks its journal, and others tell it that this is settled: a byte each, in its place.
+const MARK: &str = "applied 0, settled 0\n";
+const APPLIED_AT: u64 = 8;
+const SETTLED_AT: u64 = 19;
+/// How long another process may hold the lock, and how long one that puts back may.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const GUARD_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_POLL: Duration = Duration::from_millis(10);
+/// Follows the number of a guard's process in the file of the lock.
+const GUARD_WORD: &str = "guard";
+/// More than any journal of as many settings as there are.
+const LARGEST_FILE: u64 = 4 << 20;
 
 /// Where journals are, and the file for the next boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +54,8 @@ impl Default for Places {
     }
 }
 
-/// The program that becomes a guard; the journals' folder, the file for the next boots, the journal's number and the moment follow its arguments.
+/// The program that becomes a guard; the journals' folder, the file for the next boots and the journal's number follow its arguments. On its standard input it
+/// gets the length of the journal, a line, and the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardCommand {
     /// The program.
@@ -54,26 +70,65 @@ pub struct HostWorld {
     places: Places,
     guard: GuardCommand,
     lock: Option<File>,
+    waits_since: Option<Instant>,
     to_guard: Option<ChildStdin>,
+    /// Where this process is a guard.
+    mark: Option<Arc<File>>,
+}
+
+/// The mark of a guard, for as long as it lives.
+#[derive(Debug)]
+pub struct GuardMark(Arc<File>);
+
+impl GuardMark {
+    /// Notes that all was written.
+    pub fn note_applied(&self) {
+        let _ = self.0.write_all_at(b"1", APPLIED_AT);
+    }
 }
 
 impl HostWorld {
     /// With its places, and the program that becomes a guard.
     pub fn new(places: Places, guard: GuardCommand) -> Self {
-        Self { places, guard, lock: None, to_guard: None }
+        Self { places, guard, lock: None, waits_since: None, to_guard: None, mark: None }
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.places.folder.join("lock")
+    }
+
+    /// The process that has the lock, where that is known, and whether it is a guard.
+    fn holder(&self) -> (Option<u32>, bool) {
+        let mut text = String::new();
+        if let Ok(file) = plain_file::open(File::options().read(true), &self.lock_file()) {
+            let _ = file.take(64).read_to_string(&mut text);
+        }
+        let mut words = text.split_whitespace();
+        (words.next().and_then(|pid| pid.parse().ok()), words.next() == Some(GUARD_WORD))
     }
 
     fn guard_file(&self, id: u32) -> PathBuf {
         self.places.folder.join(format!("{id:04}.guard"))
     }
 
-    /// Says that the calling process looks after a journal, for as long as what this returns lives.
-    pub fn guard(&self, id: u32) -> io::Result<File> {
+    /// Says that the calling process looks after a journal, for as long as this and what it returns live.
+    pub fn guard(&mut self, id: u32) -> io::Result<GuardMark> {
         // For root alone: a process that can open it can take the lock.
-        let file =
-            File::options().write(true).create(true).truncate(false).mode(0o600).open(self.guard_file(id))?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = plain_file::open(&options, &self.guard_file(id))?;
         file.lock()?;
-        Ok(file)
+        // On a full disk it says nothing, and the journal is read instead.
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(MARK.as_bytes(), 0));
+        let file = Arc::new(file);
+        self.mark = Some(Arc::clone(&file));
+        Ok(GuardMark(file))
+    }
+
+    /// Whether a mark says so of its journal.
+    fn is_marked(mark: &File, at: u64) -> bool {
+        let mut byte = [0];
+        mark.read_exact_at(&mut byte, at).is_ok() && byte == *b"1"
     }
 
     /// Removes the mark of a guard that is done.
@@ -193,14 +248,12 @@ impl World for HostWorld {
     }
 
     fn read_file(&mut self, path: &Path) -> io::Result<Option<Vec<u8>>> {
-        /// More than any journal of as many settings as there are.
-        const MOST_BYTES: u64 = 4 << 20;
-        match File::open(path) {
+        match plain_file::open(File::options().read(true), path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
             Ok(file) => {
                 let mut bytes = Vec::new();
-                file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+                file.take(LARGEST_FILE).read_to_end(&mut bytes)?;
                 Ok(Some(bytes))
             }
         }
@@ -251,24 +304,33 @@ impl World for HostWorld {
     }
 
     fn lock(&mut self) -> io::Result<Result<(), Option<u32>>> {
-        let path = self.places.folder.join("lock");
-        let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = plain_file::open(&options, &self.lock_file())?;
         match file.try_lock() {
             Ok(()) => {
                 // For those who find it taken, no more; a full disk is no reason to stop here.
                 let _ = file.set_len(0).and_then(|()| file.rewind());
-                let _ = write!(file, "{}", std::process::id());
+                let word = if self.mark.is_some() { GUARD_WORD } else { "" };
+                let _ = write!(file, "{} {word}", std::process::id());
                 self.lock = Some(file);
+                self.waits_since = None;
                 Ok(Ok(()))
             }
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                Ok(Err(text.trim().parse().ok()))
-            }
+            Err(TryLockError::WouldBlock) => Ok(Err(self.holder().0)),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn wait_for_lock(&mut self) -> bool {
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        let patience = if self.holder().1 { GUARD_PATIENCE } else { LOCK_PATIENCE };
+        if since.elapsed() >= patience {
+            self.waits_since = None;
+            return false;
+        }
+        std::thread::sleep(LOCK_POLL);
+        true
     }
 
     fn unlock(&mut self) {
@@ -277,18 +339,22 @@ impl World for HostWorld {
         self.lock = None;
     }
 
-    fn start_guard(&mut self, id: u32, at_uptime_ns: u64) -> io::Result<()> {
+    fn start_guard(&mut self, id: u32, journal: &[u8]) -> io::Result<()> {
         let mut command = Command::new(&self.guard.path);
         command.args(&self.guard.arguments).arg(&self.places.folder).arg(&self.places.persistent_file);
-        command.args([id.to_string(), at_uptime_ns.to_string()]);
+        command.arg(id.to_string());
         command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         process::detach(&mut command);
         let mut child = command.spawn()?;
-        let (to_guard, said) = (child.stdin.take(), child.stdout.take());
+        let (mut to_guard, said) = (child.stdin.take(), child.stdout.take());
         let mut line = [0; READY.len()];
-        let ready = said
-            .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-            .and_then(|mut said| said.read_exact(&mut line));
+        let ready =
+            to_guard.as_mut().zip(said).ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe)).and_then(
+                |(to_guard, mut said)| {
+                    to_guard.write_all(&[format!("{}\n", journal.len()).as_bytes(), journal].concat())?;
+                    said.read_exact(&mut line)
+                },
+            );
         if ready.is_err() || line != READY.as_bytes() {
             let _ = child.kill();
             let status = child.wait()?;
@@ -307,12 +373,29 @@ impl World for HostWorld {
     }
 
     fn is_guarded(&mut self, id: u32) -> bool {
-        let file = match File::open(self.guard_file(id)) {
-            Ok(file) => file,
+        match plain_file::open(File::options().read(true), &self.guard_file(id)) {
+            Ok(file) => is_locked(&file),
             // It is there, and root's.
-            Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
-        };
-        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        }
+    }
+
+    fn is_awaited(&mut self, id: u32) -> bool {
+        let mark = plain_file::open(File::options().read(true), &self.guard_file(id));
+        mark.is_ok_and(|mark| {
+            is_locked(&mark) && Self::is_marked(&mark, APPLIED_AT) && !Self::is_marked(&mark, SETTLED_AT)
+        })
+    }
+
+    fn dismiss_guard(&mut self, id: u32) {
+        let mark = plain_file::open(File::options().write(true), &self.guard_file(id));
+        // One that can't be told reads the journal, and finds what is there.
+        let _ =
+            mark.and_then(|mark| if is_locked(&mark) { mark.write_all_at(b"1", SETTLED_AT) } else { Ok(()) });
+    }
+
+    fn is_dismissed(&mut self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| Self::is_marked(mark, SETTLED_AT))
     }
 
     fn folder(&self) -> PathBuf {
@@ -342,6 +425,11 @@ impl World for HostWorld {
     fn unix_ms(&mut self) -> u64 {
         clock::unix_ms()
     }
+}
+
+/// Whether another process has a lock on it.
+fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 fn netlink() -> Result<Netlink, Fault> {

@@ -104,6 +104,14 @@ impl Journal {
         }
     }
 
+    /// Whether this is a later state of the same apply.
+    pub(crate) fn is_of_same_apply(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.boot_id == other.boot_id
+            && self.network_namespace == other.network_namespace
+            && self.started_unix_ms == other.started_unix_ms
+    }
+
     fn compute_checksum(&self) -> String {
         let plain = Self { checksum: String::new(), ..self.clone() };
         format!("{:08x}", crc32fast::hash(&serde_json::to_vec(&plain).unwrap_or_default()))

@@ -24,12 +24,12 @@ mod world;
 
 pub use apply::{Applied, ApplyOptions, apply};
 pub use confirm::{ConfirmOptions, Confirmed, confirm};
-pub use host::{APPLIED as GUARD_APPLIED, GuardCommand, HostWorld, Places, READY as GUARD_READY};
+pub use host::{APPLIED as GUARD_APPLIED, GuardCommand, GuardMark, HostWorld, Places, READY as GUARD_READY};
 pub use journal::{Entry, JOURNAL_SCHEMA, Journal, Progress, Until};
 pub use plan::{Step, check};
 pub use refusal::Refusal;
 pub use revert::{Foreign, RevertOptions, Reverted, revert};
-pub use state::{EntryStanding, EntryState, JournalState, Standing, State, set_aside, state};
+pub use state::{EntryStanding, EntryState, JournalState, SetAside, Standing, State, set_aside, state};
 pub use store::Damaged;
-pub use supervise::{Supervision, supervise};
+pub use supervise::supervise;
 pub use world::{Fault, Holder, Reading, Removal, Undo, World};

@@ -5,6 +5,7 @@ use bdp_model::tuning::{Change, Target};
 
 use crate::journal::{Entry, Journal, same};
 use crate::refusal::Refusal;
+use crate::store;
 use crate::value::well_formed;
 use crate::world::{Fault, Holder, Undo, World};
 
@@ -33,7 +34,14 @@ impl Step {
 }
 
 /// Reads each setting and checks that it may be changed. Nothing is changed. With `force` also where a setting is not as the plan has it.
+/// A damaged journal refuses all: what it changed is not known, so that no value can be called the one before.
 pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<Vec<Step>, Refusal> {
+    // A user who may not read the journals may look at the settings all the same.
+    if let Ok(journals) = store::read_all(world)
+        && let Some(damaged) = journals.damaged.first()
+    {
+        return Err(damaged.refusal());
+    }
     let mut steps: Vec<Step> = Vec::new();
     for change in changes {
         let target = &change.target;

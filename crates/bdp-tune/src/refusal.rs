@@ -67,6 +67,12 @@ pub enum Refusal {
         /// What is wrong.
         cause: String,
     },
+    /// A journal is gone whose changes are in force.
+    #[error("journal {} is missing; the process that looks after its settings puts them back when their time is over", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The journal can not be kept. Nothing was changed.
     #[error("{operation} journal {}: {cause}", path.display())]
     Journal {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bdp_model::tuning::Target;
 
 use crate::here::{Here, lock};
-use crate::journal::{Entry, Journal};
+use crate::journal::{Entry, Journal, Progress, Until};
 use crate::persist::{self, Kept};
 use crate::plan::shares;
 use crate::refusal::Refusal;
@@ -48,8 +48,8 @@ pub struct Reverted {
     pub foreign_file: Option<PathBuf>,
     /// Journals of another boot, with which their settings ended; they are removed.
     pub of_other_boots: Vec<u32>,
-    /// Journals of another network namespace, which are left.
-    pub elsewhere: Vec<u32>,
+    /// Journals of another network namespace, which are left: their numbers, and those of the namespaces.
+    pub elsewhere: Vec<(u32, u64)>,
     /// Files that are no journals, which are left.
     pub damaged: Vec<Damaged>,
 }
@@ -75,7 +75,7 @@ fn revert_locked(world: &mut dyn World, options: RevertOptions) -> Result<Revert
         if here.has(journal) || (!here.is_this_boot(journal) && journal.persistent_file.is_some()) {
             put_back(world, &here, journal, options.force, &mut reverted)?;
         } else if here.is_this_boot(journal) {
-            reverted.elsewhere.push(journal.id);
+            reverted.elsewhere.push((journal.id, journal.network_namespace));
         } else {
             store::remove(world, journal.id)?;
             reverted.of_other_boots.push(journal.id);
@@ -104,7 +104,6 @@ fn put_back(
     force: bool,
     reverted: &mut Reverted,
 ) -> Result<(), Refusal> {
-    let is_this_boot = here.is_this_boot(journal);
     if journal.persistent_file.is_some() && journal.until.is_none() {
         match persist::leave_out(world, journal.id, force)? {
             None => {}
@@ -112,6 +111,26 @@ fn put_back(
             Some(Kept::Foreign) => reverted.foreign_file = Some(world.persistent_file()),
         }
     }
+    let failed = reverted.failed.len();
+    let left = take_all_back(world, here, journal, force, reverted);
+    if reverted.failed.len() == failed {
+        world.dismiss_guard(journal.id);
+        return settle(world, journal, left, None);
+    }
+    // The process that looks after it tries again when it is time.
+    let now = world.uptime_ns();
+    settle(world, journal, left, journal.until.filter(|until| until.uptime_ns > now))
+}
+
+/// Takes back each entry of a journal, in its order; those that are left. No file is read or written.
+pub(crate) fn take_all_back(
+    world: &mut dyn World,
+    here: &Here,
+    journal: &Journal,
+    force: bool,
+    reverted: &mut Reverted,
+) -> Vec<usize> {
+    let is_this_boot = here.is_this_boot(journal);
     let mut left: Vec<usize> = Vec::new();
     for at in order(&journal.entries) {
         let entry = &journal.entries[at];
@@ -136,14 +155,23 @@ fn put_back(
             }
         }
     }
+    left.sort_unstable();
+    left
+}
+
+/// Makes the journal's file one of the entries that are left, or removes it.
+pub(crate) fn settle(
+    world: &mut dyn World,
+    journal: &Journal,
+    left: Vec<usize>,
+    until: Option<Until>,
+) -> Result<(), Refusal> {
     if left.is_empty() {
         return store::remove(world, journal.id);
     }
-    left.sort_unstable();
     let entries = left.iter().map(|&at| journal.entries[at].clone()).collect();
-    // What goes back by itself has done so as far as it could.
-    let rest = Journal { entries, until: None, persistent_file: None, ..journal.clone() };
-    store::write(world, &Journal { progress: crate::journal::Progress::Applied, ..rest })
+    let rest = Journal { entries, until, persistent_file: None, ..journal.clone() };
+    store::write(world, &Journal { progress: Progress::Applied, ..rest })
 }
 
 /// The same entry where somebody else has a setting in the route that bdp made: the route stays.

@@ -168,15 +168,25 @@ fn entry_state(world: &mut dyn World, entry: &Entry, is_here: bool) -> EntryStat
     EntryState { entry: entry.clone(), now: reading.value, standing }
 }
 
-/// Renames a journal so that no command reads it any more, by the name of its file or its number. Nothing else is changed.
-pub fn set_aside(world: &mut dyn World, name: &str) -> Result<PathBuf, Refusal> {
+/// A journal that no command reads any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Its file now.
+    pub path: PathBuf,
+    /// Whether a process puts its settings back when their time is over.
+    pub goes_back: bool,
+}
+
+/// Renames a journal so that no command reads it any more, by the name of its file or its number. Nothing else is changed: what goes
+/// back by itself does so all the same.
+pub fn set_aside(world: &mut dyn World, name: &str) -> Result<SetAside, Refusal> {
     lock(world)?;
     let done = set_aside_locked(world, name);
     world.unlock();
     done
 }
 
-fn set_aside_locked(world: &mut dyn World, name: &str) -> Result<PathBuf, Refusal> {
+fn set_aside_locked(world: &mut dyn World, name: &str) -> Result<SetAside, Refusal> {
     let folder = world.folder();
     let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
     let numbered = name.parse().ok().map(|id| store::path_of(&folder, id));
@@ -184,10 +194,11 @@ fn set_aside_locked(world: &mut dyn World, name: &str) -> Result<PathBuf, Refusa
         file.ends_with(".json") && (*file == name || numbered.as_ref() == Some(&folder.join(file)))
     };
     let Some(file) = names.iter().find(is_it) else { return Err(Refusal::NoJournal(name.to_owned())) };
-    let (from, to) = (folder.join(file), folder.join(format!("{file}.aside")));
+    let (from, to) = (folder.join(file), folder.join(format!("{file}{}", store::ASIDE)));
     world
         .rename(&from, &to)
         .and_then(|()| world.sync_folder(&folder))
         .map_err(|e| Refusal::journal("rename", &from, e))?;
-    Ok(to)
+    let id = file.strip_suffix(".json").and_then(|number| number.parse().ok());
+    Ok(SetAside { path: to, goes_back: id.is_some_and(|id| world.is_awaited(id)) })
 }

@@ -12,6 +12,10 @@ const UNFINISHED: &str = ".new";
 /// Of the mark of a guard.
 const GUARD: &str = ".guard";
 const SUFFIX: &str = ".json";
+/// Of a journal that no command is to read.
+pub(crate) const ASIDE: &str = ".aside";
+/// What is wrong with a journal that is not there, and whose process is.
+const MISSING: &str = "it is missing; its settings go back when their time is over";
 
 /// A file that is no journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +29,10 @@ pub struct Damaged {
 impl Damaged {
     /// What it is to a command that can't go on with it.
     pub fn refusal(&self) -> Refusal {
-        Refusal::Damaged { path: self.path.clone(), cause: self.cause.clone() }
+        match self.cause == MISSING {
+            true => Refusal::Missing { path: self.path.clone() },
+            false => Refusal::Damaged { path: self.path.clone(), cause: self.cause.clone() },
+        }
     }
 }
 
@@ -41,29 +48,67 @@ pub(crate) fn path_of(folder: &Path, id: u32) -> PathBuf {
     folder.join(format!("{id:04}{SUFFIX}"))
 }
 
-/// Reads all journals.
+/// What is in the place of a journal.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Sound(Journal),
+    /// Why it is no journal: one of another number, a folder, what can't be read.
+    Damaged(String),
+    Nothing,
+}
+
+/// Reads all journals. What can not be read is damaged, and keeps no other from being read.
 pub(crate) fn read_all(world: &mut dyn World) -> Result<Journals, Refusal> {
     let folder = world.folder();
     let mut names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
+    let is_aside = |number: &str| names.contains(&format!("{number}{SUFFIX}{ASIDE}"));
+    let numbers = names.iter().filter_map(|name| name.strip_suffix(GUARD)).filter(|number| !is_aside(number));
+    let guards: Vec<u32> = numbers.filter_map(|number| number.parse().ok()).collect();
     names.retain(|name| name.ends_with(SUFFIX));
     names.sort();
     let mut journals = Journals::default();
     for name in names {
         let path = folder.join(&name);
-        let bytes = world.read_file(&path).map_err(|e| Refusal::journal("read", &path, e))?;
-        // Removed meanwhile: by the process that put it back.
-        let Some(bytes) = bytes else { continue };
-        match Journal::decode(&bytes) {
-            Ok(journal) if path_of(&folder, journal.id) == path => journals.sound.push(journal),
-            Ok(journal) => {
-                let cause = format!("it is the copy of journal {}", journal.id);
-                journals.damaged.push(Damaged { path, cause });
-            }
-            Err(cause) => journals.damaged.push(Damaged { path, cause }),
+        match read(world, &path).map_err(|e| Refusal::journal("read", &path, e))? {
+            Found::Sound(journal) => journals.sound.push(journal),
+            Found::Damaged(cause) => journals.damaged.push(Damaged { path, cause }),
+            // Removed meanwhile: by the process that put it back.
+            Found::Nothing => {}
         }
     }
     journals.sound.sort_by_key(|journal| journal.id);
+    for id in guards {
+        let path = path_of(&folder, id);
+        let is_known =
+            journals.sound.iter().any(|of| of.id == id) || journals.damaged.iter().any(|of| of.path == path);
+        if !is_known && world.is_awaited(id) {
+            journals.damaged.push(Damaged { path, cause: MISSING.to_owned() });
+        }
+    }
     Ok(journals)
+}
+
+/// Reads what is in the place of one journal.
+pub(crate) fn read_one(world: &mut dyn World, id: u32) -> io::Result<Found> {
+    let path = path_of(&world.folder(), id);
+    read(world, &path)
+}
+
+fn read(world: &mut dyn World, path: &Path) -> io::Result<Found> {
+    let bytes = match world.read_file(path) {
+        // Of a user who may not read it, it says nothing.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+        Err(error) => return Ok(Found::Damaged(error.to_string())),
+        Ok(None) => return Ok(Found::Nothing),
+        Ok(Some(bytes)) => bytes,
+    };
+    Ok(match Journal::decode(&bytes) {
+        Ok(journal) if path.parent().is_some_and(|folder| path_of(folder, journal.id) == path) => {
+            Found::Sound(journal)
+        }
+        Ok(journal) => Found::Damaged(format!("it is the copy of journal {}", journal.id)),
+        Err(cause) => Found::Damaged(cause),
+    })
 }
 
 /// The number of the next journal: larger than that of any file there is.
@@ -108,14 +153,14 @@ pub(crate) fn write_whole(world: &mut dyn World, path: &Path, content: &[u8]) ->
 pub(crate) fn remove_unfinished(world: &mut dyn World) -> Result<(), Refusal> {
     let folder = world.folder();
     let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
-    let is_done = |name: &String| {
-        let number = name.strip_suffix(GUARD);
-        number.is_some_and(|number| !names.contains(&format!("{number}{SUFFIX}")))
-    };
     for name in &names {
-        if name.ends_with(UNFINISHED) || is_done(name) {
-            let path = folder.join(name);
-            world.remove_file(&path).map_err(|e| Refusal::journal("remove", &path, e))?;
+        let is_done = name.strip_suffix(GUARD).is_some_and(|number| {
+            let is_guarded = number.parse().is_ok_and(|id| world.is_guarded(id));
+            !names.contains(&format!("{number}{SUFFIX}")) && !is_guarded
+        });
+        if name.ends_with(UNFINISHED) || is_done {
+            // What can't be removed, as a folder of such a name, is in nobody's way but that of the same name.
+            let _ = world.remove_file(&folder.join(name));
         }
     }
     Ok(())

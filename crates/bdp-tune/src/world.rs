@@ -119,12 +119,23 @@ pub trait World {
     fn lock(&mut self) -> io::Result<Result<(), Option<u32>>>;
     /// Gives it back.
     fn unlock(&mut self);
-    /// Starts the process that puts this journal's changes back at a moment of [`World::uptime_ns`], and waits until it is ready.
-    fn start_guard(&mut self, id: u32, at_uptime_ns: u64) -> io::Result<()>;
+    /// Waits a moment for whoever has the lock; false once that took too long.
+    fn wait_for_lock(&mut self) -> bool {
+        false
+    }
+    /// Starts the process that puts this journal's changes back when their time is over, and waits until it is ready. The process keeps
+    /// the journal, as its file will have it, in memory: it needs no file to put back.
+    fn start_guard(&mut self, id: u32, journal: &[u8]) -> io::Result<()>;
     /// Says to it that all was written. Without this it puts back at once when the calling process ends.
     fn release_guard(&mut self);
     /// Whether a process looks after this journal.
     fn is_guarded(&mut self, id: u32) -> bool;
+    /// Whether such a process waits for the time of changes that were all written, and neither confirmed nor put back: there must be a journal.
+    fn is_awaited(&mut self, id: u32) -> bool;
+    /// Tells that process that its changes were confirmed or put back; under the lock.
+    fn dismiss_guard(&mut self, id: u32);
+    /// Whether this process, which looks after a journal, was told so.
+    fn is_dismissed(&mut self) -> bool;
 
     /// Where the journals are.
     fn folder(&self) -> PathBuf;

@@ -1,5 +1,6 @@
 //! `bdp rehearse`: a plan and its alternatives on the emulated twin of a measured path.
 
+use bdp_model::ends::End;
 use bdp_model::tuning::{Plan, Rehearsal};
 use bdp_run::rehearse::{self, RehearseOptions};
 use bdp_run::tuning::{self, Wish};
@@ -51,11 +52,15 @@ impl RehearseArgs {
             print(&format!("{:#}\n", json!(rehearsal)))?;
         } else {
             print(&bdp_report::tuning::rehearsal(&rehearsal, &style()))?;
-            if let (Some(run), Some(_)) = (measured.run(), &rehearsal.choice) {
+            if let (Some(run), Some(chosen)) = (measured.run(), rehearsal.chosen()) {
                 let store = self.measured.store.option();
-                print(&format!(
-                    "next        bdp tune apply {run}{store} --for 10m | bdp verify {run}{store}\n"
-                ))?;
+                let is_near = chosen.changes.iter().any(|change| change.end == End::Near);
+                let first = match is_near {
+                    true => format!("bdp tune apply {run}{store} --for 10m"),
+                    // No command from here alone changes the far end.
+                    false => format!("bdp tune export {run}{store} --as sh --end far"),
+                };
+                print(&format!("next        {first} | bdp verify {run}{store}\n"))?;
             }
         }
         Ok(if rehearsal.choice.is_some() { Exit::Done } else { Exit::Missed })

@@ -37,6 +37,9 @@ struct Granted {
     sessions: u32,
 }
 
+/// A shorter token is warned of.
+const SHORTEST_TOKEN: usize = 12;
+
 /// Longest, most and fastest.
 const LIMITS: &str = "Limits";
 
@@ -177,6 +180,8 @@ impl ServeArgs {
         if let Some(listener) = metrics_listener {
             metrics::serve(listener, metrics::of_server(server.watcher()))?;
         }
+        warn_of_short(secret.as_deref(), "token", "--token");
+        warn_of_short(tune_token.as_deref(), "tune token", "--tune-token");
         introduce(server.address(), secret.as_deref());
         if let Some(token) = &tune_token {
             introduce_tuning(server.address(), token);
@@ -282,6 +287,17 @@ fn refused(error: FlowError) -> anyhow::Error {
             exit::usage(format!("{text}; give an address of this machine ('ip address' lists them)"))
         }
         _ => exit::environment(text),
+    }
+}
+
+/// Warns of a token that can be guessed: by trying, or from what is seen of one session.
+fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
+    let length = token.map_or(usize::MAX, |token| token.chars().count());
+    if length < SHORTEST_TOKEN {
+        let characters = if length == 1 { "1 character".to_owned() } else { format!("{length} characters") };
+        output::note(&format!(
+            "bdp serve: warning: the {name} has {characters}; one of fewer than {SHORTEST_TOKEN} can be guessed: without {option} a random one is made"
+        ));
     }
 }
 

@@ -165,7 +165,7 @@ impl Greeter<'_> {
             .write_all(&Preamble::new(Kind::Control).encode())
             .map_err(|e| lost(address, e.into(), doing))?;
         self.read_preamble()?;
-        let server_nonce = match self.read::<Greeting>()? {
+        let (server_nonce, token_needed) = match self.read::<Greeting>()? {
             Greeting::Refused(refusal) => return Err(self.denied(refusal)),
             Greeting::Challenge { tune: None, .. } if tokens.tune.is_some() => {
                 return Err(SessionError::TuningUnknown { address });
@@ -176,7 +176,9 @@ impl Greeter<'_> {
             Greeting::Challenge { token_needed: true, .. } if token.is_none() && tokens.tune.is_none() => {
                 return Err(self.denied(Refusal::TokenNeeded));
             }
-            Greeting::Challenge { nonce, .. } => unhex(&nonce).ok_or_else(|| self.nonsense("its nonce"))?,
+            Greeting::Challenge { nonce, token_needed, .. } => {
+                (unhex(&nonce).ok_or_else(|| self.nonsense("its nonce"))?, token_needed)
+            }
         };
         let exchange = Exchange { server_nonce, client_nonce: random::bytes()? };
         let hello = Hello {
@@ -189,13 +191,15 @@ impl Greeter<'_> {
         match self.read::<Admission>()? {
             Admission::Refused(refusal) => Err(self.denied(refusal)),
             Admission::Welcome { key, proof, tune_proof, limits } => {
-                // A server that has a token knows it: an end that can't prove that is somebody else.
-                let genuine = match (token, &proof) {
-                    (Some(token), Some(proof)) => exchange.verify(token, Prover::Server, proof),
-                    _ => true,
-                };
-                if !genuine {
-                    return Err(self.nonsense("its proof that it knows the token"));
+                // A token is proof both ways: an end that can't prove that it knows it is somebody else.
+                match (token, &proof) {
+                    (Some(_), None) => {
+                        return Err(SessionError::Unproven { address, has_none: !token_needed });
+                    }
+                    (Some(token), Some(proof)) if !exchange.verify(token, Prover::Server, proof) => {
+                        return Err(self.nonsense("its proof that it knows the token"));
+                    }
+                    _ => {}
                 }
                 // What is to change settings has to be proven, and not only not to be wrong.
                 let knows = |token| {

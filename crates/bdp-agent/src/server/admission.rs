@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bdp_sys::random;
 use bdp_wire::frame;
@@ -14,11 +14,13 @@ use bdp_wire::session::{
 
 use super::access::{Proof, Protocol};
 use super::counters::Reason;
+use super::failures::{MOST_FAILURES, WINDOW};
 use super::pending_handshakes::PendingHandshake;
 use super::session::{Granted, Session};
 use super::sessions::Sessions;
 use super::state::ServerState;
 use super::tuning::Unproven;
+use bdp_flow::lock::lock;
 use bdp_flow::session::deadline::{self, Until};
 
 /// How long a client may take to answer the challenge.
@@ -141,8 +143,9 @@ fn grant(
         _ => None,
     };
     let may_measure = match (&server.options.token, &hello.proof) {
-        (Some(token), Some(proof)) if !exchange.verify(token, Prover::Client, proof) => {
-            return Err(Refusal::TokenWrong);
+        (Some(token), Some(proof)) => {
+            verify(server, peer, || exchange.verify(token, Prover::Client, proof))?;
+            true
         }
         (Some(_), None) | (None, _) if token_needed => false,
         _ => true,
@@ -152,6 +155,24 @@ fn grant(
         true => Ok(Granted { may_measure, tune }),
         false => Err(Refusal::TokenNeeded),
     }
+}
+
+/// Looks at a client's proof of the token, unless too many from its address were wrong.
+fn verify(server: &ServerState, peer: SocketAddr, is_right: impl FnOnce() -> bool) -> Result<(), Refusal> {
+    let now = Instant::now();
+    let mut failures = lock(&server.failures);
+    if failures.has_failed_often(peer.ip(), now) {
+        let seconds = WINDOW.as_secs();
+        let text = format!(
+            "{MOST_FAILURES} wrong tokens came from this address within {seconds} s; try again later"
+        );
+        return Err(Refusal::Other { text });
+    }
+    if is_right() {
+        return Ok(());
+    }
+    failures.note(peer.ip(), now);
+    Err(Refusal::TokenWrong)
 }
 
 fn refuse<T>(

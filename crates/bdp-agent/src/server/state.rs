@@ -12,6 +12,7 @@ use bdp_wire::session::Limits;
 use super::access::{AccessRules, PlaceLimits};
 use super::counters::Counters;
 use super::event::Event;
+use super::failures::Failures;
 use super::log_limiter::{self, LogLimiter};
 use super::pending_handshakes::PendingHandshakes;
 use super::places::Places;
@@ -46,6 +47,8 @@ pub struct ServerState {
     pub places: Arc<Places>,
     /// Changes settings for clients, where that is allowed.
     pub(super) tuner: Option<Tuner>,
+    /// Wrong proofs of the token that opens measuring.
+    pub(super) failures: Mutex<Failures>,
     /// Clients that are being greeted.
     pub pending: PendingHandshakes,
     /// Sessions so far.
@@ -72,6 +75,7 @@ impl ServerState {
             places: Places::new(PlaceLimits { sessions, ..options.places }),
             tuner: options.tuning.clone().map(Tuner::new),
             options,
+            failures: Mutex::default(),
             pending: PendingHandshakes::default(),
             begun: AtomicU32::new(0),
             ending: AtomicBool::new(false),

@@ -109,6 +109,55 @@ fn a_wrong_token_is_refused_and_the_right_one_is_not() {
     assert_eq!(events.iter().filter(|event| refused(event)).count(), 1, "{events:?}");
 }
 
+#[test]
+fn a_server_that_proves_nothing_is_refused_where_a_token_was_given() {
+    // It asks for a token, or says that it needs none, and lets the client in without a proof of its own.
+    for (needed, words) in
+        [(true, "it did not prove that it knows the token"), (false, "this server has no token")]
+    {
+        let challenge = format!(
+            r#"{{"challenge":{{"bdp":"0.1.0","nonce":"{}","token_needed":{needed}}}}}"#,
+            "01".repeat(32)
+        );
+        let welcome = format!(
+            r#"{{"welcome":{{"key":"{}","proof":null,"limits":{{"duration":"1s","streams":4}}}}}}"#,
+            "02".repeat(16)
+        );
+        let mut said = b"\xbdbdp\x01\x01\0\0".to_vec();
+        for frame in [challenge, welcome] {
+            said.extend((frame.len() as u32).to_be_bytes());
+            said.extend(frame.as_bytes());
+        }
+        let error = run_with(&request("127.0.0.1", impostor(said.leak())), Some(TOKEN)).unwrap_err();
+        assert!(matches!(error, SessionError::Unproven { has_none, .. } if has_none != needed), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    // So is a real one without a token; without a token given it is measured with.
+    let open = Serving::with(ServerOptions {
+        token: None,
+        access: AccessRules { open: true, ..Default::default() },
+        ..options()
+    });
+    let error = run_with(&open.request(), Some(TOKEN)).unwrap_err();
+    assert!(matches!(error, SessionError::Unproven { has_none: true, .. }), "{error}");
+    run(&open.request()).unwrap();
+}
+
+#[test]
+fn guesses_of_the_token_are_refused_unread_after_ten() {
+    let server = Serving::start();
+    for guess in 0..10 {
+        let error = run_with(&server.request(), Some(&format!("guess {guess}"))).unwrap_err();
+        assert!(matches!(error, SessionError::Denied { refusal: Refusal::TokenWrong, .. }), "{error}");
+    }
+    for token in [TOKEN, "guess"] {
+        let error = run_with(&server.request(), Some(token)).unwrap_err();
+        assert!(error.to_string().contains("10 wrong tokens came from this address within 60 s"), "{error}");
+    }
+    // Who needs no token and gives none is let in.
+    run(&server.request()).unwrap();
+}
+
 /// An address of this machine that is not of the loopback device: a server sees it as another machine's.
 fn own_address() -> Option<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;

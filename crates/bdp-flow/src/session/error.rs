@@ -124,6 +124,14 @@ pub enum SessionError {
         /// Why.
         refusal: Refusal,
     },
+    /// A token was given, and the peer did not show that it knows it.
+    #[error("{address}: {}", unproven(*has_none))]
+    Unproven {
+        /// Where.
+        address: SocketAddr,
+        /// Whether it says itself that it has none.
+        has_none: bool,
+    },
     /// Its owner does not let its settings be changed from other machines.
     #[error(
         "{address} does not let its settings be changed from afar; its owner allows it by 'bdp serve --allow-tune', or runs there what 'bdp tune export' writes"
@@ -224,6 +232,20 @@ impl SessionError {
 impl From<bdp_sys::SysError> for SessionError {
     fn from(error: bdp_sys::SysError) -> Self {
         Self::Near(error.into())
+    }
+}
+
+/// What a server proves that knows no token: nothing.
+fn unproven(has_none: bool) -> &'static str {
+    match has_none {
+        true => {
+            "this server has no token, so it can't prove that it is the one whose token was given; to measure with it all the same, \
+             leave out --token, --token-file and BDP_TOKEN"
+        }
+        false => {
+            "it did not prove that it knows the token: it is another server than the one that printed it, or something in between \
+             pretends to be it"
+        }
     }
 }
 

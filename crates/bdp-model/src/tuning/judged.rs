@@ -1,5 +1,6 @@
 //! Settings of a host beside their defaults and what is advised of them.
 
+use super::absurd::why_absurd;
 use super::advice::{KnownAdvice, Verdict, about, known};
 use super::host::{HostSetting, HostSettings, Unreadable};
 use super::setting::{DefaultValue, Relation, Release, Setting, find};
@@ -21,6 +22,8 @@ pub struct JudgedSetting {
     pub is_of_namespace: bool,
     /// What is advised of it, with what that is worth here.
     pub advice: Vec<JudgedAdvice>,
+    /// What the value does that no host is well with, in a clause; of a value that is the kernel's own there is nothing.
+    pub warning: Option<String>,
 }
 
 /// Advice on a setting, judged.
@@ -58,7 +61,8 @@ impl JudgedSetting {
         self.value.is_ok()
             && (self.is_read && self.setting.shapes_path
                 || self.is_changed()
-                || self.misled_by().next().is_some())
+                || self.misled_by().next().is_some()
+                || self.warning.is_some())
     }
 }
 
@@ -80,14 +84,21 @@ fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<Jud
         verdict: advice.verdict_on(kernel),
         is_followed: read.value.as_ref().is_ok_and(|value| advice.is_followed_by(value, host.memory_bytes)),
     });
+    // One that is there although the kernel is too old for it was brought by its maintainers.
+    let is_read = setting.end.is_none_or(|end| kernel < end.since)
+        && (read.value.is_ok() || setting.is_read_by(kernel));
+    let is_own = relation == Some(Relation::Equal);
+    let warning = match &read.value {
+        Ok(value) if is_read && !is_own => why_absurd(setting, value, host.memory_bytes),
+        _ => None,
+    };
     Some(JudgedSetting {
         setting,
         value: read.value.clone(),
         default,
         relation,
-        // One that is there although the kernel is too old for it was brought by its maintainers.
-        is_read: setting.end.is_none_or(|end| kernel < end.since)
-            && (read.value.is_ok() || setting.is_read_by(kernel)),
+        is_read,
+        warning,
         is_of_namespace: setting.is_of_namespace(kernel),
         advice: advice.collect(),
     })

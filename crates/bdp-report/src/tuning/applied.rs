@@ -73,6 +73,17 @@ pub struct BackLine {
     pub now: Option<String>,
 }
 
+/// A journal of another network namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElsewhereLine {
+    /// Its number.
+    pub journal: u32,
+    /// The namespace's.
+    pub namespace: u64,
+    /// What runs a command in there; none where no way into it is seen.
+    pub way: Option<String>,
+}
+
 /// What was put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RevertedText {
@@ -91,7 +102,7 @@ pub struct RevertedText {
     /// Journals of other boots.
     pub of_other_boots: Vec<u32>,
     /// Journals of other network namespaces.
-    pub elsewhere: Vec<u32>,
+    pub elsewhere: Vec<ElsewhereLine>,
 }
 
 /// A setting of a journal.
@@ -234,12 +245,18 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
             style,
         ));
     }
-    for id in &reverted.elsewhere {
-        text.push_str(&line(
-            "left",
-            &format!("journal {id} of another network namespace; revert there"),
-            style,
-        ));
+    for ElsewhereLine { journal, namespace, way } in &reverted.elsewhere {
+        let words = match way {
+            Some(way) => format!(
+                "journal {journal} of another network namespace ({namespace}); revert there: {} bdp tune revert",
+                tame(way)
+            ),
+            None => format!(
+                "journal {journal} of network namespace {namespace}, in which no process is; if it is gone, its settings went with it: \
+                 'bdp tune journal --set-aside {journal}' renames the journal"
+            ),
+        };
+        text.push_str(&line("left", &words, style));
     }
     if text.is_empty() {
         text.push_str("nothing to put back\n");

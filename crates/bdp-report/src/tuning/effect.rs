@@ -65,6 +65,7 @@ fn in_unit(unit: Unit, number: i64) -> Option<String> {
         Unit::Bytes => Some(size(number as f64)),
         Unit::Microseconds if number % 1000 == 0 && number > 0 => Some(format!("{} ms", number / 1000)),
         Unit::Microseconds => Some(format!("{number} us")),
+        Unit::Seconds => Some(format!("{number} s")),
         Unit::Percent => Some(format!("{number} %")),
         Unit::Segments => Some(format!("{number} segments")),
         Unit::Packets => Some(format!("{number} packets")),

@@ -13,6 +13,6 @@ mod words;
 pub use export::{ExportError, ExportForm, export};
 pub use plan::{change_line, plan};
 pub use rehearsal::{choice, rehearsal};
-pub use show::{setting_text, settings_text};
+pub use show::{SysctlFile, setting_text, settings_of_file, settings_text, sysctl_file_text};
 pub use show_json::{TUNE_SHOW_SCHEMA, settings_json};
 pub use verification::verification;

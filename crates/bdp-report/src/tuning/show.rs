@@ -38,14 +38,11 @@ pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
         let length = host.device.as_ref().and_then(|device| device.txqueuelen).unwrap_or_default();
         (format!("txqueuelen {length}"), vec![advice])
     });
-    let of_settings = settings.iter().filter_map(|setting| {
-        let advice: Vec<&JudgedAdvice> = setting.misled_by().collect();
-        let value = setting.value.as_deref().ok()?;
-        (!advice.is_empty()).then(|| (format!("{} = {}", short(setting.setting.name), tame(value)), advice))
-    });
-    for (what, advice) in of_settings.chain(queue) {
+    text.push_str(&advice_followed(&settings, style));
+    for (what, advice) in queue {
         text.push_str(&wrap(&lead("advice"), Tint::Bad, &misled_words(&what, &advice), style));
     }
+    text.push_str(&warnings(&settings, style));
     for line in unreadable_words(&settings, all) {
         text.push_str(&wrap(&lead("unread"), Tint::Faint, &line, style));
     }
@@ -61,6 +58,95 @@ pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
         text.push_str(&wrap(&lead("more"), Tint::Faint, &more, style));
     }
     text
+}
+
+/// What a file of sysctls would set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SysctlFile {
+    /// As it was named.
+    pub name: String,
+    /// The settings of the catalogue that it has, with their full names, in its order; of one that it has several times the last.
+    pub settings: Vec<&'static str>,
+    /// Those that the catalogue does not know, of networking and of anything else.
+    pub unknown: Vec<String>,
+    /// Lines that set nothing, by their numbers.
+    pub unreadable: Vec<usize>,
+    /// Settings that this kernel does not have.
+    pub not_of_kernel: Vec<&'static str>,
+}
+
+/// What a file of sysctls would make of a host: `host` as it is with the settings of the file in place of its own.
+pub fn sysctl_file_text(file: &SysctlFile, host: &HostSettings, style: &Style) -> String {
+    let settings = settings_of_file(file, host);
+    let count = match settings.len() {
+        1 => "1 setting of TCP or of the queues before it".to_owned(),
+        count => format!("{count} settings of TCP or of the queues before it"),
+    };
+    let words = format!("{}: {count}, judged for {}", tame(&file.name), host_words(host));
+    let mut text = wrap(&lead("file"), Tint::Strong, &words, style);
+    if !settings.is_empty() {
+        text.push_str(&table(&settings.iter().collect::<Vec<_>>(), host, style));
+        text.push('\n');
+    }
+    let judgement = advice_followed(&settings, style) + &warnings(&settings, style);
+    if judgement.is_empty() && !settings.is_empty() {
+        text.push_str(&wrap(
+            &lead("advice"),
+            Tint::None,
+            "no absurd value, and no stale or harmful advice",
+            style,
+        ));
+    }
+    text.push_str(&judgement);
+    let mut line = |what: &str, names: Vec<String>| {
+        if !names.is_empty() {
+            text.push_str(&wrap(
+                &lead("unread"),
+                Tint::Faint,
+                &format!("{what}: {}", names.join(", ")),
+                style,
+            ));
+        }
+    };
+    line("not of this kernel", file.not_of_kernel.iter().map(|name| short(name).to_owned()).collect());
+    line("not in the catalogue of settings", file.unknown.iter().map(|name| tame(name)).collect());
+    line("lines that set nothing", file.unreadable.iter().map(usize::to_string).collect());
+    text
+}
+
+/// The settings of a file, judged.
+pub fn settings_of_file(file: &SysctlFile, host: &HostSettings) -> Vec<JudgedSetting> {
+    let all = judged(host);
+    file.settings.iter().filter_map(|name| all.iter().find(|s| s.setting.name == *name).cloned()).collect()
+}
+
+/// The bad advice that settings follow.
+fn advice_followed(settings: &[JudgedSetting], style: &Style) -> String {
+    let lines = settings.iter().filter_map(|setting| {
+        let advice: Vec<&JudgedAdvice> = setting.misled_by().collect();
+        let what = assignment(setting)?;
+        (!advice.is_empty()).then(|| wrap(&lead("advice"), Tint::Bad, &misled_words(&what, &advice), style))
+    });
+    lines.collect()
+}
+
+/// What absurd values do.
+fn warnings(settings: &[JudgedSetting], style: &Style) -> String {
+    // Harmful advice says it already.
+    let is_said = |setting: &&JudgedSetting| {
+        setting.misled_by().any(|advice| advice.verdict.kind == VerdictKind::Harmful)
+    };
+    let lines = settings.iter().filter(|setting| !is_said(setting)).filter_map(|setting| {
+        let words = format!("{}: {}", assignment(setting)?, setting.warning.as_ref()?);
+        Some(wrap(&lead("warning"), Tint::Bad, &words, style))
+    });
+    lines.collect()
+}
+
+/// `tcp_sack = 0`.
+fn assignment(setting: &JudgedSetting) -> Option<String> {
+    let value = setting.value.as_deref().ok()?;
+    Some(format!("{} = {}", short(setting.setting.name), tame(value)))
 }
 
 fn lead(word: &str) -> String {
@@ -116,7 +202,7 @@ fn table(rows: &[&JudgedSetting], host: &HostSettings, style: &Style) -> String 
 }
 
 fn tint(row: &JudgedSetting) -> Tint {
-    if row.misled_by().next().is_some() {
+    if row.misled_by().next().is_some() || row.warning.is_some() {
         Tint::Bad
     } else if row.is_changed() {
         Tint::Strong
@@ -278,6 +364,9 @@ pub fn setting_text(judged: &JudgedSetting, host: &HostSettings, style: &Style) 
             setting.values.iter().map(|(value, mode)| format!("{value} {mode}")).collect();
         line("values", &values.join("; "));
     }
+    if let Some(warning) = &judged.warning {
+        line("warning", &format!("{warning}."));
+    }
     for advice in &judged.advice {
         let follows = if advice.is_followed { ", followed here" } else { "" };
         let words = format!(
@@ -437,6 +526,61 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
             all.contains("tcp_frto") && all.contains("unread  not of this kernel: tcp_tw_recycle"),
             "{all}"
         );
+    }
+
+    #[test]
+    fn absurd_values_are_warned_of_whether_or_not_they_shape_a_path() {
+        let host = host(
+            "6.1",
+            &[
+                ("tcp_rmem", Ok("4096 131072 1073741824")),
+                ("tcp_retries2", Ok("2")),
+                ("tcp_syncookies", Ok("0")),
+                ("tcp_fin_timeout", Ok("1")),
+                ("tcp_frto", Ok("2")),
+            ],
+        );
+        let text = settings_text(&host, false, &Style { width: 200, ..Style::plain() });
+        for line in [
+            "tcp_fin_timeout   1                below 60     netns  1 s\n",
+            "warning tcp_rmem = 4096 131072 1073741824: one connection may hold 1.00 GiB",
+            "warning tcp_retries2 = 2: a connection is given up after 2 timeouts in a row",
+            "warning tcp_syncookies = 0: a flood of SYNs",
+            "warning tcp_fin_timeout = 1: what the other end sends",
+        ] {
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(squeezed(&text).contains(&squeezed(line)), "{line}: {text}");
+        }
+        let one = setting_text(&judged(&host)[2], &host, &Style::plain());
+        assert!(one.contains("  warning  a flood of SYNs"), "{one}");
+    }
+
+    #[test]
+    fn a_file_is_judged_by_what_it_would_set() {
+        let host = host(
+            "6.1",
+            &[("tcp_syncookies", Ok("0")), ("tcp_rmem", Ok("4096 131072 6291456")), ("tcp_frto", Ok("2"))],
+        );
+        let file = SysctlFile {
+            name: "99-tune.conf".to_owned(),
+            settings: vec!["net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies"],
+            unknown: vec!["vm.swappiness".to_owned()],
+            unreadable: vec![7],
+            not_of_kernel: vec!["net.ipv4.tcp_tw_recycle"],
+        };
+        let text = sysctl_file_text(&file, &host, &Style::plain());
+        for part in [
+            "file    99-tune.conf: 2 settings of TCP or of the queues before it, judged for ams1, Linux 6.1",
+            "warning tcp_syncookies = 0: a flood of SYNs",
+            "unread  not of this kernel: tcp_tw_recycle",
+            "unread  not in the catalogue of settings: vm.swappiness",
+            "unread  lines that set nothing: 7",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("tcp_frto") && !text.contains("eth0"), "{text}");
+        let sound = SysctlFile { settings: vec!["net.ipv4.tcp_rmem"], ..SysctlFile::default() };
+        assert!(sysctl_file_text(&sound, &host, &Style::plain()).contains("advice  no absurd value"));
     }
 
     #[test]

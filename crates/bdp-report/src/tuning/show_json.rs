@@ -5,12 +5,18 @@ use bdp_model::tuning::judged::{JudgedAdvice, JudgedSetting, judged_queue_length
 use serde_json::{Value, json};
 
 use super::effect::effect;
+use super::show::SysctlFile;
 
 /// The schema's name and version.
 pub const TUNE_SHOW_SCHEMA: &str = "bdp.tune-show/1";
 
 /// These settings of a host, with its device.
-pub fn settings_json(host: &HostSettings, settings: &[&JudgedSetting], bdp: &str) -> Value {
+pub fn settings_json(
+    host: &HostSettings,
+    settings: &[&JudgedSetting],
+    file: Option<&SysctlFile>,
+    bdp: &str,
+) -> Value {
     json!({
         "schema": TUNE_SHOW_SCHEMA,
         "bdp": bdp,
@@ -19,6 +25,12 @@ pub fn settings_json(host: &HostSettings, settings: &[&JudgedSetting], bdp: &str
         "kernel": host.kernel,
         "memory_bytes": host.memory_bytes,
         "first_namespace": host.is_first_namespace,
+        "file": file.map(|file| json!({
+            "name": file.name,
+            "unknown": file.unknown,
+            "not_of_kernel": file.not_of_kernel,
+            "unreadable_lines": file.unreadable,
+        })),
         "settings": settings.iter().map(|setting| setting_json(setting, host)).collect::<Vec<_>>(),
         "device": host.device.as_ref().map(|device| {
             let default = host.value("net.core.default_qdisc");
@@ -64,6 +76,7 @@ fn setting_json(judged: &JudgedSetting, host: &HostSettings) -> Value {
         "shapes_path": setting.shapes_path,
         "since": setting.since,
         "end": setting.end,
+        "warning": judged.warning,
         "advice": judged.advice.iter().map(advice_json).collect::<Vec<_>>(),
     })
 }

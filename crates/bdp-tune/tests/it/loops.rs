@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bdp_model::tuning::RouteAttribute;
 use bdp_tune::{
-    ApplyOptions, ConfirmOptions, EntryStanding, Holder, Refusal, RevertOptions, Standing, Supervision,
-    World, apply, confirm, revert, state, supervise,
+    ApplyOptions, ConfirmOptions, EntryStanding, Holder, Refusal, RevertOptions, Standing, apply, confirm,
+    revert, state,
 };
 
 use crate::machine::{FOLDER, Loss, Machine, PERSISTENT, change, changes, qdisc, rmem, route, wmem};
@@ -41,7 +41,8 @@ fn the_guard_is_there_before_the_journal_and_let_go_after_the_last_write() {
     let mut machine = Machine::new();
     let applied = apply(&mut machine, &changes(), &for_a_minute()).unwrap();
     assert_eq!(machine.steps[0], "start the guard");
-    assert_eq!(machine.guards, [(1, 1_000 + MINUTE_NS)]);
+    assert_eq!(machine.guards[0].entries.len(), 5);
+    assert_eq!(machine.guards[0].until.unwrap().uptime_ns, 1_000 + MINUTE_NS);
     assert!(machine.was_released);
     assert_eq!(applied.journal.unwrap().until.unwrap().uptime_ns, 1_000 + MINUTE_NS);
 }
@@ -198,67 +199,13 @@ fn a_setting_that_goes_back_by_itself_is_not_changed_again() {
 }
 
 #[test]
-fn the_guard_puts_back_when_it_is_time_and_not_what_was_confirmed() {
-    let guard = |machine: &mut Machine, confirm_at: Option<u64>| {
-        let supervision = Supervision { id: 1, at_uptime_ns: 1_000 + MINUTE_NS };
-        // The guard's own clock is that of the machine, which stands still between its waits.
-        let clock = std::cell::RefCell::new(machine.clone());
-        let mut world = Waiting { machine: &clock };
-        let wait = |ns: u64| {
-            let mut machine = clock.borrow_mut();
-            machine.uptime_ns += ns;
-            if confirm_at.is_some_and(|at| machine.uptime_ns >= at) {
-                let _ = confirm(&mut *machine, ConfirmOptions::default());
-            }
-            false
-        };
-        let supervised = supervise(&mut world, supervision, wait, || false).unwrap();
-        *machine = clock.into_inner();
-        supervised
-    };
-    let mut machine = Machine::new();
-    apply(&mut machine, &changes(), &for_a_minute()).unwrap();
-    let mut confirmed = machine.clone();
-    assert_eq!(guard(&mut machine, None).unwrap().put_back.len(), 5);
-    machine.assert_as_before("its time is over");
-    assert_eq!(machine.uptime_ns, 1_000 + MINUTE_NS);
-    assert_eq!(guard(&mut confirmed, Some(30_000_000_000)), None);
-    assert_eq!(state(&mut confirmed).unwrap().journals[0].standing, Standing::InForce);
-    assert!(confirmed.uptime_ns < MINUTE_NS, "it goes soon after");
-}
-
-#[test]
-fn the_guard_puts_back_at_once_where_the_process_that_wrote_is_gone() {
-    let mut machine = Machine::new();
-    apply(&mut machine, &changes(), &for_a_minute()).unwrap();
-    let supervision = Supervision { id: 1, at_uptime_ns: 1_000 + MINUTE_NS };
-    let reverted = supervise(&mut machine, supervision, |_| true, || false).unwrap();
-    assert_eq!(reverted.unwrap().put_back.len(), 5);
-    machine.assert_as_before("its process is gone");
-    // Of a journal that was never written there is nothing.
-    assert_eq!(
-        supervise(&mut machine, Supervision { id: 9, ..supervision }, |_| true, || false).unwrap(),
-        None
-    );
-    // All was written, and put back by somebody before the supervisor looked: it goes long before the time is over.
-    let looks = std::cell::Cell::new(0);
-    let wait = |_| {
-        looks.set(looks.get() + 1);
-        assert!(looks.get() < 3, "it waits for its time");
-        false
-    };
-    let gone = Supervision { id: 9, at_uptime_ns: u64::MAX };
-    assert_eq!(supervise(&mut machine, gone, wait, || true).unwrap(), None);
-}
-
-#[test]
 fn a_journal_of_another_boot_or_network_is_known_as_such() {
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &ApplyOptions::default()).unwrap();
     machine.namespace = 2;
     assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::OtherNamespace);
     let reverted = revert(&mut machine, RevertOptions::default()).unwrap();
-    assert_eq!((reverted.elsewhere, reverted.put_back.len()), (vec![1], 0));
+    assert_eq!((reverted.elsewhere, reverted.put_back.len()), (vec![(1, 1)], 0));
     machine.namespace = 1;
     machine.lose_power(Loss::All);
     assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::OtherBoot);
@@ -277,64 +224,9 @@ fn a_damaged_journal_is_named_and_set_aside_on_request() {
     let reverted = revert(&mut machine, RevertOptions::default()).unwrap();
     assert_eq!((reverted.damaged.len(), reverted.put_back.len()), (1, 1));
     let aside = bdp_tune::set_aside(&mut machine, "0002.json").unwrap();
-    assert_eq!(aside.to_str(), Some("/journals/0002.json.aside"));
+    assert_eq!(aside.path.to_str(), Some("/journals/0002.json.aside"));
     assert_eq!(state(&mut machine).unwrap().damaged, []);
     // Its number is not given again.
     let applied = apply(&mut machine, &changes()[..1], &ApplyOptions::default()).unwrap();
     assert_eq!(applied.journal.unwrap().id, 3);
-}
-
-/// A machine that a guard and somebody else see.
-struct Waiting<'a> {
-    machine: &'a std::cell::RefCell<Machine>,
-}
-
-macro_rules! pass_on {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $out:ty;)*) => {
-        $(fn $name(&mut self, $($argument: $kind),*) -> $out { self.machine.borrow_mut().$name($($argument),*) })*
-    };
-}
-
-use std::io::Result as Io;
-use std::path::{Path, PathBuf};
-
-use bdp_model::tuning::Target;
-use bdp_tune::{Fault, Reading, Removal};
-
-impl World for Waiting<'_> {
-    pass_on! {
-        read(target: &Target) -> Result<Reading, Fault>;
-        check(target: &Target, value: &str) -> Result<(), Fault>;
-        write(target: &Target, value: &str) -> Result<(), Fault>;
-        remove(target: &Target, what: Removal) -> Result<(), Fault>;
-        list(folder: &Path) -> Io<Vec<String>>;
-        read_file(path: &Path) -> Io<Option<Vec<u8>>>;
-        make_folder(folder: &Path) -> Io<()>;
-        create_file(path: &Path, content: &[u8]) -> Io<()>;
-        sync_file(path: &Path) -> Io<()>;
-        sync_folder(folder: &Path) -> Io<()>;
-        rename(from: &Path, to: &Path) -> Io<()>;
-        remove_file(path: &Path) -> Io<()>;
-        lock() -> Io<Result<(), Option<u32>>>;
-        unlock() -> ();
-        start_guard(id: u32, at_uptime_ns: u64) -> Io<()>;
-        release_guard() -> ();
-        is_guarded(id: u32) -> bool;
-        boot_id() -> Result<String, Fault>;
-        network_namespace() -> Result<u64, Fault>;
-        uptime_ns() -> u64;
-        unix_ms() -> u64;
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.machine.borrow().folder()
-    }
-
-    fn persistent_file(&self) -> PathBuf {
-        self.machine.borrow().persistent_file()
-    }
-
-    fn kernel(&self) -> String {
-        self.machine.borrow().kernel()
-    }
 }

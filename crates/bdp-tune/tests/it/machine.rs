@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bdp_model::ends::End;
 use bdp_model::tuning::{Change, Reason, RouteAttribute, Target};
-use bdp_tune::{Fault, Holder, Reading, Removal, World};
+use bdp_tune::{Fault, Holder, Journal, Reading, Removal, World};
 
 pub const FOLDER: &str = "/journals";
 pub const PERSISTENT: &str = "/boot/90-bdp.conf";
@@ -59,8 +59,14 @@ pub struct Machine {
     /// Where a write of files fails.
     pub disk_is_full: bool,
     pub locked_by: Option<u32>,
-    pub guards: Vec<(u32, u64)>,
+    pub guards: Vec<Journal>,
     pub was_released: bool,
+    /// Guards that were told that their changes are settled.
+    pub dismissed: Vec<u32>,
+    /// What is in the place of a file and can't be read as one: why.
+    pub unreadable: BTreeMap<PathBuf, String>,
+    /// Whether the folder of journals was moved away.
+    pub is_folder_away: bool,
 }
 
 pub fn rmem() -> Target {
@@ -131,6 +137,9 @@ impl Machine {
             locked_by: None,
             guards: Vec::new(),
             was_released: false,
+            dismissed: Vec::new(),
+            unreadable: BTreeMap::new(),
+            is_folder_away: false,
         }
     }
 
@@ -285,11 +294,19 @@ impl World for Machine {
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
-        let names = self.names.keys().filter(|path| path.parent() == Some(folder));
-        Ok(names.map(|path| shown(path)).collect())
+        let marks =
+            self.guards.iter().map(|journal| Path::new(FOLDER).join(format!("{:04}.guard", journal.id)));
+        let names = self.names.keys().chain(self.unreadable.keys()).cloned().chain(marks);
+        Ok(names.filter(|path| path.parent() == Some(folder)).map(|path| shown(&path)).collect())
     }
 
     fn read_file(&mut self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        if let Some(why) = self.unreadable.get(path) {
+            return Err(io::Error::other(why.clone()));
+        }
+        if self.is_folder_away && path.starts_with(FOLDER) {
+            return Ok(None);
+        }
         Ok(self.names.get(path).map(|&inode| self.inodes[inode].content.clone()))
     }
 
@@ -342,6 +359,9 @@ impl World for Machine {
     }
 
     fn lock(&mut self) -> io::Result<Result<(), Option<u32>>> {
+        if self.is_folder_away {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         if let Some(pid) = self.locked_by {
             return Ok(Err(Some(pid)));
         }
@@ -350,12 +370,13 @@ impl World for Machine {
     }
 
     fn unlock(&mut self) {
-        self.locked_by = None;
+        self.locked_by = self.locked_by.filter(|&pid| pid != 1);
     }
 
-    fn start_guard(&mut self, id: u32, at_uptime_ns: u64) -> io::Result<()> {
+    fn start_guard(&mut self, id: u32, journal: &[u8]) -> io::Result<()> {
         self.step("start the guard".to_owned());
-        self.guards.push((id, at_uptime_ns));
+        self.guards.push(Journal::decode(journal).unwrap());
+        assert_eq!(self.guards.last().unwrap().id, id);
         Ok(())
     }
 
@@ -364,7 +385,21 @@ impl World for Machine {
     }
 
     fn is_guarded(&mut self, id: u32) -> bool {
-        self.guards.iter().any(|&(guarded, _)| guarded == id)
+        self.guards.iter().any(|guarded| guarded.id == id)
+    }
+
+    fn is_awaited(&mut self, id: u32) -> bool {
+        self.is_guarded(id) && self.was_released && !self.dismissed.contains(&id)
+    }
+
+    fn dismiss_guard(&mut self, id: u32) {
+        if self.is_guarded(id) {
+            self.dismissed.push(id);
+        }
+    }
+
+    fn is_dismissed(&mut self) -> bool {
+        !self.dismissed.is_empty()
     }
 
     fn folder(&self) -> PathBuf {

@@ -29,7 +29,7 @@ const KEPT_THERE: Nanos = Nanos::secs(600);
     'bdp tune revert' puts back what was there. 'bdp help tuning' says what is guaranteed."
 )]
 pub struct ApplyArgs {
-    /// A run that 'bdp tune plan' or 'bdp rehearse' was given: what the rehearsal chose, or else the plan. Or the file of a plan, as 'bdp tune
+    /// A run of 'bdp measure': what its rehearsal chose, or else its plan, which is made where there is none. Or the file of a plan, as 'bdp tune
     /// plan --json' writes it; - is standard input
     #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
@@ -190,10 +190,10 @@ impl ApplyArgs {
                 all.iter().enumerate().filter(|&(at, change)| is_chosen(at) && change.end != end).count();
             let other = match other {
                 0 => String::new(),
-                count => format!(
-                    "; {count} of the other end (--end {})",
-                    if end == End::Near { "far" } else { "near" }
-                ),
+                count if end == End::Near => {
+                    format!("; {count} of the other end (--at HOST from here, or --end far on that host)")
+                }
+                count => format!("; {count} of the other end (--end near)"),
             };
             return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", end.name())));
         }

@@ -1,13 +1,14 @@
 //! `bdp tune confirm`: what was applied for a time is kept.
 
 use bdp_report::tuning::applied::{ConfirmedText, confirmed_text};
-use bdp_tune::ConfirmOptions;
+use bdp_tune::{ConfirmOptions, Confirmed};
 use serde_json::json;
 
 use super::document::print_document;
 use super::end::EndArgs;
+use super::journal;
 use super::places::refused;
-use crate::exit::Outcome;
+use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
 
 #[derive(clap::Args)]
@@ -37,22 +38,34 @@ impl ConfirmArgs {
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
         if self.end.json {
-            return print_document(
+            print_document(
                 "confirm",
                 json!({
                     "journals": ids,
                     "persistent_file": confirmed.persistent_file,
                     "of_this_boot": confirmed.of_this_boot,
+                    "damaged": journal::damaged(&confirmed.damaged),
                 }),
-            );
+            )?;
+        } else {
+            output::print(&text(&confirmed))?;
         }
-        let file = confirmed.persistent_file.as_ref().map(|path| path.display().to_string());
-        let text = ConfirmedText {
-            settings: confirmed.journals.iter().map(|journal| journal.entries.len()).sum(),
-            at: None,
-            persistent_file: file.as_deref(),
-            of_this_boot: &confirmed.of_this_boot,
-        };
-        output::print(&confirmed_text(&text, &output::style()))
+        let damaged: Vec<String> =
+            confirmed.damaged.iter().map(|damaged| damaged.refusal().to_string()).collect();
+        match damaged.is_empty() {
+            true => Ok(Exit::Done),
+            false => Err(exit::environment(format!("confirm: {}", damaged.join("; ")))),
+        }
     }
+}
+
+fn text(confirmed: &Confirmed) -> String {
+    let file = confirmed.persistent_file.as_ref().map(|path| path.display().to_string());
+    let text = ConfirmedText {
+        settings: confirmed.journals.iter().map(|journal| journal.entries.len()).sum(),
+        at: None,
+        persistent_file: file.as_deref(),
+        of_this_boot: &confirmed.of_this_boot,
+    };
+    confirmed_text(&text, &output::style())
 }

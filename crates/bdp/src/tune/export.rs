@@ -19,7 +19,7 @@ use crate::store::StoreArgs;
     'bdp help export' shows each form, and the tools that check it."
 )]
 pub struct ExportArgs {
-    /// A run that 'bdp tune plan' or 'bdp rehearse' was given: what the rehearsal chose, or else the plan. Or the file of a plan, as JSON ('bdp help
+    /// A run of 'bdp measure': what its rehearsal chose, or else its plan, which is made where there is none. Or the file of a plan, as JSON ('bdp help
     /// plan.schema'); '-' is standard input
     #[arg(value_name = "RUN|PLAN.json")]
     plan: String,

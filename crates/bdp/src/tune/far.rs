@@ -126,11 +126,13 @@ impl Far {
     /// Keeps what was applied there: one journal, or all that were applied from here and wait for it.
     pub fn confirm(&self, only: Option<u32>, is_json: bool) -> Outcome {
         let mut client = self.connect("confirm")?;
+        let state = client.state().map_err(|e| refused("confirm", &e))?;
         let ids = match only {
             Some(id) => vec![id],
-            None => self.own(&mut client, "confirm", |journal| journal.until_unix_ms.is_some())?,
+            None => own(&state, |journal| journal.until_unix_ms.is_some()),
         };
         if ids.is_empty() {
+            self.check_damage("confirm", &state)?;
             return Err(exit::usage(format!(
                 "confirm: nothing that was applied from here waits to be confirmed; 'bdp tune journal --at {}' lists what is in force",
                 self.name
@@ -141,27 +143,30 @@ impl Far {
             settings += client.confirm(id).map_err(|e| refused("confirm", &e))? as usize;
         }
         if is_json {
-            let members =
-                json!({ "at": self.name, "journals": ids, "persistent_file": null, "of_this_boot": [] });
-            return print_document("confirm", members);
+            let members = json!({ "at": self.name, "journals": ids, "persistent_file": null, "of_this_boot": [], "damaged": state.damaged });
+            print_document("confirm", members)?;
+        } else {
+            let text = ConfirmedText { settings, at: Some(&self.name), ..ConfirmedText::default() };
+            output::print(&confirmed_text(&text, &output::style()))?;
         }
-        let text = ConfirmedText { settings, at: Some(&self.name), ..ConfirmedText::default() };
-        output::print(&confirmed_text(&text, &output::style()))
+        self.check_damage("confirm", &state)?;
+        Ok(Exit::Done)
     }
 
     /// Puts back what was applied there: one journal, or all that were applied from here, the newest first.
     pub fn revert(&self, only: Option<u32>, is_json: bool) -> Outcome {
         let mut client = self.connect("revert")?;
+        let state = client.state().map_err(|e| refused("revert", &e))?;
         let ids = match only {
             Some(id) => vec![id],
-            None => self.own(&mut client, "revert", |_| true)?,
+            None => own(&state, |_| true),
         };
         let mut all = Vec::new();
         for &id in ids.iter().rev() {
             all.push(client.revert(id).map_err(|e| refused("revert", &e))?);
         }
         match is_json {
-            true => print_document("revert", self.reverted_document(&all))?,
+            true => print_document("revert", self.reverted_document(&all, &state))?,
             false => output::print(&reverted_words(&all))?,
         };
         let failed: Vec<String> = all
@@ -172,6 +177,7 @@ impl Far {
         if !failed.is_empty() {
             return Err(exit::environment(format!("revert: {}: put back {}", self.name, failed.join("; "))));
         }
+        self.check_damage("revert", &state)?;
         Ok(if all.iter().all(|one| one.foreign.is_empty()) { Exit::Done } else { Exit::Missed })
     }
 
@@ -182,10 +188,16 @@ impl Far {
             true => print_document("journal", self.state_document(&state))?,
             false => output::print(&self.state_words(&state))?,
         };
+        self.check_damage("journal", &state)?;
+        Ok(Exit::Done)
+    }
+
+    /// An error that names the first file there that is no journal.
+    fn check_damage(&self, doing: &str, state: &TuneState) -> anyhow::Result<()> {
         match state.damaged.first() {
-            None => Ok(Exit::Done),
+            None => Ok(()),
             Some(damaged) => Err(exit::environment(output::tame(&format!(
-                "at {}, journal {} is damaged: {}",
+                "{doing}: at {}, journal {} is damaged: {}; its owner renames it by 'bdp tune journal --set-aside' there",
                 self.name, damaged.path, damaged.cause
             )))),
         }
@@ -195,19 +207,6 @@ impl Far {
         // A signal ends this end at once; what the far end applied goes back by itself.
         let cancel = AtomicBool::new(false);
         TuneClient::connect(&self.host, self.port, &self.token, &cancel).map_err(|e| refused(doing, &e))
-    }
-
-    /// The journals that were applied from this address.
-    fn own(
-        &self,
-        client: &mut TuneClient,
-        doing: &str,
-        wanted: impl Fn(&TuneJournal) -> bool,
-    ) -> anyhow::Result<Vec<u32>> {
-        let state = client.state().map_err(|e| refused(doing, &e))?;
-        let own =
-            state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
-        Ok(own.map(|journal| journal.id).collect())
     }
 
     fn state_words(&self, state: &TuneState) -> String {
@@ -278,7 +277,7 @@ impl Far {
         })
     }
 
-    fn reverted_document(&self, all: &[TuneReverted]) -> Value {
+    fn reverted_document(&self, all: &[TuneReverted], state: &TuneState) -> Value {
         let back =
             |back: &TuneBack| json!({ "target": back.target, "before": back.before, "wrote": back.wrote });
         json!({
@@ -291,9 +290,15 @@ impl Far {
             "foreign_file": null,
             "of_other_boots": [],
             "elsewhere": [],
-            "damaged": [],
+            "damaged": state.damaged,
         })
     }
+}
+
+/// The journals that were applied from this address.
+fn own(state: &TuneState, wanted: impl Fn(&TuneJournal) -> bool) -> Vec<u32> {
+    let own = state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
+    own.map(|journal| journal.id).collect()
 }
 
 fn reverted_words(all: &[TuneReverted]) -> String {

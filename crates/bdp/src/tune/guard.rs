@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_sys::signal::{self, Came, Ending};
-use bdp_tune::{GuardCommand, HostWorld, Places, Supervision, supervise};
+use bdp_tune::{GuardCommand, HostWorld, Journal, Places, supervise};
 
 /// The hidden subcommand.
 pub const NAME: &str = "__tune-guard";
@@ -19,16 +19,18 @@ pub fn command() -> GuardCommand {
     GuardCommand { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
 }
 
-/// Looks after the journal that the arguments name. It puts back at once where it is asked to end, as by a machine that shuts down, and
+/// Larger journals are none.
+const LARGEST_JOURNAL: usize = 4 << 20;
+
+/// Looks after the journal that it is given on its standard input. It puts back at once where it is asked to end, as by a machine that shuts down, and
 /// where the process that started it ends before it says that all was written.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    let [folder, persistent_file, id, at] = &arguments[..] else { return ExitCode::from(2) };
-    let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
-    let (Some(id), Some(at_uptime_ns)) = (number(id).and_then(|id| u32::try_from(id).ok()), number(at))
-    else {
-        return ExitCode::from(2);
-    };
+    let [folder, persistent_file, id] = &arguments[..] else { return ExitCode::from(2) };
+    let id: Option<u32> = id.to_str().and_then(|text| text.parse().ok());
+    let journal = read_journal(&mut std::io::stdin().lock());
+    let Some(journal) = journal.filter(|journal| Some(journal.id) == id) else { return ExitCode::from(2) };
+    let id = journal.id;
     let held = signal::hold();
     let places = Places { folder: folder.into(), persistent_file: persistent_file.into() };
     let mut world = HostWorld::new(places, command());
@@ -38,10 +40,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let is_applied = Arc::new(AtomicBool::new(false));
     let applied = Arc::clone(&is_applied);
+    let mark = Arc::new(mark);
+    let marked = Arc::clone(&mark);
     let listen = move || {
         let mut said = String::new();
         let _ = std::io::stdin().read_to_string(&mut said);
         if said == bdp_tune::GUARD_APPLIED {
+            marked.note_applied();
             applied.store(true, Ordering::Release);
         } else {
             Ending::polite().send(std::process::id());
@@ -61,9 +66,18 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         is_asked.get()
     };
-    let supervised =
-        supervise(&mut world, Supervision { id, at_uptime_ns }, wait, || is_applied.load(Ordering::Acquire));
+    let supervised = supervise(&mut world, &journal, wait, || is_applied.load(Ordering::Acquire));
     world.end_guard(id);
     drop(mark);
     if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(3) }
+}
+
+/// The journal: a line with its length, and its bytes. The file of it may be gone before it is read again.
+fn read_journal(input: &mut impl BufRead) -> Option<Journal> {
+    let mut line = String::new();
+    input.by_ref().take(16).read_line(&mut line).ok()?;
+    let length: usize = line.trim_end().parse().ok().filter(|&length| length <= LARGEST_JOURNAL)?;
+    let mut bytes = vec![0; length];
+    input.read_exact(&mut bytes).ok()?;
+    Journal::decode(&bytes).ok()
 }

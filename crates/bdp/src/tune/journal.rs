@@ -1,6 +1,7 @@
 //! `bdp tune journal`: what is in force, since when, until when, and what was there before.
 
 use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
+use bdp_sys::boot;
 use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
 use serde_json::{Value, json};
 
@@ -31,11 +32,12 @@ impl JournalArgs {
         }
         let mut world = self.end.places.world()?;
         if let Some(name) = &self.set_aside {
-            let path = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
-            output::note(&format!(
-                "note: journal renamed to {}; its settings are as they are",
-                path.display()
-            ));
+            let aside = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
+            let settings = match aside.goes_back {
+                true => "its settings go back when their time is over",
+                false => "its settings are as they are",
+            };
+            output::note(&format!("note: journal renamed to {}; {settings}", aside.path.display()));
         }
         let state = bdp_tune::state(&mut world).map_err(|e| refused("journal", &e))?;
         match self.end.json {
@@ -50,12 +52,8 @@ impl JournalArgs {
 }
 
 fn text(state: &State) -> String {
-    let journal = |of: &JournalState| JournalText {
-        id: of.journal.id,
-        started_unix_ms: of.journal.started_unix_ms,
-        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
-        client: of.journal.client.map(|client| client.to_string()),
-        standing: match of.standing {
+    let standing = |of: &JournalState| {
+        match of.standing {
             Standing::InForce => "in force until 'bdp tune revert'",
             Standing::Pending if of.is_guarded => "put back then, unless 'bdp tune confirm' comes",
             Standing::Pending => {
@@ -70,9 +68,16 @@ fn text(state: &State) -> String {
             Standing::OtherBoot => {
                 "of another boot, with which its settings ended; 'bdp tune revert' removes it"
             }
-            Standing::OtherNamespace => "of another network namespace",
+            Standing::OtherNamespace => return other_namespace(of),
         }
-        .to_owned(),
+        .to_owned()
+    };
+    let journal = |of: &JournalState| JournalText {
+        id: of.journal.id,
+        started_unix_ms: of.journal.started_unix_ms,
+        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
+        client: of.journal.client.map(|client| client.to_string()),
+        standing: standing(of),
         settings: of
             .entries
             .iter()
@@ -93,6 +98,17 @@ fn text(state: &State) -> String {
         is_file_foreign: state.is_file_foreign,
     };
     state_text(&text, &output::style())
+}
+
+fn other_namespace(of: &JournalState) -> String {
+    let number = of.journal.network_namespace;
+    match boot::way_into_network(number) {
+        Some(way) => format!("of another network namespace ({number}); there: {way} bdp tune journal"),
+        None => format!(
+            "of network namespace {number}, in which no process is; if it is gone, 'bdp tune journal --set-aside {}' renames the journal",
+            of.journal.id
+        ),
+    }
 }
 
 fn document(state: &State) -> Value {

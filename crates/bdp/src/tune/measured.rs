@@ -51,7 +51,11 @@ impl MeasuredArgs {
 
     /// Finds the run and the others.
     pub fn find(&self) -> anyhow::Result<Measured> {
-        let found = Found::find(self.run.as_deref(), &self.store)?;
+        self.measured(Found::find(self.run.as_deref(), &self.store)?)
+    }
+
+    /// The same of a run that was found.
+    pub fn measured(&self, found: Found) -> anyhow::Result<Measured> {
         let mut all = measurements(&found)?;
         let name = found.info.id.clone();
         let Some(measurement) = all.pop() else {

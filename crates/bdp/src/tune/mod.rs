@@ -15,6 +15,7 @@ mod plan;
 mod revert;
 mod show;
 mod stored;
+mod sysctl_file;
 
 pub use guard::{NAME as GUARD, command as guard_command, run as run_guard};
 

@@ -1,6 +1,7 @@
 //! `bdp tune plan`: the smallest change of settings for a path.
 
 use bdp_model::Nanos;
+use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_run::tuning::{self, Described};
 use bdp_store::DocumentKind;
@@ -61,7 +62,12 @@ impl PlanArgs {
         let mut text = bdp_report::tuning::plan(plan, &style());
         if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
             let store = self.measured.store.option();
-            text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
+            let then = match plan.changes_at(End::Near).next() {
+                Some(_) => format!("bdp tune apply {run}{store} --for 10m"),
+                // No command from here alone changes the far end.
+                None => format!("bdp tune export {run}{store} --as sh --end far"),
+            };
+            text.push_str(&format!("next        bdp rehearse {run}{store} | {then}\n"));
         }
         print(&text)
     }

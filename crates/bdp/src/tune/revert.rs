@@ -1,6 +1,7 @@
 //! `bdp tune revert`: what was there before is put back, but for what somebody else changed since.
 
-use bdp_report::tuning::applied::{BackLine, RevertedText, reverted_text};
+use bdp_report::tuning::applied::{BackLine, ElsewhereLine, RevertedText, reverted_text};
+use bdp_sys::boot;
 use bdp_tune::{Entry, RevertOptions, Reverted};
 use serde_json::{Value, json};
 
@@ -71,9 +72,13 @@ fn text(reverted: &Reverted) -> String {
         persistent_file: path(&reverted.persistent_file),
         foreign_file: path(&reverted.foreign_file),
         of_other_boots: reverted.of_other_boots.clone(),
-        elsewhere: reverted.elsewhere.clone(),
+        elsewhere: reverted.elsewhere.iter().map(elsewhere).collect(),
     };
     reverted_text(&text, &output::style())
+}
+
+fn elsewhere(&(journal, namespace): &(u32, u64)) -> ElsewhereLine {
+    ElsewhereLine { journal, namespace, way: boot::way_into_network(namespace) }
 }
 
 fn document(reverted: &Reverted) -> Value {
@@ -95,7 +100,7 @@ fn document(reverted: &Reverted) -> Value {
         "persistent_file": reverted.persistent_file,
         "foreign_file": reverted.foreign_file,
         "of_other_boots": reverted.of_other_boots,
-        "elsewhere": reverted.elsewhere,
+        "elsewhere": reverted.elsewhere.iter().map(|(journal, _)| journal).collect::<Vec<_>>(),
         "damaged": journal::damaged(&reverted.damaged),
     })
 }

@@ -5,6 +5,7 @@ use bdp_model::tuning::setting::{Setting, all, find};
 use bdp_run::host_settings;
 use bdp_sys::device;
 
+use super::sysctl_file;
 use crate::exit::{self, Outcome};
 use crate::help;
 use crate::output::{self, print};
@@ -12,7 +13,7 @@ use crate::output::{self, print};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp tune show\n  bdp tune show --all\n  bdp tune show tcp_rmem tcp_adv_win_scale\n  \
-    bdp tune show --device eth0 --json"
+    bdp tune show --device eth0 --json\n  bdp tune show --file /etc/sysctl.d/99-tune.conf     what that file would set here"
 )]
 pub struct ShowArgs {
     /// Explain these settings in full: tcp_rmem, net.core.rmem_max ('bdp help settings' lists them)
@@ -22,6 +23,10 @@ pub struct ShowArgs {
     /// Show every setting [default: those that shape a path, are changed or follow stale advice]
     #[arg(long, conflicts_with = "names", help_heading = help::OUTPUT)]
     all: bool,
+
+    /// Judge what this file of sysctls would set on this host, before it is loaded; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "device"], help_heading = help::TEST)]
+    file: Option<String>,
 
     /// Network device whose queues are shown [default: that of the default route]
     #[arg(long, value_name = "DEV", help_heading = help::OUTPUT)]
@@ -35,6 +40,9 @@ pub struct ShowArgs {
 impl ShowArgs {
     /// Reads the settings and prints them.
     pub fn run(self) -> Outcome {
+        if let Some(path) = &self.file {
+            return self.judge(path);
+        }
         let wanted = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?;
         if let Some(name) = self.device.as_deref().filter(|name| !device::exists(name)) {
             let name = output::tame(name);
@@ -54,7 +62,7 @@ impl ShowArgs {
         if self.json {
             return print(&format!(
                 "{:#}\n",
-                bdp_report::tuning::settings_json(&host, &shown, env!("CARGO_PKG_VERSION"))
+                bdp_report::tuning::settings_json(&host, &shown, None, env!("CARGO_PKG_VERSION"))
             ));
         }
         let style = output::style();
@@ -64,6 +72,22 @@ impl ShowArgs {
         let texts: Vec<String> =
             shown.iter().map(|setting| bdp_report::tuning::setting_text(setting, &host, &style)).collect();
         print(&texts.join("\n"))
+    }
+}
+
+impl ShowArgs {
+    /// Judges what a file would set.
+    fn judge(&self, path: &str) -> Outcome {
+        let text = sysctl_file::read(path)?;
+        let (file, host) = sysctl_file::over(path, &text, host_settings::read(None));
+        if self.json {
+            let settings = bdp_report::tuning::settings_of_file(&file, &host);
+            let shown: Vec<&JudgedSetting> = settings.iter().collect();
+            let document =
+                bdp_report::tuning::settings_json(&host, &shown, Some(&file), env!("CARGO_PKG_VERSION"));
+            return print(&format!("{document:#}\n"));
+        }
+        print(&bdp_report::tuning::sysctl_file_text(&file, &host, &output::style()))
     }
 }
 

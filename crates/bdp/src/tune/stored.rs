@@ -4,13 +4,15 @@ use std::path::Path;
 
 use bdp_model::tuning::{Plan, Rehearsal};
 use bdp_store::{DocumentKind, StoredDocument};
+use serde_json::json;
 
 use super::file;
-use crate::exit;
+use super::measured::MeasuredArgs;
 use crate::found::Found;
 use crate::store::StoreArgs;
+use crate::{exit, output, rehearse};
 
-/// The plan of a run, with the changes that its rehearsal chose where that is newer; or what a file holds. A name with a slash or the ending `.json`, and
+/// The plan of a run, made where it has none, with the changes that its rehearsal chose where that is newer; or what a file holds. A name with a slash or the ending `.json`, and
 /// `-`, is a file's.
 pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
     let path = Path::new(name);
@@ -29,10 +31,19 @@ pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
             chosen(name, rehearsal)
         }
         (Some(plan), _) => parse(name, plan),
-        (None, _) => Err(exit::usage(format!(
-            "run {name} has no plan; 'bdp tune plan {name}' or 'bdp rehearse {name}' makes one"
-        ))),
+        (None, _) => make(found, store),
     }
+}
+
+/// The plan of a run that was given none yet, made and kept as 'bdp tune plan' does.
+fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
+    let args = MeasuredArgs::of(None, store.clone());
+    let measured = args.measured(found)?;
+    let plan = rehearse::plan(&measured, &args);
+    measured.keep(store, DocumentKind::Plan, json!(plan))?;
+    let run = measured.run().unwrap_or(&measured.found.info.id);
+    output::note(&format!("note: run {run} had no plan; made one, as 'bdp tune plan {run}' shows it"));
+    Ok(plan)
 }
 
 /// The plan with the changes that were chosen.

@@ -41,6 +41,23 @@ fn a_token_that_nobody_gave_is_made_anew_each_time() {
 }
 
 #[test]
+fn a_token_that_can_be_guessed_is_warned_of() {
+    let bench = Bench::new();
+    let said = |options: &str| serve(&bench, options).process.err();
+    assert!(
+        said("--token eleven-char")
+            .contains("warning: the token has 11 characters; one of fewer than 12 can be guessed")
+    );
+    assert!(!said("--token twelve-chars").contains("warning"));
+    assert!(!said("").contains("warning"));
+    let both = said("--token short --allow-tune --tune-token shorter");
+    assert!(
+        both.contains("the token has 5 characters") && both.contains("the tune token has 7 characters"),
+        "{both}"
+    );
+}
+
+#[test]
 fn tokens_come_from_files_and_the_environment_at_both_ends() {
     let bench = Bench::new();
     bench.write("token", "from-a-file\nand more\n");

@@ -363,21 +363,194 @@ fn a_damaged_journal_is_named_by_each_command_until_it_is_set_aside() {
         &bench,
         "bdp tune apply plan.json --yes > /dev/null
         sed -i s/7654321/7654322/ j/0001.json
-        for command in 'apply plan.json --alternative small --yes' revert journal; do
+        for command in 'apply plan.json --alternative small --yes' confirm revert journal; do
             bdp tune $command > /dev/null && exit 1 || echo $?
         done
         bdp tune journal --set-aside 0001.json
         ls j",
     );
-    assert_eq!(ended.out, "3\n3\n3\nnothing is in force\n0001.json.aside\nlock\n");
+    assert_eq!(ended.out, "3\n3\n3\n3\nnothing is in force\n0001.json.aside\nlock\n");
     let said: Vec<&str> = ended.err.lines().collect();
-    assert_eq!(said.len(), 4, "{}", ended.err);
-    for line in &said[..3] {
+    assert_eq!(said.len(), 5, "{}", ended.err);
+    for line in &said[..4] {
         assert!(
             line.contains("its checksum does not match") && line.contains("--set-aside 0001.json"),
             "{line}"
         );
     }
+}
+
+/// Eight settings that each network namespace has for itself, to values that no kernel begins with.
+fn eight() -> Vec<Value> {
+    let settings = [
+        ("tcp_rmem", RMEM),
+        ("tcp_wmem", WMEM),
+        ("tcp_sack", "0"),
+        ("tcp_timestamps", "2"),
+        ("tcp_ecn", "0"),
+        ("tcp_mtu_probing", "1"),
+        ("tcp_notsent_lowat", "131072"),
+        ("tcp_slow_start_after_idle", "0"),
+    ];
+    settings.map(|(name, to)| sysctl(&format!("net.ipv4.{name}"), to)).to_vec()
+}
+
+/// What becomes of the journal `$j/0001.json` while its guard waits, as lines of a shell.
+const ATTACKS: [(&str, &str); 8] = [
+    ("a-folder-beside-it", "mkdir $j/0009.json; sleep 1.5; rmdir $j/0009.json"),
+    ("a-folder-in-its-place", "rm $j/0001.json; mkdir $j/0001.json"),
+    ("moved-away-and-back", "mv $j $j.away; sleep 1.5; mv $j.away $j"),
+    ("moved-away-for-good", "mv $j $j.away"),
+    ("cut", "truncate -s 100 $j/0001.json"),
+    ("a-bit-flipped", "sed -i 's/7654321/7654320/' $j/0001.json"),
+    ("removed", "rm $j/0001.json"),
+    ("a-pipe-in-its-place", "rm $j/0001.json; mkfifo $j/0001.json"),
+];
+
+/// What every attack does beside the one that it is: eight settings before, changed, and back within the time.
+const ATTACK: &str = "eight() { for name in tcp_rmem tcp_wmem tcp_sack tcp_timestamps tcp_ecn tcp_mtu_probing tcp_notsent_lowat \
+        tcp_slow_start_after_idle; do echo $name $(cat /proc/sys/net/ipv4/$name); done; }
+    differ() { eight | diff $what.before - | grep -c '^>' || true; }
+    is_back() { for i in $(seq 600); do [ \"$(differ)\" = 0 ] && return; sleep 0.05; done; echo \"$what: $(differ) of 8 are not as before\"; exit 1; }
+    j=$PWD/$what.j; export BDP_TUNE_JOURNAL=$j
+    eight > $what.before
+";
+
+#[test]
+fn whatever_becomes_of_its_journal_all_goes_back() {
+    let Some(bench) = bench() else { return };
+    bench.write("plan.json", plan(&eight()));
+    let far: Vec<Value> = eight()
+        .into_iter()
+        .map(|mut of| {
+            of["end"] = "far".into();
+            of
+        })
+        .collect();
+    bench.write("far.json", plan(&far));
+    // Each in a network of its own, beside each other; the far ones by a server on loopback.
+    let mut script = String::new();
+    for (name, attack) in ATTACKS {
+        bench.write(
+            &format!("{name}.sh"),
+            format!(
+                "what={name}; {ATTACK}
+                bdp tune apply plan.json --for 3 --yes > /dev/null
+                [ \"$(differ)\" = 8 ]
+                {attack}
+                is_back; echo $what: 0 of 8\n"
+            ),
+        );
+        bench.write(
+            &format!("far-{name}.sh"),
+            format!(
+                "what=far-{name}; {ATTACK}
+                ip link set lo up
+                bdp serve --allow-tune --tune-token tuning-of-a-test --journal $j > $what.serve 2>&1 & server=$!
+                trap 'kill $server' EXIT
+                until grep -qs 'tune apply' $what.serve; do sleep 0.05; done
+                bdp tune apply far.json --at 127.0.0.1 --tune-token tuning-of-a-test --for 10 --yes > /dev/null
+                [ \"$(differ)\" = 8 ]
+                {attack}
+                is_back; echo $what: 0 of 8\n"
+            ),
+        );
+        for name in [name.to_owned(), format!("far-{name}")] {
+            script.push_str(&format!("unshare --net -- sh -e {name}.sh > {name}.out 2>&1 &\n"));
+        }
+    }
+    script.push_str("wait\ncat *.out");
+    let ended = run(&bench, &script);
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 2 * ATTACKS.len(), "{}", ended.out);
+    for (name, _) in ATTACKS {
+        assert!(lines.contains(&&*format!("{name}: 0 of 8")), "{name}: {}", ended.out);
+        assert!(lines.contains(&&*format!("far-{name}: 0 of 8")), "far {name}: {}", ended.out);
+    }
+}
+
+#[test]
+fn damage_is_named_by_every_command_and_a_pipe_holds_nobody_up() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "commands() {
+            for command in 'apply plan.json --dry-run' 'apply plan.json --yes' confirm revert journal; do
+                timeout 20 bdp tune $command > /dev/null 2>> $1 && exit 1 || echo $?
+            done
+        }
+        before=$(rmem)
+        bdp tune apply plan.json --for 10m --yes > /dev/null
+        until grep -q 'applied 1' j/0001.guard; do sleep 0.02; done
+        mv j/0001.json kept; commands missing
+        mv kept j/0001.json; mkfifo j/0002.json; bdp tune confirm > /dev/null 2> pipe && exit 1 || echo $?
+        bdp tune apply plan.json --dry-run > /dev/null 2>> pipe && exit 1 || echo $?
+        bdp tune revert > /dev/null 2>> pipe && exit 1 || echo $?
+        bdp tune journal --set-aside 0002.json
+        bdp tune apply plan.json --for 10m --yes > /dev/null
+        until grep -q 'applied 1' j/0003.guard; do sleep 0.02; done
+        bdp tune journal --set-aside 3; bdp tune journal
+        guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
+        kill -TERM $guard; until_is \"$before\"",
+    );
+    assert_eq!(
+        ended.out,
+        format!("{}nothing is in force\nnothing is in force\nnothing is in force\n", "3\n".repeat(8))
+    );
+    for (name, count, words) in [
+        ("missing", 5, "0001.json is missing; the process that looks after its settings puts them back"),
+        ("pipe", 3, "0002.json is damaged: it is a named pipe and no file"),
+    ] {
+        let said = std::fs::read_to_string(bench.path(name)).unwrap();
+        assert_eq!(said.matches(words).count(), count, "{said}");
+    }
+    assert!(ended.err.contains("its settings go back when their time is over"), "{}", ended.err);
+}
+
+#[test]
+fn revert_after_a_kill_waits_for_the_guard() {
+    let Some(bench) = bench() else { return };
+    if !is_installed("strace") {
+        return;
+    }
+    // The guard takes two seconds over each sync of the folder, and has the lock meanwhile.
+    let ended = run(
+        &bench,
+        "before=$(rmem)
+        bdp tune apply plan.json --for 10m --yes > /dev/null
+        guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
+        strace -f -o trace -p $guard -e trace=fsync -e inject=fsync:delay_enter=3000000 2> attached & strace=$!
+        until grep -q attached attached; do sleep 0.05; done
+        kill -TERM $guard
+        until grep -q guard j/lock; do sleep 0.02; done
+        bdp tune revert
+        [ \"$(rmem)\" = \"$before\" ]; wait $strace || true",
+    );
+    assert_eq!(ended.out, "nothing to put back\n", "{}", ended.err);
+}
+
+#[test]
+fn journal_of_a_network_that_is_gone_is_put_aside() {
+    let Some(bench) = bench() else { return };
+    let ended = run(
+        &bench,
+        "unshare --net -- sh -c 'bdp tune apply plan.json --yes > /dev/null; exec sleep 60' & other=$!
+        for i in $(seq 400); do grep -qs applied j/0001.json && break; sleep 0.05; done
+        bdp tune revert
+        kill $other; wait $other || true
+        bdp tune revert; bdp tune journal
+        bdp tune journal --set-aside 1",
+    );
+    let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "of another network namespace (",
+        "); revert there: nsenter -t ",
+        ", in which no process is; if it is gone, its settings went with it: 'bdp tune journal --set-aside 1' renames the journal",
+        "if it is gone, 'bdp tune journal --set-aside 1' renames the journal",
+    ] {
+        assert!(words.contains(part), "{part}: {}", ended.out);
+    }
+    assert!(words.ends_with("nothing is in force"), "{}", ended.out);
 }
 
 #[test]

@@ -32,13 +32,8 @@ const COMMANDS: [(&str, &str, &str); 4] = [
 const HEAD: &str = "
     settings() { cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem; ip route show; ip link show link0; }
     fail() { echo \"$command, step $n: $1\" >&2; exit 1; }
-    # A guard puts back by itself meanwhile.
-    put_back() {
-        until bdp tune revert --json > $1 2> said; do
-            grep -q 'another bdp' said || fail \"$(cat said)\"
-            sleep 0.01
-        done
-    }
+    # A guard puts back by itself meanwhile, which revert waits for.
+    put_back() { bdp tune revert --json > $1 2> said || fail \"$(cat said)\"; }
     sound() {
         bdp tune journal > listed 2>&1 || fail \"$(cat listed)\"
         put_back $1
@@ -153,9 +148,13 @@ impl World for Ending {
         self.host.unlock();
     }
 
-    fn start_guard(&mut self, id: u32, at_uptime_ns: u64) -> io::Result<()> {
+    fn wait_for_lock(&mut self) -> bool {
+        self.host.wait_for_lock()
+    }
+
+    fn start_guard(&mut self, id: u32, journal: &[u8]) -> io::Result<()> {
         self.step("start the guard".to_owned());
-        self.host.start_guard(id, at_uptime_ns)
+        self.host.start_guard(id, journal)
     }
 
     fn release_guard(&mut self) {
@@ -165,6 +164,19 @@ impl World for Ending {
 
     fn is_guarded(&mut self, id: u32) -> bool {
         self.host.is_guarded(id)
+    }
+
+    fn is_awaited(&mut self, id: u32) -> bool {
+        self.host.is_awaited(id)
+    }
+
+    fn dismiss_guard(&mut self, id: u32) {
+        self.step("tell the guard that all is settled".to_owned());
+        self.host.dismiss_guard(id);
+    }
+
+    fn is_dismissed(&mut self) -> bool {
+        self.host.is_dismissed()
     }
 
     fn folder(&self) -> PathBuf {

@@ -125,6 +125,25 @@ fn a_window_that_is_too_small_is_fixed_as_predicted() {
 }
 
 #[test]
+fn a_run_that_was_given_no_plan_is_applied_and_exported_as_the_guide_says() {
+    let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"15ms\"\nlimit = 400\n";
+    let Some(way) = Loop::new(path, "--forward") else { return };
+    way.on_hosts(
+        "export BDP_TUNE_JOURNAL=$PWD/journal
+        bdp measure far --token t --forward -t 5 --label first --store s.db
+        bdp tune apply first --for 10m --yes --store s.db > applied.txt 2> said.txt
+        bdp tune revert > reverted.txt
+        bdp tune export first --as sh --store s.db > export.sh
+        bdp tune plan first --store s.db > plan.txt",
+    );
+    let read = |name| std::fs::read_to_string(way.bench.path(name)).unwrap();
+    assert!(read("applied.txt").contains("applied  1 setting, journal 1"), "{}", read("applied.txt"));
+    assert!(read("said.txt").contains("had no plan; made one, as 'bdp tune plan "), "{}", read("said.txt"));
+    assert!(read("export.sh").starts_with("#!/bin/sh") && read("export.sh").contains("congctl"));
+    assert!(read("plan.txt").contains("| bdp tune apply "), "{}", read("plan.txt"));
+}
+
+#[test]
 fn a_queue_that_is_too_long_is_emptied_as_predicted() {
     let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"15ms\"\nlimit = 400\n";
     let Some(way) = Loop::new(path, "--forward") else { return };

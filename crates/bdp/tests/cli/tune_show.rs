@@ -112,6 +112,46 @@ fn advice_that_was_followed_is_named_with_its_kernel() {
     assert!(followed.count() == 2, "{timestamps}");
 }
 
+#[test]
+fn absurd_values_are_warned_of_on_the_host_and_in_a_file() {
+    if !can_isolate() {
+        return;
+    }
+    let bench = Bench::new();
+    let values = [
+        ("tcp_syncookies", "0", "a flood of SYNs"),
+        ("tcp_rmem", "4096 131072 1073741824", "one connection may hold 1 GiB"),
+        ("tcp_retries2", "2", "given up after 2 timeouts in a row, which is about 1.4 s"),
+        ("tcp_fin_timeout", "1", "later than 1 s after a program closed"),
+    ];
+    let sysctls: String = values
+        .iter()
+        .map(|(name, value, _)| format!("echo '{value}' > /proc/sys/net/ipv4/{name}; "))
+        .collect();
+    let text = in_new_namespace(&bench, &format!("{sysctls} \"$BDP\" tune show --device lo >&2")).err;
+    let lines: String =
+        values.iter().map(|(name, value, _)| format!("net.ipv4.{name} = {value}\n")).collect();
+    bench.write("99-tune.conf", format!("# all of it\n{lines}vm.swappiness = 1\n"));
+    let of_file = bench.run("tune show --file 99-tune.conf");
+    assert_eq!(of_file.code(), 0, "{}", of_file.err);
+    for text in [&text, &of_file.out] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (name, value, words) in values {
+            assert!(flat.contains(&format!("warning {name} = {value}:")) && flat.contains(words), "{text}");
+        }
+    }
+    assert!(
+        of_file.out.contains("unread  not in the catalogue of settings: vm.swappiness"),
+        "{}",
+        of_file.out
+    );
+    let document = document(&bench.run("tune show --file 99-tune.conf --json"));
+    assert_eq!(document["file"]["unknown"], serde_json::json!(["vm.swappiness"]));
+    assert_eq!(settings(&document).len(), 4);
+    assert!(settings(&document).iter().all(|setting| setting["warning"].is_string()), "{document}");
+    assert!(bench.run("tune show --file nothing.conf").refusal(2).contains("cannot read 'nothing.conf'"));
+}
+
 /// The first namespace of a kernel that has just started, with 512 MiB. Where a guest begins, bdp writes three settings that would
 /// depend on the memory that the kernel found.
 #[test]

@@ -251,6 +251,11 @@ impl Tuner {
                 Err(refused(RefusalCause::Bounds, text))
             }
             None => {
+                // What can't be read is not gone.
+                let file = format!("{id:04}.json");
+                if let Some(damaged) = state.damaged.iter().find(|of| of.path.ends_with(&file)) {
+                    return Err(of_host(&damaged.refusal()));
+                }
                 let text = format!("there is no journal {id}; its changes were put back, or it never was");
                 Err(refused(RefusalCause::Request, text))
             }

@@ -397,6 +397,22 @@ const OPENING: &[Setting] = &[
     )
     .own(4, 15)
     .changed(&[(OLDEST, "0"), (release(3, 13), "1")]),
+    Setting::new(
+        "net.ipv4.tcp_syn_retries",
+        Kind::Number,
+        Unit::None,
+        "SYNs that are sent again before connecting is given up: 6 are about 2 minutes",
+    )
+    .own(4, 6)
+    .always("6"),
+    Setting::new(
+        "net.ipv4.tcp_synack_retries",
+        Kind::Number,
+        Unit::None,
+        "SYN-ACKs that are sent again before a half-open connection is given up: 5 are about a minute",
+    )
+    .own(4, 6)
+    .always("5"),
     Setting::flag(
         "net.ipv4.tcp_syncookies",
         "Answers SYNs without memory of them when the queue of a listener is full",
@@ -420,6 +436,21 @@ const OPENING: &[Setting] = &[
     )
     .own(3, 10)
     .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
+    Setting::flag(
+        "net.ipv4.tcp_abort_on_overflow",
+        "Resets connections that a listener with a full queue has no place for",
+        OFF_ON,
+    )
+    .own(4, 15)
+    .always("0"),
+    Setting::new(
+        "net.ipv4.tcp_fin_timeout",
+        Kind::Number,
+        Unit::Seconds,
+        "For how long a connection that its program closed waits for the end of the other end's data (FIN-WAIT-2)",
+    )
+    .own(4, 6)
+    .always("60"),
     Setting::flag(
         "net.ipv4.tcp_tw_reuse",
         "Takes the port of a connection in TIME-WAIT for a new outgoing one",

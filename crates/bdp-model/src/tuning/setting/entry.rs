@@ -66,6 +66,8 @@ pub enum Unit {
     Connections,
     /// Microseconds.
     Microseconds,
+    /// Seconds.
+    Seconds,
     /// Percent.
     Percent,
     /// A count of something else, or a mode.

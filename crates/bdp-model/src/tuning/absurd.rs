@@ -1,0 +1,211 @@
+//! Values that no host is well with, whatever path it is on: each with what it does. They are what damages, not what is unusual.
+
+use crate::units::{ByteCount, Nanos, Rate};
+
+use super::setting::{Kind, Setting, numbers};
+
+/// A receive or send buffer of TCP that is taken for a mistake: as a window it fills 40 Gbit/s over 200 ms.
+const LARGEST_BUFFER: i64 = 1 << 30;
+/// With less no connection fills 100 Mbit/s over 20 ms.
+const SMALLEST_BUFFER: i64 = 256 << 10;
+/// Of each connection from its first moment.
+const LARGEST_FIRST_BUFFER: i64 = 8 << 20;
+/// Of each socket that is not TCP's.
+const LARGEST_DEFAULT: i64 = 16 << 20;
+/// Of what programs may ask for.
+const SMALLEST_MOST: i64 = 64 << 10;
+/// A connection is to survive that long (RFC 1122, section 4.2.3.5).
+const LEAST_R2: Nanos = Nanos::secs(100);
+/// Of the first timeout, where the round trip is short (Linux, `TCP_RTO_MIN`); of a SYN.
+const SHORTEST_RTO_MS: u64 = 200;
+const SYN_RTO_MS: u64 = 1000;
+const LONGEST_RTO_MS: u64 = 120_000;
+/// Bytes of a page.
+const PAGE: i64 = 4096;
+
+/// What a value does that makes it absurd, in a clause; `None` of one that is not. `memory_bytes` is the machine's.
+pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<String> {
+    if let Some(why) = why_malformed(setting, value) {
+        return Some(why);
+    }
+    let all = numbers(value).unwrap_or_default();
+    let (&first, &last) = (all.first()?, all.last()?);
+    let size = |bytes: i64| ByteCount::bytes(u64::try_from(bytes).unwrap_or(0)).to_string();
+    let name = setting.name.rsplit('.').next().unwrap_or_default();
+    let words = match (name, first) {
+        ("tcp_rmem" | "tcp_wmem", _) if last >= LARGEST_BUFFER => {
+            let share = last as f64 / memory_bytes.max(1) as f64 * 100.0;
+            format!("one connection may hold {}, {share:.0} % of this machine's memory; few of them exhaust it", size(last))
+        }
+        ("tcp_rmem" | "tcp_wmem", _) if last < SMALLEST_BUFFER => {
+            let rate = Rate::bps(u64::try_from(last).unwrap_or(0) * 8 * 50);
+            format!("no connection has more than {} in flight: over 20 ms that is {rate}", size(last))
+        }
+        ("tcp_rmem" | "tcp_wmem", _) if all[1] >= LARGEST_FIRST_BUFFER => {
+            format!("every connection begins with {}, and autotuning does not take it back", size(all[1]))
+        }
+        ("tcp_mem", _) if last.saturating_mul(PAGE) as u64 > memory_bytes => {
+            "TCP may take more memory than this machine has: it is given in pages, and not in bytes".to_owned()
+        }
+        ("tcp_mem", _) if last.saturating_mul(PAGE) < 16 << 20 => {
+            format!("all TCP connections together may hold {}; it is given in pages", size(last.saturating_mul(PAGE)))
+        }
+        ("rmem_max" | "wmem_max", _) if last >= LARGEST_BUFFER => {
+            format!("any program may hold {} by one socket", size(last))
+        }
+        ("rmem_max" | "wmem_max", _) if last < SMALLEST_MOST => {
+            format!("a program that asks for a buffer gets {} at most, too little for UDP at any rate", size(last))
+        }
+        ("rmem_default" | "wmem_default", _) if last >= LARGEST_DEFAULT => {
+            format!("every socket of UDP may hold {}", size(last))
+        }
+        ("tcp_moderate_rcvbuf", 0) => {
+            "receive windows stay at the second number of tcp_rmem, whatever the path needs".to_owned()
+        }
+        ("tcp_window_scaling", 0) => "no window is above 64 KiB: over 20 ms that is 26 Mbit/s".to_owned(),
+        ("tcp_sack", 0) => "of several segments lost in a window one is repaired each round trip".to_owned(),
+        ("tcp_syncookies", 0) => {
+            "a flood of SYNs fills the queue of a listener, and nobody else gets in".to_owned()
+        }
+        ("tcp_syncookies", 2) => {
+            "every connection is opened by a cookie, which is for tests: without timestamps it has neither SACK nor window scaling"
+                .to_owned()
+        }
+        ("tcp_retries2", n) if gives_up_after(n, SHORTEST_RTO_MS) < LEAST_R2 => format!(
+            "a connection is given up after {n} timeouts in a row, which is about {} where round trips are short; RFC 1122 asks for 100 s at least, which 8 are",
+            gives_up_after(n, SHORTEST_RTO_MS)
+        ),
+        ("tcp_retries2", n) if n > 30 => {
+            format!("a dead connection is kept for {} and more", gives_up_after(n, SHORTEST_RTO_MS))
+        }
+        ("tcp_syn_retries" | "tcp_synack_retries", n) if n < 2 => format!(
+            "opening a connection is given up after {}: the loss of {} packets in a row is enough",
+            gives_up_after(n, SYN_RTO_MS),
+            n.max(0) + 1
+        ),
+        ("tcp_syn_retries" | "tcp_synack_retries", n) if n > 10 => {
+            format!("opening a connection is tried for {}", gives_up_after(n, SYN_RTO_MS))
+        }
+        ("tcp_fin_timeout", n) if n < 5 => format!(
+            "what the other end sends later than {n} s after a program closed is answered by a reset, data on its way included"
+        ),
+        ("tcp_fin_timeout", n) if n > 600 => format!("connections that were closed are kept for {n} s"),
+        ("tcp_abort_on_overflow", 1) => {
+            "a burst of connections is reset where the queue of a listener is full, and not merely later".to_owned()
+        }
+        ("somaxconn", n) if n < 128 => format!("of a burst of connections {n} wait for a listener, and others are dropped"),
+        ("tcp_max_syn_backlog", n) if n < 64 => format!("{n} half-open connections fill the queue of a listener"),
+        ("tcp_max_syn_backlog" | "somaxconn", n) if n > 1 << 20 => {
+            "a listener that is stuck keeps a million connections waiting".to_owned()
+        }
+        ("netdev_max_backlog", n) if n < 100 => format!("bursts of more than {n} packets are dropped before TCP sees them"),
+        ("netdev_max_backlog", n) if n > 1_000_000 => {
+            "packets wait in a queue of more than a million, which is a second and more".to_owned()
+        }
+        ("netdev_budget", n) if n < 16 => format!("{n} packets a round: the softirq spends its time on beginning"),
+        ("tcp_notsent_lowat", n) if (0..4096).contains(&n) => {
+            format!("a program may write {n} bytes ahead: it is woken for each segment")
+        }
+        ("tcp_limit_output_bytes", n) if n < 4096 => {
+            format!("{n} bytes of a connection may wait for the device, less than three segments")
+        }
+        ("tcp_reordering", n) if n < 3 => {
+            format!("{n} duplicate acknowledgements count as a loss: every reordering is one")
+        }
+        ("tcp_reordering", n) if n > 300 => format!("a loss is seen after {n} duplicate acknowledgements"),
+        ("tcp_rto_min_us", n) if n < 1000 => {
+            format!("a timeout of {n} us: every delayed acknowledgement, 40 ms late, is taken for a loss")
+        }
+        ("tcp_base_mss", n) if n < 256 => format!("probing of the MTU falls back to segments of {n} bytes"),
+        ("optmem_max", n) if n < 4096 => format!("{n} bytes of options and control messages a socket"),
+        ("busy_poll" | "busy_read", n) if n > 1000 => {
+            format!("each read keeps a processor busy for {n} us")
+        }
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// What is wrong with the form of a value.
+fn why_malformed(setting: &Setting, value: &str) -> Option<String> {
+    let all = numbers(value);
+    match (setting.kind, all.as_deref()) {
+        (Kind::Name | Kind::Names, _) => None,
+        (Kind::Triple, Some(&[least, first, most])) if least > first || first > most => {
+            Some("its three numbers do not ascend".to_owned())
+        }
+        (Kind::Triple, Some([_, _, _])) | (Kind::Number | Kind::Flag, Some([_])) => None,
+        (Kind::Triple, _) => Some("it is no value of this setting: three numbers are due".to_owned()),
+        (Kind::Number | Kind::Flag, _) => Some("it is no value of this setting: a number is due".to_owned()),
+    }
+}
+
+/// How long it takes until so many timeouts in a row have passed, each twice as long as the one before.
+fn gives_up_after(retries: i64, first_ms: u64) -> Nanos {
+    let retries = u32::try_from(retries.clamp(0, 255)).unwrap_or(0);
+    let waits = (0..=retries).map(|n| first_ms.saturating_mul(1u64.checked_shl(n).unwrap_or(u64::MAX)));
+    Nanos::millis(waits.map(|wait| wait.min(LONGEST_RTO_MS)).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::setting::{Release, all, find};
+
+    const MEMORY: u64 = 16 << 30;
+
+    fn why(name: &str, value: &str) -> Option<String> {
+        why_absurd(find(name).unwrap(), value, MEMORY)
+    }
+
+    #[test]
+    fn absurd_values_are_named_with_what_they_do() {
+        for (name, value, words) in [
+            ("tcp_syncookies", "0", "a flood of SYNs"),
+            ("tcp_rmem", "4096 131072 1073741824", "may hold 1.00 GiB, 6 % of this machine's memory"),
+            ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
+            ("tcp_rmem", "4096 16777216 33554432", "begins with"),
+            ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
+            ("tcp_rmem", "4096 87380", "three numbers are due"),
+            ("tcp_rmem", "4M", "three numbers are due"),
+            ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
+            ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
+            ("tcp_fin_timeout", "1", "later than 1 s"),
+            ("tcp_syn_retries", "0", "the loss of 1 packets"),
+            ("tcp_window_scaling", "0", "64 KiB"),
+            ("tcp_sack", "off", "a number is due"),
+            ("somaxconn", "5", "5 wait for a listener"),
+        ] {
+            let said = why(name, value).unwrap_or_default();
+            assert!(said.contains(words), "{name} = {value}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_is_merely_unusual_is_not_absurd() {
+        for (name, value) in [
+            ("tcp_rmem", "4096 131072 536870912"),
+            ("tcp_wmem", "4096 65536 16777216"),
+            ("tcp_retries2", "8"),
+            ("tcp_fin_timeout", "10"),
+            ("tcp_notsent_lowat", "131072"),
+            ("tcp_notsent_lowat", "-1"),
+            ("tcp_congestion_control", "bbr"),
+            ("rmem_max", "536870912"),
+        ] {
+            assert_eq!(why(name, value), None, "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn no_kernel_begins_with_an_absurd_value() {
+        for kernel in [Release::OLDEST, Release::new(4, 19), Release::new(6, 1), Release::new(6, 18)] {
+            for setting in all() {
+                // A machine of 128 MiB has as little of tcp_mem and of the queue of SYNs as that.
+                let Some(default) = setting.default_on(kernel, MEMORY) else { continue };
+                let said = why_absurd(setting, &default.value, MEMORY);
+                assert_eq!(said, None, "{} = {} on {kernel}", setting.name, default.value);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Files of sysctls, as `sysctl -p` reads them: what they would set.
+
+use std::fs::File;
+use std::io::Read;
+
+use bdp_model::tuning::host::{HostSettings, Unreadable};
+use bdp_model::tuning::setting::{Setting, all};
+use bdp_report::tuning::SysctlFile;
+
+use crate::exit;
+
+/// Larger files are none of sysctls.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Reads a file; `-` is standard input.
+pub fn read(path: &str) -> anyhow::Result<String> {
+    let refused = |cause: String| exit::usage(format!("cannot read '{path}': {cause}"));
+    let mut bytes = Vec::new();
+    let read = match path {
+        "-" => std::io::stdin().take(LARGEST_FILE + 1).read_to_end(&mut bytes),
+        path => File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| refused(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(refused(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))
+}
+
+/// What a file sets, and a host with its settings in place of its own.
+pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, HostSettings) {
+    let name = if name == "-" { "standard input" } else { name };
+    let mut file = SysctlFile { name: name.to_owned(), ..SysctlFile::default() };
+    host.device = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            file.unreadable.push(number);
+            continue;
+        };
+        // A file that begins with a hyphen sets what there is, and ignores errors.
+        let key = key.trim().trim_start_matches('-').trim().replace('/', ".");
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        match find(&key) {
+            _ if key.is_empty() || value.is_empty() => file.unreadable.push(number),
+            None if !file.unknown.contains(&key) => file.unknown.push(key),
+            None => {}
+            Some(setting) => set(&mut file, &mut host, setting, value),
+        }
+    }
+    (file, host)
+}
+
+/// The setting of this full name: a file has no other.
+fn find(name: &str) -> Option<&'static Setting> {
+    all().find(|setting| setting.name == name)
+}
+
+fn set(file: &mut SysctlFile, host: &mut HostSettings, setting: &Setting, value: String) {
+    let Some(of_host) = host.settings.iter_mut().find(|of| of.name == setting.name) else { return };
+    if of_host.value == Err(Unreadable::NotOfKernel) {
+        if !file.not_of_kernel.contains(&setting.name) {
+            file.not_of_kernel.push(setting.name);
+        }
+        return;
+    }
+    of_host.value = Ok(value);
+    // The last of several holds.
+    if !file.settings.contains(&setting.name) {
+        file.settings.push(setting.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::tuning::host::HostSetting;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_sysctl_does() {
+        let value =
+            |name, value: Result<&str, Unreadable>| HostSetting { name, value: value.map(str::to_owned) };
+        let host = HostSettings {
+            settings: vec![
+                value("net.ipv4.tcp_rmem", Ok("4096 131072 6291456")),
+                value("net.ipv4.tcp_sack", Ok("1")),
+                value("net.ipv4.tcp_tw_recycle", Err(Unreadable::NotOfKernel)),
+            ],
+            ..HostSettings::default()
+        };
+        let text = "# a comment\n; another\n\nnet.ipv4.tcp_rmem=1 2 3\nnet/ipv4/tcp_rmem = 4096\t87380  16777216\n\
+            -net.ipv4.tcp_tw_recycle = 1\nvm.swappiness = 1\nvm.swappiness = 2\nnonsense\nnet.ipv4.tcp_sack =\n";
+        let (file, host) = over("a.conf", text, host);
+        assert_eq!(file.settings, ["net.ipv4.tcp_rmem"]);
+        assert_eq!(host.value("net.ipv4.tcp_rmem"), Some("4096 87380 16777216"));
+        assert_eq!(host.value("net.ipv4.tcp_sack"), Some("1"));
+        assert_eq!(file.not_of_kernel, ["net.ipv4.tcp_tw_recycle"]);
+        assert_eq!((file.unknown, file.unreadable), (vec!["vm.swappiness".to_owned()], vec![9, 10]));
+    }
+}

@@ -128,5 +128,20 @@ fn summary(point: &Point<'_>) -> Value {
         "published_bps": point.published_bps(),
         "rtt_idle_min_ns": point.rtt_idle_min_ns(),
         "on_the_wire_median_bytes": point.on_the_wire_bytes().map(|w| w.median),
+        "limits": limits(point),
     })
+}
+
+/// How often each limit was found first, by the flows of the repetitions that count: the most frequent first.
+fn limits(point: &Point<'_>) -> Vec<Value> {
+    let mut all: Vec<(&'static str, usize)> = Vec::new();
+    let found = point.valid().flat_map(|record| &record.flows).filter_map(|flow| flow.findings.first());
+    for limit in found.map(|finding| finding.limit.name()) {
+        match all.iter_mut().find(|one| one.0 == limit) {
+            Some(one) => one.1 += 1,
+            None => all.push((limit, 1)),
+        }
+    }
+    all.sort_by_key(|one| std::cmp::Reverse(one.1));
+    all.into_iter().map(|(limit, n)| value!({"limit": limit, "n": n})).collect()
 }

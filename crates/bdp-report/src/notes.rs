@@ -148,7 +148,7 @@ impl Limited<'_> {
         let (word, tint) = word(finding);
         // Of each point one repetition speaks: how many of them it speaks for.
         let repeated = match in_repetitions((*agree, *of)).filter(|_| *of > *count) {
-            Some(words) if *count == 1 => format!(" ({words})"),
+            Some(words) if *count == 1 => format!("; {words}"),
             Some(words) => format!(", {words}"),
             None => String::new(),
         };

@@ -272,6 +272,7 @@ fn the_summary_counts_valid_records_alone() {
             "published_bps": 2.77e6,
             "rtt_idle_min_ns": 173_000_000,
             "on_the_wire_median_bytes": 65_160.0,
+            "limits": [],
         }])
     );
 }

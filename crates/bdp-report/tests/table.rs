@@ -410,10 +410,13 @@ fn finding_of_a_point_says_in_how_many_repetitions_it_holds() {
         (1..=5).map(move |i| at(i, window_bytes, if i <= alike { window() } else { other() }))
     };
     let text = table(&point(65_536, 4).collect::<Vec<_>>(), &UNICODE);
-    assert!(text.contains("the receive window of far (in 4 of 5 repetitions)\n"), "{text}");
+    assert!(text.contains("the receive window of far; in 4 of 5 repetitions\n"), "{text}");
     let both: Vec<_> = point(65_536, 4).chain(point(32_768, 5)).collect();
     let text = table(&both, &UNICODE);
     assert!(text.contains("receive window of far, in 2 points, in 9 of 10 repetitions\n"), "{text}");
+    let limits = &bdp_report::json(&both[..5], None)["summary"][0]["limits"];
+    let n = |i: usize| (limits[i]["limit"].as_str().unwrap(), limits[i]["n"].as_u64().unwrap());
+    assert_eq!([n(0), n(1)], [("receive_window", 4), ("path_changed", 1)]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::Limit;
+use bdp_model::record::SenderSample;
 use bdp_model::twin::{Parameter, Source, TwinLoss, TwinOutage, TwinPolicer, TwinReorder};
 
 use super::delivery::Delivery;
@@ -116,9 +117,18 @@ fn burst_bytes(path: &Path<'_>, delivery: &Delivery, rate_bps: f64) -> u64 {
     most.max(3.0 * f64::from(path.mtu)) as u64
 }
 
-/// Lost segments / those that were sent.
+/// Lost segments / those that were sent, but for what the end of slow start overshot a threshold by: that is lost once, at no rate.
 fn lost_share(facts: &Facts) -> Option<f64> {
-    let again = facts.retransmits?.saturating_sub(facts.needless_retransmits.unwrap_or(0)) as f64;
+    /// Segments of one loss, and their share of those in flight, from which on it was of a threshold.
+    const OVERSHOT: (u64, f64) = (10, 0.2);
+    let overshot = facts.loss_picture().and_then(|picture| picture.overshoot);
+    let overshot = overshot.filter(|&(lost, share)| lost >= OVERSHOT.0 && share >= OVERSHOT.1);
+    let overshot = overshot.map_or(0, |(lost, _)| lost);
+    // Of the stream that the samples are of, as its picture and what it delivered.
+    let most = |of: fn(&SenderSample) -> Option<u64>| facts.sent.iter().filter_map(of).max();
+    let again = most(|s| s.retransmits).or(facts.retransmits.filter(|_| facts.streams() == 1))?;
+    let needless = most(|s| s.needless_retransmits).unwrap_or(0);
+    let again = again.saturating_sub(needless + overshot) as f64;
     let delivered = facts.sent.iter().filter_map(|s| s.delivered).max()? as f64;
     (delivered > 0.0 && again > 0.0).then(|| again / (delivered + again))
 }

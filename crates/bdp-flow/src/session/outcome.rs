@@ -330,7 +330,12 @@ mod tests {
     fn socket_buffer_that_a_kernel_cut_is_a_caveat() {
         let mut request = MeasureRequest::to("ams1");
         request.spec.socket_buffer = Some(ByteCount::kib(4096));
-        let received = |reads| Received { receive_buffer_bytes: Some(reads), ..Default::default() };
+        let received = |reads| Received {
+            bytes: 1_000_000,
+            duration_ns: 1_000_000_000,
+            receive_buffer_bytes: Some(reads),
+            ..Default::default()
+        };
         let sent = Sent { send_buffer_bytes: Some(8 << 20), ..Default::default() };
         let of = |request: &MeasureRequest, reads| {
             let rtt = RttReport::default();

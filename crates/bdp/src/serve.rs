@@ -12,7 +12,7 @@ use bdp_flow::error::FlowError;
 use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
 use bdp_interop::iperf3::server::Iperf3;
 use bdp_model::measurement::PORT;
-use bdp_model::units::{Nanos, Rate};
+use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_sys::{random, signal};
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
@@ -25,17 +25,25 @@ use crate::users::UserArgs;
 use crate::{help, metrics, output, token};
 
 /// Limits with a token, and with --open.
-const TRUSTED: Granted =
-    Granted { limits: Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None }, sessions: 16 };
+const TRUSTED: Granted = Granted {
+    limits: Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None },
+    sessions: 16,
+    memory: ByteCount::kib(160 << 10),
+};
 const OPEN: Granted = Granted {
     limits: Limits { duration: Nanos::secs(30), streams: 16, rate: Some(Rate::bps(1_000_000_000)) },
     sessions: 4,
+    memory: ByteCount::kib(20 << 10),
 };
 
 struct Granted {
     limits: Limits,
     sessions: u32,
+    memory: ByteCount,
 }
+
+/// What a measurement takes beyond its flows.
+const AROUND: Nanos = Nanos::secs(30);
 
 /// Longest, most and fastest.
 const LIMITS: &str = "Limits";
@@ -92,6 +100,9 @@ pub struct ServeArgs {
     /// Most streams of one address [default: twice those of a flow]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
+    /// Most memory for samples and streams of all flows [default: 160M, with --open 20M]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "SIZE")]
+    max_memory: Option<ByteCount>,
     /// Highest rate of a flow, as 100M; faster requests are refused [default: none, with --open 1G]
     #[arg(long, help_heading = LIMITS, value_name = "RATE")]
     max_rate: Option<Rate>,
@@ -144,6 +155,9 @@ impl ServeArgs {
             sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
             // Both directions at once are twice the streams.
             streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
+            memory_bytes: self.max_memory.unwrap_or(granted.memory).as_bytes(),
+            // A measurement of both directions, and what is around it.
+            turn_ns: self.open.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
         };
         let logins = self.users.find()?;
         let access = AccessRules {
@@ -189,8 +203,7 @@ impl ServeArgs {
             .name("bdp-signals".to_owned())
             .spawn(move || {
                 let ending = held.wait();
-                output::note(&format!("ended by {}", ending.name()));
-                stopper.stop();
+                stopper.stop_by(ending.name());
                 // A second one does not wait for the farewell.
                 held.wait().carry_out()
             })
@@ -330,6 +343,11 @@ fn describe(event: &Event) -> String {
             output::tame(&format!("session {session}: {} tune: {what}", canonical(peer)))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
+        Event::BeganMore { count, within } => format!("{count} more sessions began in the last {within}"),
+        Event::LinesDropped { count } => {
+            format!("{count} lines of this log were dropped: nobody read it for a while")
+        }
+        Event::Ending { by } => format!("ended by {by}"),
         Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::set_dscp;
+use crate::socket::{scoped, set_dscp};
 use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
@@ -49,7 +49,7 @@ pub struct UdpOptions {
 pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
     let socket = open(to, options)?;
-    if let Some(from) = from {
+    if let Some(from) = from.map(|from| scoped(from, to)) {
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
     }
     socket.connect(&to.into()).map_err(failed)?;

@@ -113,10 +113,18 @@ pub fn read_bounded<M: DeserializeOwned>(reader: &mut impl Read, longest: usize)
 /// Takes one message off the front of what has arrived: the message and the length of its frame, or `None` until the
 /// frame is whole.
 pub fn decode<M: DeserializeOwned>(arrived: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+    decode_bounded(arrived, LONGEST_BODY)
+}
+
+/// The same of a message of at most `longest` bytes.
+pub fn decode_bounded<M: DeserializeOwned>(
+    arrived: &[u8],
+    longest: usize,
+) -> Result<Option<(M, usize)>, FrameError> {
     let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;
-    if length > LONGEST_BODY {
-        return Err(FrameError::TooLong { length, longest: LONGEST_BODY });
+    if length > longest {
+        return Err(FrameError::TooLong { length, longest });
     }
     match rest.get(..length) {
         Some(body) => Ok(Some((serde_json::from_slice(body)?, 4 + length))),

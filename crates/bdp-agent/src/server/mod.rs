@@ -20,6 +20,7 @@ mod log_limiter;
 mod log_queue;
 pub mod memory_cost;
 mod memory_ledger;
+pub mod own_address;
 pub mod pending_handshakes;
 pub mod places;
 mod session;
@@ -103,7 +104,7 @@ impl Server {
         // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
         let _ = datagrams.enlarge_receive_buffer(ECHO_BUFFER);
         for protocol in &mut foreign {
-            protocol.bind(options.listen.ip())?;
+            protocol.bind(options.listen)?;
         }
         let server = Arc::new(ServerState::new(options, address.port(), log)?);
         let sessions = Arc::new(Sessions::new(server)?);

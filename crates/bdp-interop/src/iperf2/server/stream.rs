@@ -198,7 +198,8 @@ impl Stream<'_> {
 
     /// Connects to where the client listens, at its own address, and sends.
     fn send_back(&self) -> Result<()> {
-        let to = SocketAddr::new(self.peer.ip(), self.header.port);
+        let mut to = self.peer;
+        to.set_port(self.header.port);
         let until = Instant::now() + BACK_DEADLINE;
         let stream = loop {
             match socket::connect(to, &TcpOptions::default(), BACK_DEADLINE) {

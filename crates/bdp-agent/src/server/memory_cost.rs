@@ -13,6 +13,8 @@ const CONNECTION_BYTES: u64 = 2 << 10;
 const DATAGRAMS_BYTES: u64 = 24 << 10;
 /// Of each stream of datagrams that is sent: what one call sends.
 const TRAIN_BYTES: u64 = 128 << 10;
+/// Payload of a datagram where none is asked for, at most.
+const LONGEST_BY_PATH: u64 = 9 << 10;
 /// Of each thread that makes bytes of the pattern, or checks them.
 const PATTERN_BYTES: u64 = 256 << 10;
 /// Of each flow.
@@ -27,7 +29,10 @@ pub(super) fn of_order(order: &FlowOrder) -> u64 {
         Role::Receive => size_of::<ReceiverSample>(),
     };
     let streams = match &order.datagrams {
-        Some(datagrams) => of_datagrams(order.role == Role::Send, spec.streams, datagrams.rate_bps),
+        Some(datagrams) => {
+            let datagram = datagrams.payload_bytes.map_or(LONGEST_BY_PATH, u64::from);
+            of_datagrams(order.role == Role::Send, spec.streams, datagrams.rate_bps, datagram)
+        }
         None => u64::from(spec.streams) * CONNECTION_BYTES,
     };
     let threads = Crew::listed(spec.streams as usize, order.cpus.as_ref()).threads() as u64;
@@ -39,11 +44,11 @@ pub(super) fn of_order(order: &FlowOrder) -> u64 {
         .saturating_add(FLOW_BYTES)
 }
 
-/// Of streams of datagrams, each at this rate at most.
-fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>) -> u64 {
+/// Of streams of datagrams of this length, each at this rate at most.
+fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>, datagram: u64) -> u64 {
     let each = match sends {
         // What a tenth of a millisecond of the rate holds, and a datagram at least.
-        true => rate_bps.map_or(TRAIN_BYTES, |rate| (rate / 80_000).clamp(2 << 10, TRAIN_BYTES)),
+        true => rate_bps.map_or(TRAIN_BYTES, |rate| (rate / 80_000 + 2 * datagram).min(TRAIN_BYTES)),
         false => remembered_bytes(streams as usize),
     };
     u64::from(streams) * (each + DATAGRAMS_BYTES)
@@ -52,7 +57,7 @@ fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>) -> u64 {
 /// Of the streams of a test of another protocol's, whose samples are few.
 pub fn of_streams(streams: u32, datagrams: bool) -> u64 {
     let streams = match datagrams {
-        true => of_datagrams(true, streams, None).max(of_datagrams(false, streams, None)),
+        true => of_datagrams(true, streams, None, 0).max(of_datagrams(false, streams, None, 0)),
         false => u64::from(streams) * CONNECTION_BYTES,
     };
     streams + FLOW_BYTES

@@ -207,23 +207,28 @@ impl Place {
 
     /// Takes so much memory for a flow, waiting a moment for what one before it is about to give back.
     pub fn take_memory(&self, bytes: u64) -> Result<MemoryHold, Denied> {
-        let (limits, until) = (&self.places.limits, Instant::now() + MEMORY_PATIENCE);
-        let most = most_of_session(limits);
-        while bytes <= most {
-            let mut taken = lock(&self.places.taken);
-            let held = self.activity.memory_bytes.load(Ordering::Relaxed);
-            if taken.memory.take(self.peer, held, bytes, limits) {
-                self.activity.memory_bytes.store(held + bytes, Ordering::Relaxed);
-                let (places, activity) = (Arc::clone(&self.places), Arc::clone(&self.activity));
-                return Ok(MemoryHold { places, peer: self.peer, bytes, activity });
+        let until = Instant::now() + MEMORY_PATIENCE;
+        loop {
+            match self.take_memory_now(bytes) {
+                Err(Denied::Memory { most, .. }) if bytes <= most && Instant::now() < until => {
+                    std::thread::sleep(MEMORY_LOOK);
+                }
+                taken => return taken,
             }
-            drop(taken);
-            if Instant::now() >= until {
-                break;
-            }
-            std::thread::sleep(MEMORY_LOOK);
         }
-        Err(Denied::Memory { peer: self.peer, bytes, most })
+    }
+
+    /// The same without a wait.
+    pub fn take_memory_now(&self, bytes: u64) -> Result<MemoryHold, Denied> {
+        let limits = &self.places.limits;
+        let mut taken = lock(&self.places.taken);
+        let held = self.activity.memory_bytes.load(Ordering::Relaxed);
+        if !taken.memory.take(self.peer, held, bytes, limits) {
+            return Err(Denied::Memory { peer: self.peer, bytes, most: most_of_session(limits) });
+        }
+        self.activity.memory_bytes.store(held + bytes, Ordering::Relaxed);
+        let (places, activity) = (Arc::clone(&self.places), Arc::clone(&self.activity));
+        Ok(MemoryHold { places, peer: self.peer, bytes, activity })
     }
 }
 

@@ -375,21 +375,21 @@ fn link_local_addresses_with_their_device_work_everywhere() {
         local_of() { \"$@\" ip -6 -o addr show scope link | awk '{ sub(\"/.*\", \"\", $4); print $4; exit }'; }
         until [ -n \"$(local_of)\" ] && [ -n \"$(local_of far)\" ] && ! ip -6 addr show tentative | grep -q fe80 \
             && ! far ip -6 addr show tentative | grep -q fe80; do sleep 0.05; done
-        here=$(local_of)%near0; there=$(local_of far)
+        here=$(local_of)%near0; faraway=$(local_of far)
         run() { name=$1; shift; code=0; \"$BDP\" \"$@\" >$name.out 2>$name.err || code=$?; echo $code >$name.code; }
-        serve --listen \"[$there%far0]:5201\"
+        serve --listen \"[$faraway%far0]:5201\"
         cp serve.out told
-        measure tcp \"[$there%near0]:5201\" -t 0.3 --idle 0.1
-        measure udp \"$there%near0\" -u -b 1M --flood -t 0.3 --idle 0.1
-        measure bound \"$there%near0\" -B \"$here\" -t 0.3 --idle 0.1
-        measure bidir \"$there%near0\" --bidir -P 2 -t 0.3 --idle 0.1
-        measure iperf3 \"$there%near0\" --iperf3 -t 1 --idle 0.1
-        run ping ping \"$there%near0\" -c 3 -i 0.05
-        run path path \"$there%near0\" --udp -c 3
+        measure tcp \"[$faraway%near0]:5201\" -t 0.3 --idle 0.1
+        measure udp \"$faraway%near0\" -u -b 1M --flood -t 0.3 --idle 0.1
+        measure bound \"$faraway%near0\" -B \"$here\" -t 0.3 --idle 0.1
+        measure bidir \"$faraway%near0\" --bidir -P 2 -t 0.3 --idle 0.1
+        measure iperf3 \"$faraway%near0\" --iperf3 -t 1 --idle 0.1
+        run ping ping \"$faraway%near0\" -c 3 -i 0.05
+        run path path \"$faraway%near0\" --udp -c 3
         kill $server; wait $server || true
         serve --allow fe80::/10
-        measure any \"$there%near0\" -t 0.3 --idle 0.1
-        measure iperf3-udp \"$there%near0\" --iperf3 -u -b 1M --flood -t 1 --idle 0.1
+        measure any \"$faraway%near0\" -t 0.3 --idle 0.1
+        measure iperf3-udp \"$faraway%near0\" --iperf3 -u -b 1M --flood -t 1 --idle 0.1
         cp serve.out any-told";
     let script = script.replace("serve --listen", "serve --open --listen").replace("serve --allow", "serve --open --allow");
     if lay(&bench, &script).is_none() {

@@ -88,14 +88,14 @@ pub(super) fn join(
             return Err(Denied::TestStreams { peer: peer.ip(), streams: most });
         }
         Some(test) => {
-            let (streams, memory) = (test.place.take_streams(1)?, test.place.take_memory(cost)?);
+            let (streams, memory) = (test.place.take_streams(1)?, test.place.take_memory_now(cost)?);
             test.running += 1;
             test.streams += 1;
             (streams, memory, Arc::clone(test.place.activity()), test.number, false)
         }
         None => {
             let place = shared.server.places.enter(peer.ip(), connection.map(|c| (c, Shutdown::Both)))?;
-            let (streams, memory) = (place.take_streams(1)?, place.take_memory(cost)?);
+            let (streams, memory) = (place.take_streams(1)?, place.take_memory_now(cost)?);
             let number = shared.server.next_number();
             let (began, activity) = (Instant::now(), Arc::clone(place.activity()));
             tests.insert(peer.ip(), Test { number, peer, began, place, running: 1, streams: 1, why: None });

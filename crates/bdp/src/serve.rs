@@ -344,7 +344,10 @@ fn target_of(address: SocketAddr) -> String {
 
 /// Of this machine's addresses, each with its device, the one by which others reach it most likely: of the default route's device
 /// before others, IPv4 before IPv6, one for everywhere before one of a link.
-fn reachable(addresses: &[(String, IpAddr)], default_device: Option<&str>) -> Option<(Option<String>, IpAddr)> {
+fn reachable(
+    addresses: &[(String, IpAddr)],
+    default_device: Option<&str>,
+) -> Option<(Option<String>, IpAddr)> {
     let rank = |(device, ip): &(String, IpAddr)| {
         let kind = match ip {
             _ if ip.is_loopback() || ip.is_unspecified() => return None,

@@ -158,9 +158,9 @@ impl Control {
     /// A server that ends a session says why.
     fn check_farewell(&mut self) -> Result<()> {
         let address = self.address;
-        self.requests.farewell().map_or(Ok(()), |text| {
-            Err(SessionError::Denied { address, refusal: Refusal::Other { text } })
-        })
+        self.requests
+            .farewell()
+            .map_or(Ok(()), |text| Err(SessionError::Denied { address, refusal: Refusal::Other { text } }))
     }
 
     fn lost(&self, error: FrameError, doing: &'static str) -> SessionError {

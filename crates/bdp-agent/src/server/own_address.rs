@@ -56,9 +56,7 @@ mod tests {
     #[test]
     fn port_of_the_server_at_an_address_of_its_machine_is_itself() {
         let mut own = OwnAddresses::with_ports([5201, 5001]);
-        let mut is_own = |peer: &str, local: &str| {
-            own.are_at(peer.parse().unwrap(), local.parse().ok())
-        };
+        let mut is_own = |peer: &str, local: &str| own.are_at(peer.parse().unwrap(), local.parse().ok());
         assert!(is_own("127.0.0.1:5201", "127.0.0.1:5201"));
         assert!(is_own("127.9.9.9:5001", "127.0.0.1:5201") && is_own("[::1]:5201", "[::1]:5201"));
         assert!(is_own("192.0.2.1:5201", "192.0.2.1:5201"));

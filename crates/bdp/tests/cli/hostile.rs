@@ -202,7 +202,9 @@ fn flood_of_sessions_is_some_lines_and_a_count() {
     let began = server.process.err().matches(" began, bdp").count();
     // As many again where a while has ended among them.
     assert!((1..=60).contains(&began), "{began} lines");
-    server.process.wait_until("the rest is counted", |p| p.err().contains(" more sessions began in the last 10 s"));
+    server
+        .process
+        .wait_until("the rest is counted", |p| p.err().contains(" more sessions began in the last 10 s"));
 }
 
 #[test]
@@ -341,7 +343,9 @@ fn received(streams: usize) -> String {
 #[test]
 fn answer_is_bounded_by_what_was_asked() {
     let bench = Bench::new();
-    for (streams, said) in [(2, "reported 2 bytes of streams, where 1 are"), (31_000_000, "is longer than the")] {
+    for (streams, said) in
+        [(2, "reported 2 bytes of streams, where 1 are"), (31_000_000, "is longer than the")]
+    {
         let port = lying_server(None, received(streams));
         let mut client = start(bench.bdp(&measure(port)));
         let mut most = 0;
@@ -354,7 +358,10 @@ fn answer_is_bounded_by_what_was_asked() {
         assert!(ended.err.contains(said), "{streams}: {}", ended.err);
         println!("{streams} streams for one: {most} KiB");
         assert!(most < 64 << 10, "{streams}: {most} KiB");
-        assert!(std::fs::metadata(bench.store()).map_or(0, |store| store.len()) < 1 << 20, "nothing is stored");
+        assert!(
+            std::fs::metadata(bench.store()).map_or(0, |store| store.len()) < 1 << 20,
+            "nothing is stored"
+        );
     }
 }
 
@@ -391,7 +398,9 @@ fn link_local_addresses_with_their_device_work_everywhere() {
         measure any \"$faraway%near0\" -t 0.3 --idle 0.1
         measure iperf3-udp \"$faraway%near0\" --iperf3 -u -b 1M --flood -t 1 --idle 0.1
         cp serve.out any-told";
-    let script = script.replace("serve --listen", "serve --open --listen").replace("serve --allow", "serve --open --allow");
+    let script = script
+        .replace("serve --listen", "serve --open --listen")
+        .replace("serve --allow", "serve --open --allow");
     if lay(&bench, &script).is_none() {
         return;
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{ErrorKind, Read, Write};
 
-use bdp_wire::control::{Answer, Numbered, Request};
-use bdp_wire::frame::{self, FrameError};
+use bdp_wire::control::{Answer, FAREWELL_ID, Numbered, Request};
+use bdp_wire::frame::{self, FrameError, LONGEST_BODY};
 
 /// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
@@ -14,13 +14,24 @@ pub(crate) struct Requester<S> {
     stream: S,
     next_id: u64,
     arrived: Vec<u8>,
+    /// Requests that have no answer yet: nothing else is kept.
+    asked: BTreeSet<u64>,
     answers: HashMap<u64, Answer>,
+    /// Longest answer that is taken.
+    longest: usize,
 }
 
 impl<S: Read + Write> Requester<S> {
     /// Over a stream of which nothing but answers will be read.
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, next_id: 1, arrived: Vec::new(), answers: HashMap::new() }
+        Self {
+            stream,
+            next_id: 1,
+            arrived: Vec::new(),
+            asked: BTreeSet::new(),
+            answers: HashMap::new(),
+            longest: LONGEST_BODY,
+        }
     }
 
     /// The number that the next request will have.
@@ -33,11 +44,17 @@ impl<S: Read + Write> Requester<S> {
         &self.stream
     }
 
+    /// Takes no answer from now on that is longer than so many bytes.
+    pub(crate) fn bound_answers(&mut self, longest: usize) {
+        self.longest = longest.min(LONGEST_BODY);
+    }
+
     /// Sends a request; gives the number that its answer will have.
     pub(crate) fn ask(&mut self, body: Request) -> Result<u64, FrameError> {
         let id = self.next_id;
         self.next_id += 1;
         frame::write(&mut self.stream, &Numbered { id, body })?;
+        self.asked.insert(id);
         Ok(id)
     }
 
@@ -53,12 +70,24 @@ impl<S: Read + Write> Requester<S> {
             Err(e) => return Err(e.into()),
         }
         let mut taken = 0;
-        while let Some((Numbered { id, body }, length)) = frame::decode(&self.arrived[taken..])? {
+        while let Some((Numbered { id, body }, length)) =
+            frame::decode_bounded(&self.arrived[taken..], self.longest)?
+        {
             taken += length;
-            self.answers.insert(id, body);
+            if self.asked.remove(&id) || id == FAREWELL_ID {
+                self.answers.insert(id, body);
+            }
         }
         self.arrived.drain(..taken);
         Ok(())
+    }
+
+    /// Why the agent ends, where it said so.
+    pub(crate) fn farewell(&mut self) -> Option<String> {
+        match self.answers.remove(&FAREWELL_ID)? {
+            Answer::Failed { error } => Some(error),
+            _ => None,
+        }
     }
 
     /// The answer of this number, once it has been read.

@@ -124,7 +124,8 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
         let options = UdpOptions { send_buffer: Some(SEND_BUFFER), ..Default::default() };
         let mut streams = Vec::new();
         for stream in 0..order.spec.streams {
-            let to = SocketAddr::new(to.ip(), port_of(to.port(), stream)?);
+            let mut to = to;
+            to.set_port(port_of(to.port(), stream)?);
             streams.push(udp::connect(None, to, &options)?);
         }
         let streams = streams.into_iter().zip(0..);
@@ -156,7 +157,8 @@ fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u
     let mut sockets = vec![udp::bind(address, &options)?];
     let port = sockets[0].local_addr().map_err(FlowError::io("bind a UDP socket"))?.port();
     for stream in 1..streams {
-        let next = SocketAddr::new(address.ip(), port_of(port, stream)?);
+        let mut next = address;
+        next.set_port(port_of(port, stream)?);
         sockets.push(udp::bind(next, &options)?);
     }
     Ok((sockets, port))

@@ -24,6 +24,7 @@ pub struct Meter {
     bytes: AtomicU64,
     last_byte_ns: AtomicU64,
     datagram_bytes: AtomicU64,
+    written: AtomicU64,
     streams: Mutex<Vec<u64>>,
     infos: Mutex<Vec<TcpInfo>>,
     arrivals: Mutex<Vec<ArrivalReading>>,
@@ -38,6 +39,16 @@ impl Meter {
     /// What was shown last.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Shows how many bytes the kernel has taken of a sender, more often than what was acknowledged.
+    pub fn set_written(&self, bytes: u64) {
+        self.written.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes by which a flow has got on, as far as is known: those that are shown, or those that a sender has written.
+    pub fn moved(&self) -> u64 {
+        self.bytes().max(self.written.load(Ordering::Relaxed))
     }
 
     /// Shows the payload of the datagrams that are sent.

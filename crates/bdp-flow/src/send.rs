@@ -34,6 +34,8 @@ use crate::waiting::{WaitFor, Waiting};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
+/// Bytes of one write of the pattern: what a processor keeps near it.
+const PATTERN_BYTES: usize = 256 << 10;
 /// Writes to one stream before the others have their turn.
 const TURN: u32 = 16;
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
@@ -250,9 +252,10 @@ impl<'a> Share<'a> {
                 Outlet::Same(flow.payload.writer(stream)?)
             }));
         }
-        let room = if flow.plan.patterned { vec![0; flow.payload.length()] } else { Vec::new() };
+        let room_bytes = if flow.plan.patterned { flow.payload.length().min(PATTERN_BYTES) } else { 0 };
         let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
         let waiting = Waiting::default();
+        let room = vec![0; room_bytes];
         Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, waiting, room, ready: Vec::new() })
     }
 
@@ -478,6 +481,7 @@ impl<'a> Leading<'a> {
         loop {
             let now = clock::monotonic_ns();
             self.share.waiting.note_time(now);
+            flow.meter.set_written(flow.written.load(Ordering::Relaxed));
             let at_ns = now - started;
             if cadence.take(at_ns) {
                 self.sample(at_ns)?;

@@ -9,26 +9,31 @@ use crate::{Result, SysError, check};
 
 /// The device that has this address; `None` where none has.
 pub fn with_address(address: IpAddr) -> Result<Option<String>> {
+    Ok(addresses()?.into_iter().find(|(_, own)| *own == address).map(|(device, _)| device))
+}
+
+/// The addresses of this machine, each with its device, in the kernel's order.
+pub fn addresses() -> Result<Vec<(String, IpAddr)>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the call stores a list, which is freed below.
     check(unsafe { libc::getifaddrs(&raw mut first) }, "list", "addresses")?;
-    let mut found = None;
+    let mut found = Vec::new();
     let mut entry = first;
     while !entry.is_null() {
         // SAFETY: entries of the list are valid until it is freed, and so are the name and the address that they
         // point to; an address is as long as its family says.
         unsafe {
-            if socket_address((*entry).ifa_addr) == Some(address) {
-                found = Some(CStr::from_ptr((*entry).ifa_name).to_string_lossy().into_owned());
-                break;
+            if let Some(address) = socket_address((*entry).ifa_addr) {
+                let name = CStr::from_ptr((*entry).ifa_name).to_string_lossy();
+                // Labels of IPv4 addresses name the device before a colon.
+                found.push((name.split(':').next().unwrap_or_default().to_owned(), address));
             }
             entry = (*entry).ifa_next;
         }
     }
     // SAFETY: the list came from getifaddrs and is not used any more.
     unsafe { libc::freeifaddrs(first) };
-    // Labels of IPv4 addresses name the device before a colon.
-    Ok(found.map(|name| name.split(':').next().unwrap_or_default().to_owned()))
+    Ok(found)
 }
 
 /// # Safety

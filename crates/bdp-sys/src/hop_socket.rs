@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::socket::scoped;
 use crate::socket_option::set_number;
 use crate::stamp::IcmpAccess;
 use crate::{Result, SysError, tcp_info};
@@ -102,7 +103,7 @@ impl HopSocket {
         };
         // Of both IP versions it is the same number.
         set_number(&socket, level, option, libc::IP_PMTUDISC_PROBE, name)?;
-        if let Some(from) = from {
+        if let Some(from) = from.map(|from| scoped(from, to)) {
             socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
         }
         socket.connect(&to.into()).map_err(|e| SysError::new("connect to", to.to_string(), e))?;
@@ -201,6 +202,7 @@ impl SynProbe {
         }
         socket.set_reuse_address(true).map_err(failed)?;
         socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
+        let from = scoped(from, to);
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
         let at_once = match socket.connect(&to.into()) {
             Ok(()) => None,

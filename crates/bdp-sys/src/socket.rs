@@ -126,6 +126,20 @@ pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result
     Ok(socket.into())
 }
 
+/// A local end for `to`: a link-local address of IPv6 (RFC 4007) is one of a device, and where that was not said it is the device
+/// of the other end's.
+pub fn scoped(from: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match (from, to) {
+        (SocketAddr::V6(mut from), SocketAddr::V6(to))
+            if from.ip().is_unicast_link_local() && from.scope_id() == 0 =>
+        {
+            from.set_scope_id(to.scope_id());
+            from.into()
+        }
+        _ => from,
+    }
+}
+
 /// A connection with the options in force before its SYN, made within `deadline`.
 pub fn connect(address: SocketAddr, options: &TcpOptions, deadline: Duration) -> Result<TcpStream> {
     let failed = |e| SysError::new("connect to", address.to_string(), e);
@@ -145,7 +159,7 @@ pub fn start_connect(
     let failed = |e| SysError::new("connect to", address.to_string(), e);
     let socket = tcp(address).map_err(failed)?;
     options.apply(&socket)?;
-    if let Some(from) = from {
+    if let Some(from) = from.map(|from| scoped(from, address)) {
         // A port of ours that lingers from an earlier run may be used again.
         socket.set_reuse_address(true).map_err(failed)?;
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
@@ -173,7 +187,7 @@ pub fn connect_udp(
         socket.bind_device(Some(device.as_bytes())).map_err(failed)?;
     }
     if let Some(from) = from {
-        socket.bind(&from.into()).map_err(failed)?;
+        socket.bind(&scoped(from, to).into()).map_err(failed)?;
     }
     socket.connect(&to.into()).map_err(failed)?;
     Ok(socket.into())

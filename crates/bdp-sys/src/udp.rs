@@ -5,11 +5,13 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::set_dscp;
+use crate::socket::{scoped, set_dscp};
 use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
@@ -47,7 +49,7 @@ pub struct UdpOptions {
 pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
     let socket = open(to, options)?;
-    if let Some(from) = from {
+    if let Some(from) = from.map(|from| scoped(from, to)) {
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
     }
     socket.connect(&to.into()).map_err(failed)?;
@@ -213,10 +215,52 @@ impl TrainSender {
     }
 }
 
+/// Rooms for trains, each of [`SLOTS`] slots, as many as threads can read at once: a receiver has one only while it reads, so that
+/// memory does not grow with the streams that are open.
+struct Rooms {
+    free: Mutex<Vec<Vec<u8>>>,
+    given_back: Condvar,
+    made: AtomicUsize,
+}
+
+static ROOMS: Rooms =
+    Rooms { free: Mutex::new(Vec::new()), given_back: Condvar::new(), made: AtomicUsize::new(0) };
+
+/// Most of them.
+const MOST_ROOMS: usize = 8;
+
+impl Rooms {
+    /// Takes one, made where none is free and there may be more; waits for one else.
+    fn take(&'static self) -> Room {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(bytes) = free.pop() {
+                return Room(bytes);
+            }
+            if self.made.load(Ordering::Relaxed) < MOST_ROOMS {
+                self.made.fetch_add(1, Ordering::Relaxed);
+                return Room(vec![0; SLOTS * SLOT_BYTES]);
+            }
+            free = self.given_back.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// One of [`ROOMS`], given back when this is dropped.
+struct Room(Vec<u8>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.0);
+        ROOMS.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        ROOMS.given_back.notify_one();
+    }
+}
+
 /// Reads trains of datagrams from a socket.
 pub struct TrainReceiver {
     socket: UdpSocket,
-    room: Vec<u8>,
+    patience: Duration,
     controls: Vec<Control>,
     coalesced: bool,
     stamped: bool,
@@ -238,8 +282,6 @@ pub struct Train<'a> {
 impl TrainReceiver {
     /// Of a socket; a read waits for `patience` at most.
     pub fn new(socket: UdpSocket, patience: Duration) -> Result<Self> {
-        let failed = |e| SysError::new("set", "SO_RCVTIMEO", e);
-        socket.set_read_timeout(Some(patience)).map_err(failed)?;
         let coalesced = set_number(&socket, libc::IPPROTO_UDP, libc::UDP_GRO, 1, "UDP_GRO").is_ok();
         let stamped =
             set_number(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS").is_ok();
@@ -247,7 +289,7 @@ impl TrainReceiver {
         let _ = set_number(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1, "SO_RXQ_OVFL");
         Ok(Self {
             socket,
-            room: vec![0; SLOTS * SLOT_BYTES],
+            patience,
             controls: (0..SLOTS).map(|_| Control::default()).collect(),
             coalesced,
             stamped,
@@ -270,11 +312,21 @@ impl TrainReceiver {
     }
 
     /// Waits for a train, and hands over all that are there. `WouldBlock` where none came in time.
-    pub fn receive(&mut self, mut each: impl FnMut(Train<'_>)) -> io::Result<()> {
+    pub fn receive(&mut self, each: impl FnMut(Train<'_>)) -> io::Result<()> {
+        let patience_ns = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
+        if !crate::poll::wait_readable(self.socket.as_fd(), patience_ns)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut room = ROOMS.take();
+        self.receive_into(&mut room.0, each)
+    }
+
+    /// Reads what is there into a room.
+    fn receive_into(&mut self, room: &mut [u8], mut each: impl FnMut(Train<'_>)) -> io::Result<()> {
         // SAFETY: all-zero is valid for both structures.
         let (mut parts, mut messages): ([libc::iovec; SLOTS], [libc::mmsghdr; SLOTS]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        let slots = self.room.chunks_exact_mut(SLOT_BYTES).zip(&mut self.controls);
+        let slots = room.chunks_exact_mut(SLOT_BYTES).zip(&mut self.controls);
         for ((part, message), (slot, control)) in parts.iter_mut().zip(&mut messages).zip(slots) {
             *part = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
             message.msg_hdr.msg_iov = part;
@@ -289,14 +341,14 @@ impl TrainReceiver {
                 self.socket.as_raw_fd(),
                 messages.as_mut_ptr(),
                 SLOTS as libc::c_uint,
-                libc::MSG_WAITFORONE as _,
+                (libc::MSG_WAITFORONE | libc::MSG_DONTWAIT) as _,
                 std::ptr::null_mut(),
             )
         };
         if got < 0 {
             return Err(io::Error::last_os_error());
         }
-        for (message, slot) in messages.iter().take(got as usize).zip(self.room.chunks_exact(SLOT_BYTES)) {
+        for (message, slot) in messages.iter().take(got as usize).zip(room.chunks_exact(SLOT_BYTES)) {
             let bytes = &slot[..(message.msg_len as usize).min(SLOT_BYTES)];
             let reported = Reported::read(&message.msg_hdr);
             each(Train {

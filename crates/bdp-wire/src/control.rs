@@ -25,6 +25,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::datagram::DatagramOrder;
 use crate::tuning::Sealed;
 
+/// The number of what no request has asked for, a [`Answer::Failed`] by which an agent says why it ends.
+pub const FAREWELL_ID: u64 = 0;
+
 /// A request with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Numbered<T> {

@@ -1,10 +1,13 @@
 //! Frames: a big-endian `u32` length, then that many bytes of JSON.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use bdp_model::plain::of_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Bytes of a frame that are made at a time.
+const PIECE_BYTES: usize = 32 << 10;
 
 /// Longest body that is accepted. A case's samples stay far below it.
 pub const LONGEST_BODY: usize = 64 << 20;
@@ -58,10 +61,32 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(bytes)
 }
 
-/// Writes one message.
+/// Writes one message, piece by piece: a long one is never in memory as a whole.
 pub fn write(writer: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
-    writer.write_all(&encode(message)?)?;
-    Ok(writer.flush()?)
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, message)?;
+    let Length(length) = length;
+    if length > LONGEST_BODY {
+        return Err(FrameError::TooLong { length, longest: LONGEST_BODY });
+    }
+    let mut pieces = BufWriter::with_capacity(PIECE_BYTES.min(4 + length), writer);
+    pieces.write_all(&(length as u32).to_be_bytes())?;
+    serde_json::to_writer(&mut pieces, message).map_err(io::Error::from)?;
+    Ok(pieces.flush()?)
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads one message. Memory grows with what arrives, never with what the length claims.
@@ -88,10 +113,18 @@ pub fn read_bounded<M: DeserializeOwned>(reader: &mut impl Read, longest: usize)
 /// Takes one message off the front of what has arrived: the message and the length of its frame, or `None` until the
 /// frame is whole.
 pub fn decode<M: DeserializeOwned>(arrived: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+    decode_bounded(arrived, LONGEST_BODY)
+}
+
+/// The same of a message of at most `longest` bytes.
+pub fn decode_bounded<M: DeserializeOwned>(
+    arrived: &[u8],
+    longest: usize,
+) -> Result<Option<(M, usize)>, FrameError> {
     let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;
-    if length > LONGEST_BODY {
-        return Err(FrameError::TooLong { length, longest: LONGEST_BODY });
+    if length > longest {
+        return Err(FrameError::TooLong { length, longest });
     }
     match rest.get(..length) {
         Some(body) => Ok(Some((serde_json::from_slice(body)?, 4 + length))),
@@ -109,6 +142,33 @@ mod tests {
         assert_eq!(&bytes[..4], &(bytes.len() as u32 - 4).to_be_bytes());
         let back: (String, u32) = read(&mut bytes.as_slice()).unwrap();
         assert_eq!(back, ("window".to_owned(), 30_408));
+    }
+
+    #[test]
+    fn long_message_is_written_in_pieces() {
+        struct Pieces(Vec<usize>, Vec<u8>);
+        impl Write for Pieces {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.push(bytes.len());
+                self.1.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let message: Vec<u64> = (0..100_000).collect();
+        let mut pieces = Pieces(Vec::new(), Vec::new());
+        write(&mut pieces, &message).unwrap();
+        assert!(
+            pieces.0.len() > 10 && pieces.0.iter().all(|&length| length <= PIECE_BYTES),
+            "{:?}",
+            pieces.0
+        );
+        assert_eq!(pieces.1, encode(&message).unwrap());
+        let mut pieces = Pieces(Vec::new(), Vec::new());
+        write(&mut pieces, &"short").unwrap();
+        assert_eq!(pieces.0.len(), 1, "a short one goes by one call");
     }
 
     #[test]

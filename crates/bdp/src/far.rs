@@ -41,7 +41,12 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
         limits,
         access: AccessRules::default(),
         // One after the other; the one before may be on its way out.
-        places: PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 2 * limits.streams },
+        places: PlaceLimits {
+            sessions: 2,
+            sessions_per_address: 2,
+            streams_per_address: 2 * limits.streams,
+            ..PlaceLimits::default()
+        },
         tuning: None,
         once: false,
     };

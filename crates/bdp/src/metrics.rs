@@ -159,6 +159,12 @@ fn text(counted: &Counted, up: Duration) -> String {
         "Connections that have yet to say what they are for.",
         &one(counted.waiting),
     );
+    family(
+        "bdp_log_lines_dropped_total",
+        "counter",
+        "Lines of the log that were dropped because nobody read it.",
+        &one(counted.lines_dropped),
+    );
     let refusals: Vec<_> = Reason::ALL
         .iter()
         .zip(counted.turned_away)

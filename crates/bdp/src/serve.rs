@@ -1,6 +1,6 @@
 //! `bdp serve`: the other end of measurements.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::thread;
 
@@ -12,33 +12,41 @@ use bdp_flow::error::FlowError;
 use bdp_interop::iperf2::server::{self as iperf2, Iperf2};
 use bdp_interop::iperf3::server::Iperf3;
 use bdp_model::measurement::PORT;
-use bdp_model::units::{Nanos, Rate};
-use bdp_sys::{random, signal};
+use bdp_model::units::{ByteCount, Nanos, Rate};
+use bdp_sys::{device, names, random, signal};
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 use clap::Args;
 
 use crate::arguments::seconds;
 use crate::exit::{self, Exit, Outcome};
+use crate::measure::target;
 use crate::tune::{self, places};
 use crate::users::UserArgs;
 use crate::{help, metrics, output, token};
 
 /// Limits with a token, and with --open.
-const TRUSTED: Granted =
-    Granted { limits: Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None }, sessions: 16 };
+const TRUSTED: Granted = Granted {
+    limits: Limits { duration: Nanos::secs(24 * 3600), streams: 4096, rate: None },
+    sessions: 16,
+    memory: ByteCount::kib(160 << 10),
+};
 const OPEN: Granted = Granted {
     limits: Limits { duration: Nanos::secs(30), streams: 16, rate: Some(Rate::bps(1_000_000_000)) },
     sessions: 4,
+    memory: ByteCount::kib(20 << 10),
 };
 
 struct Granted {
     limits: Limits,
     sessions: u32,
+    memory: ByteCount,
 }
 
 /// A shorter token is warned of.
 const SHORTEST_TOKEN: usize = 12;
+/// What a measurement takes beyond its flows.
+const AROUND: Nanos = Nanos::secs(30);
 
 /// Longest, most and fastest.
 const LIMITS: &str = "Limits";
@@ -95,6 +103,9 @@ pub struct ServeArgs {
     /// Most streams of one address [default: twice those of a flow]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
+    /// Most memory for samples and streams of all flows [default: 160M, with --open 20M]
+    #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "SIZE")]
+    max_memory: Option<ByteCount>,
     /// Highest rate of a flow, as 100M; faster requests are refused [default: none, with --open 1G]
     #[arg(long, help_heading = LIMITS, value_name = "RATE")]
     max_rate: Option<Rate>,
@@ -147,6 +158,9 @@ impl ServeArgs {
             sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
             // Both directions at once are twice the streams.
             streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
+            memory_bytes: self.max_memory.unwrap_or(granted.memory).as_bytes(),
+            // A measurement of both directions, and what is around it.
+            turn_ns: self.open.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
         };
         let logins = self.users.find()?;
         let access = AccessRules {
@@ -194,8 +208,7 @@ impl ServeArgs {
             .name("bdp-signals".to_owned())
             .spawn(move || {
                 let ending = held.wait();
-                output::note(&format!("ended by {}", ending.name()));
-                stopper.stop();
+                stopper.stop_by(ending.name());
                 // A second one does not wait for the farewell.
                 held.wait().carry_out()
             })
@@ -264,9 +277,10 @@ fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
         return Ok((address, PORT).into());
     }
     text.parse().or_else(|_| {
-        // A name of this machine.
-        let mut found = text.to_socket_addrs().ok().into_iter().flatten();
-        found.next().with_context(|| text.to_owned()).map_err(|_| {
+        // A name of this machine, or a link-local address with its device.
+        let named = target::parse(text).ok();
+        let found = named.and_then(|(host, port)| names::look_up(&host, port.unwrap_or(PORT)).ok());
+        found.into_iter().flatten().next().with_context(|| text.to_owned()).map_err(|_| {
             exit::usage(format!(
                 "--listen '{text}' is no address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address alone"
             ))
@@ -323,8 +337,19 @@ fn introduce_tuning(address: SocketAddr, token: &str) {
 
 /// This server, as it is called at the other machine.
 fn target_of(address: SocketAddr) -> String {
-    let host =
-        if address.ip().is_unspecified() { bdp_sys::device::host_name() } else { address.ip().to_string() };
+    let own = match address {
+        _ if address.ip().is_unspecified() => {
+            let addresses = device::addresses().unwrap_or_default();
+            reachable(&addresses, device::of_default_route().as_deref())
+        }
+        // Of a link-local address the other machine has to name its own device: mostly it has the same name.
+        SocketAddr::V6(v6) => Some((device::with_address(address.ip()).ok().flatten(), (*v6.ip()).into())),
+        SocketAddr::V4(v4) => Some((None, (*v4.ip()).into())),
+    };
+    let host = own.map_or_else(device::host_name, |(device, ip)| match (device, ip) {
+        (Some(device), IpAddr::V6(v6)) if v6.is_unicast_link_local() => format!("{ip}%{device}"),
+        _ => ip.to_string(),
+    });
     match (address.port(), host.contains(':')) {
         (PORT, _) => host,
         (port, false) => format!("{host}:{port}"),
@@ -332,8 +357,34 @@ fn target_of(address: SocketAddr) -> String {
     }
 }
 
+/// Of this machine's addresses, each with its device, the one by which others reach it most likely: of the default route's device
+/// before others, IPv4 before IPv6, one for everywhere before one of a link.
+fn reachable(
+    addresses: &[(String, IpAddr)],
+    default_device: Option<&str>,
+) -> Option<(Option<String>, IpAddr)> {
+    let rank = |(device, ip): &(String, IpAddr)| {
+        let kind = match ip {
+            _ if ip.is_loopback() || ip.is_unspecified() => return None,
+            IpAddr::V4(v4) if v4.is_link_local() => 3,
+            IpAddr::V4(_) => 0,
+            IpAddr::V6(v6) if v6.is_unicast_link_local() => 4,
+            IpAddr::V6(v6) if v6.is_unique_local() => 2,
+            IpAddr::V6(_) => 1,
+        };
+        // One of a link alone is no way in, whatever its device.
+        Some((kind >= 3, default_device != Some(device.as_str()), kind))
+    };
+    let ranked = addresses.iter().filter_map(|own| Some((rank(own)?, own)));
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, (device, ip))| (Some(device.clone()), *ip))
+}
+
 fn describe(event: &Event) -> String {
-    let canonical = |peer: &SocketAddr| SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let canonical = |peer: &SocketAddr| match peer.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, peer.port()),
+        // With its device.
+        IpAddr::V6(_) => *peer,
+    };
     match event {
         Event::Began { session, peer, program } => {
             format!("session {session}: {} began, {program}", canonical(peer))
@@ -346,6 +397,53 @@ fn describe(event: &Event) -> String {
             output::tame(&format!("session {session}: {} tune: {what}", canonical(peer)))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
+        Event::BeganMore { count, within } => format!("{count} more sessions began in the last {within}"),
+        Event::LinesDropped { count } => {
+            format!("{count} lines of this log were dropped: nobody read it for a while")
+        }
+        Event::Ending { by } => format!("ended by {by}"),
         Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_that_the_other_side_can_reach_is_shown() {
+        let shown = |addresses: &[(&str, &str)], default: Option<&str>| {
+            let own: Vec<_> = addresses.iter().map(|(d, a)| ((*d).to_owned(), a.parse().unwrap())).collect();
+            reachable(&own, default).map(|(_, ip)| ip.to_string())
+        };
+        let machine = [
+            ("lo", "127.0.0.1"),
+            ("docker0", "172.17.0.1"),
+            ("eth0", "192.0.2.7"),
+            ("lo", "::1"),
+            ("eth0", "2001:db8::7"),
+            ("eth0", "fe80::7"),
+        ];
+        assert_eq!(shown(&machine, Some("eth0")).as_deref(), Some("192.0.2.7"));
+        assert_eq!(shown(&machine, None).as_deref(), Some("172.17.0.1"));
+        assert_eq!(shown(&machine[3..], Some("eth0")).as_deref(), Some("2001:db8::7"));
+        assert_eq!(shown(&[machine[0], machine[5]], None).as_deref(), Some("fe80::7"));
+        assert_eq!(shown(&[machine[1], machine[5]], Some("eth0")).as_deref(), Some("172.17.0.1"));
+        assert_eq!(shown(&machine[..1], None), None, "then it is the machine's name");
+    }
+
+    #[test]
+    fn addresses_to_listen_on_are_read() {
+        for (text, address) in [
+            ("5202", "[::]:5202"),
+            ("192.0.2.1", "192.0.2.1:5201"),
+            ("[2001:db8::1]:5203", "[2001:db8::1]:5203"),
+        ] {
+            assert_eq!(listen_address(text).unwrap(), address.parse().unwrap(), "{text}");
+        }
+        // The loopback device is there everywhere.
+        let linked = listen_address("[fe80::1%lo]:5203").unwrap();
+        assert!(matches!(linked, SocketAddr::V6(v6) if v6.scope_id() > 0 && v6.port() == 5203), "{linked}");
+        assert!(listen_address("fe80::1%lo").is_ok());
     }
 }

@@ -21,6 +21,9 @@ use bdp_flow::session::error::{Result, SessionError};
 /// How long the server may take over each step of the greeting.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 
+/// Longest answer but for the outcome of a flow.
+const LONGEST_ANSWER: usize = 1 << 20;
+
 /// An admitted session.
 pub(crate) struct Control {
     requests: Requester<TcpStream>,
@@ -67,7 +70,9 @@ impl Control {
         let (key, limits, exchange) = greeting.exchange(tokens)?;
         let poll = Poll::new()?;
         poll.add(&stream, 0, Interest::Read)?;
-        Ok((Self { requests: Requester::new(stream), address, key, limits, poll }, exchange))
+        let mut requests = Requester::new(stream);
+        requests.bound_answers(LONGEST_ANSWER);
+        Ok((Self { requests, address, key, limits, poll }, exchange))
     }
 
     /// This end's address.
@@ -80,10 +85,22 @@ impl Control {
         self.requests.next_id()
     }
 
+    /// Takes answers of so many bytes beyond what answers without lists have.
+    pub(crate) fn expect_bytes(&mut self, bytes: usize) {
+        self.requests.bound_answers(LONGEST_ANSWER.saturating_add(bytes));
+    }
+
     /// Sends a request.
     pub(crate) fn ask(&mut self, body: Request) -> Result<Pending> {
-        let asked = self.requests.ask(body);
-        asked.map(Pending).map_err(|e| self.lost(e, "it was asked"))
+        match self.requests.ask(body) {
+            Ok(asked) => Ok(Pending(asked)),
+            Err(error) => {
+                // It may have said why it ends before it did.
+                let _ = self.requests.read_ready();
+                self.check_farewell()?;
+                Err(self.lost(error, "it was asked"))
+            }
+        }
     }
 
     /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
@@ -100,7 +117,9 @@ impl Control {
             let left = until.saturating_duration_since(Instant::now());
             self.poll.wait(&mut ready, Some(left.as_nanos() as u64))?;
             if !ready.is_empty() {
-                self.requests.read_ready().map_err(|e| self.lost(e, "a measurement runs"))?;
+                let read = self.requests.read_ready();
+                self.check_farewell()?;
+                read.map_err(|e| self.lost(e, "a measurement runs"))?;
             } else if left.is_zero() {
                 return Ok(None);
             }
@@ -134,6 +153,14 @@ impl Control {
             address: self.address,
             what: "it answered something else than was asked".to_owned(),
         }
+    }
+
+    /// A server that ends a session says why.
+    fn check_farewell(&mut self) -> Result<()> {
+        let address = self.address;
+        self.requests
+            .farewell()
+            .map_or(Ok(()), |text| Err(SessionError::Denied { address, refusal: Refusal::Other { text } }))
     }
 
     fn lost(&self, error: FrameError, doing: &'static str) -> SessionError {

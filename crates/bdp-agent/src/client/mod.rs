@@ -5,6 +5,7 @@ mod dry;
 mod flow;
 mod foreign;
 mod interruption;
+mod most;
 mod path_mtu;
 mod prober;
 mod session;

@@ -26,6 +26,7 @@ use super::dry::Dry;
 use super::flow::{self, Flow};
 use super::foreign::Foreign;
 use super::interruption::Interruption;
+use super::most::Most;
 use super::path_mtu::{self, UDP_PATIENCE};
 use super::prober::{Carrier, Prober};
 
@@ -139,9 +140,14 @@ impl Peer for Session {
 
     fn poll(&mut self, request: &MeasureRequest, _: &mut Context<'_>) -> Result<Polled> {
         let (address, round) = (self.control.address, &mut self.round);
+        let most = Most::of(request, round.since.map_or(Duration::ZERO, |since| since.elapsed()));
+        self.control.expect_bytes(most.bytes());
         for ((flow, pending), far) in round.flows.iter().zip(&round.pending).zip(&mut round.far) {
             if far.is_none() {
                 *far = self.control.poll(*pending, Duration::from_millis(10))?;
+                if let Some(answer) = &*far {
+                    most.check(answer).map_err(|what| SessionError::NotBdp { address, what })?;
+                }
                 if far.is_some() && flow.way == Direction::To {
                     flow.work.stop();
                 }

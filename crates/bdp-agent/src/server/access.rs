@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use bdp_model::units::Rate;
+use bdp_model::units::{ByteCount, Rate};
 use bdp_wire::session::Refusal;
 use ipnet::{IpNet, Ipv6Net};
 
@@ -142,6 +142,24 @@ pub struct PlaceLimits {
     pub sessions_per_address: u32,
     /// Streams of one address, those of all its sessions together.
     pub streams_per_address: u32,
+    /// Memory of all flows: samples, streams and their rooms.
+    pub memory_bytes: u64,
+    /// How long a session may keep its place from others whatever it does with it; of strangers, who then have to move something,
+    /// too. No bound where all are trusted.
+    pub turn_ns: Option<u64>,
+}
+
+impl Default for PlaceLimits {
+    /// No bound.
+    fn default() -> Self {
+        Self {
+            sessions: u32::MAX,
+            sessions_per_address: u32::MAX,
+            streams_per_address: u32::MAX,
+            memory_bytes: u64::MAX,
+            turn_ns: None,
+        }
+    }
 }
 
 /// What is taken of a server's places.
@@ -164,15 +182,25 @@ impl Occupancy {
         self.sessions
     }
 
-    /// Takes a place for a session, if there is one.
-    pub fn enter(&mut self, peer: IpAddr, limits: &PlaceLimits) -> Result<(), Denied> {
+    /// Sessions of this address that are served.
+    pub fn sessions_of(&self, peer: IpAddr) -> u32 {
+        self.of.get(&origin(peer)).map_or(0, |held| held.sessions)
+    }
+
+    /// Whether there is a place for a session.
+    pub fn check(&self, peer: IpAddr, limits: &PlaceLimits) -> Result<(), Denied> {
         if self.sessions >= limits.sessions {
             return Err(Denied::Full { sessions: limits.sessions });
         }
-        let held = self.of.get(&origin(peer)).copied().unwrap_or_default();
-        if held.sessions >= limits.sessions_per_address {
+        if self.sessions_of(peer) >= limits.sessions_per_address {
             return Err(Denied::AddressFull { peer, sessions: limits.sessions_per_address });
         }
+        Ok(())
+    }
+
+    /// Takes a place for a session, if there is one.
+    pub fn enter(&mut self, peer: IpAddr, limits: &PlaceLimits) -> Result<(), Denied> {
+        self.check(peer, limits)?;
         self.sessions += 1;
         self.of.entry(origin(peer)).or_default().sessions += 1;
         Ok(())
@@ -294,6 +322,20 @@ pub enum Denied {
         /// How many it may have.
         streams: u32,
     },
+    /// Its flow needs memory that it does not get.
+    #[error(
+        "the flow needs {} here, for its samples and streams, and a session of {} may have {}; ask for a longer interval or fewer \
+         streams, or start 'bdp serve' there with a larger --max-memory",
+        ByteCount::bytes(*bytes), peer.to_canonical(), ByteCount::bytes(*most)
+    )]
+    Memory {
+        /// Who.
+        peer: IpAddr,
+        /// What it needs.
+        bytes: u64,
+        /// The most that one session may have.
+        most: u64,
+    },
     /// It says that it sends at a rate that is not granted.
     #[error("{} sends at {asked}, and {granted} is granted a test (--max-rate)", peer.to_canonical())]
     Rate {
@@ -413,7 +455,12 @@ mod tests {
 
     #[test]
     fn places_are_taken_given_back_and_forgotten() {
-        let limits = PlaceLimits { sessions: 3, sessions_per_address: 2, streams_per_address: 10 };
+        let limits = PlaceLimits {
+            sessions: 3,
+            sessions_per_address: 2,
+            streams_per_address: 10,
+            ..Default::default()
+        };
         let mut taken = Occupancy::default();
         let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
         taken.enter(one, &limits).unwrap();
@@ -439,7 +486,12 @@ mod tests {
 
     #[test]
     fn the_addresses_that_one_host_of_ipv6_may_choose_from_are_one() {
-        let limits = PlaceLimits { sessions: 9, sessions_per_address: 1, streams_per_address: 1 };
+        let limits = PlaceLimits {
+            sessions: 9,
+            sessions_per_address: 1,
+            streams_per_address: 1,
+            ..Default::default()
+        };
         let mut taken = Occupancy::default();
         taken.enter(ip("2001:db8::1"), &limits).unwrap();
         assert!(taken.enter(ip("2001:db8::ffff:1"), &limits).is_err());

@@ -74,7 +74,7 @@ fn admit(
         Some(Refusal::Ending)
     } else if let Err(denied) = &access {
         Some(denied.clone().into())
-    } else if server.places.is_full() {
+    } else if server.places.is_full(peer.ip()) {
         Some(Refusal::Busy { sessions: server.places.sessions() })
     } else {
         None

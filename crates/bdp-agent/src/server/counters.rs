@@ -67,6 +67,7 @@ impl Reason {
             Denied::Full { .. }
             | Denied::AddressFull { .. }
             | Denied::Streams { .. }
+            | Denied::Memory { .. }
             | Denied::TestStreams { .. } => Self::Busy,
             Denied::Rate { .. } => Self::Other,
         }
@@ -99,6 +100,8 @@ pub struct Counted {
     pub sent_bytes: u64,
     /// Connections that have yet to say what they are for.
     pub waiting: u64,
+    /// Lines of the log that found no room.
+    pub lines_dropped: u64,
     /// Who was turned away, in the order of [`Reason::ALL`].
     pub turned_away: [u64; Reason::ALL.len()],
     /// Connections that began with no protocol of their port, in the order of [`Stranger::ALL`].
@@ -114,6 +117,7 @@ pub struct Counters {
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     waiting: AtomicU64,
+    lines_dropped: AtomicU64,
     turned_away: AtomicU64,
     /// Of those whose reason is known, in the order of [`Reason::ALL`].
     reasons: [AtomicU64; Reason::ALL.len()],
@@ -132,7 +136,8 @@ impl Counters {
             }
             Event::TurnedAway { .. } => add(&self.turned_away, 1),
             // Each was noted as it came.
-            Event::Tuned { .. } | Event::TurnedAwayMore { .. } => {}
+            Event::Tuned { .. } | Event::TurnedAwayMore { .. } | Event::BeganMore { .. } => {}
+            Event::LinesDropped { .. } | Event::Ending { .. } => {}
         }
     }
 
@@ -148,6 +153,11 @@ impl Counters {
         if let Some(at) = Stranger::ALL.iter().position(|&s| s == stranger) {
             add(&self.strangers[at], 1);
         }
+    }
+
+    /// Counts a line of the log that found no room.
+    pub fn note_line_dropped(&self) {
+        add(&self.lines_dropped, 1);
     }
 
     /// Counts payload that was read.
@@ -181,6 +191,7 @@ impl Counters {
             received_bytes: read(&self.received_bytes),
             sent_bytes: read(&self.sent_bytes),
             waiting: read(&self.waiting),
+            lines_dropped: read(&self.lines_dropped),
             turned_away,
             strangers: self.strangers.each_ref().map(read),
         }

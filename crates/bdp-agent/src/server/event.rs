@@ -45,6 +45,23 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// More sessions began than are logged one by one.
+    BeganMore {
+        /// How many.
+        count: u64,
+        /// Within how long.
+        within: Nanos,
+    },
+    /// Nobody read the log for a while.
+    LinesDropped {
+        /// Lines that found no room meanwhile.
+        count: u64,
+    },
+    /// The server is asked to end.
+    Ending {
+        /// By what.
+        by: String,
+    },
     /// More were not let in than are logged one by one.
     TurnedAwayMore {
         /// How many.

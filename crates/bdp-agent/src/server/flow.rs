@@ -16,7 +16,7 @@ use bdp_wire::datagram::Opening;
 
 use super::counters::Counters;
 use super::datagrams;
-use super::places::StreamPlaces;
+use super::places::{MemoryHold, StreamPlaces};
 use crate::answers::Answers;
 use crate::streams::{self, Listening};
 use bdp_flow::crew::{self, Crew};
@@ -46,6 +46,8 @@ pub(crate) struct Terms {
     pub(crate) counters: Arc<Counters>,
     /// Given back when the flow is over.
     pub(crate) places: Option<StreamPlaces>,
+    /// Given back when the outcome is the client's.
+    pub(crate) memory: Option<MemoryHold>,
 }
 
 /// One flow.
@@ -80,7 +82,8 @@ impl Flow {
         answers: Arc<Answers>,
         terms: Terms,
     ) -> Result<(Arc<Self>, Answer)> {
-        let Terms { rate, counters, places } = terms;
+        let Terms { rate, counters, places, memory } = terms;
+        let meter = places.as_ref().map_or_else(Arc::default, |places| Arc::clone(places.meter()));
         let listening = match order.source {
             StreamSource::Listen { address, patience, tcp_rmem_bytes } => {
                 Some(Listening::open(&order, address, patience, tcp_rmem_bytes)?)
@@ -109,7 +112,7 @@ impl Flow {
         });
         let on_thread = Arc::clone(&flow);
         bdp_flow::worker::start(move || {
-            let outcome = on_thread.live(listening, &answers);
+            let outcome = on_thread.live(listening, &answers, &meter);
             // Before the client has the outcome and leaves: that is no flight from a running flow.
             on_thread.over.store(true, Ordering::Relaxed);
             lock(&on_thread.state).streams.clear();
@@ -119,6 +122,7 @@ impl Flow {
                 let stalled = outcome.as_ref().err().filter(|e| matches!(e, FlowError::Stalled { .. }));
                 let why = stalled.map(ToString::to_string);
                 answers.give(id, outcome);
+                drop(memory);
                 // Nobody is there to be served any longer.
                 if let Some(why) = why {
                     answers.give_up(why);
@@ -219,7 +223,12 @@ impl Flow {
     }
 
     /// The flow from its streams' arrival to its outcome, with the request that waits for that.
-    fn live(&self, listening: Option<Listening>, answers: &Answers) -> Option<(u64, Result<Answer>)> {
+    fn live(
+        &self,
+        listening: Option<Listening>,
+        answers: &Answers,
+        meter: &Meter,
+    ) -> Option<(u64, Result<Answer>)> {
         let streams = match (listening, &self.order.source) {
             // It begins by itself when they have come.
             (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
@@ -230,9 +239,8 @@ impl Flow {
             }
             _ => Ok(Some(self.streams_of_session(answers)?)),
         };
-        let meter = Meter::default();
         let outcome = streams.and_then(|streams| match streams {
-            Some(streams) => self.run(streams, &meter),
+            Some(streams) => self.run(streams, meter),
             None => Ok(Answer::Sent(Sent::default())),
         });
         match (&outcome, self.order.role) {

@@ -1,7 +1,7 @@
 //! What the server speaks besides its own protocol: each claims connections by their first bytes, and may have ports of its
 //! own.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -26,8 +26,8 @@ pub enum Claim {
 
 /// One of them, with the sessions that it serves.
 pub trait ForeignProtocol: Send + Sync {
-    /// Takes the ports of its own, at the server's address.
-    fn bind(&mut self, _address: IpAddr) -> Result<()> {
+    /// Takes the ports of its own, at the server's address, whose port is not for it.
+    fn bind(&mut self, _address: SocketAddr) -> Result<()> {
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! How many lines a server writes about those whom it turns away: so many in a while, and of the rest how many they were.
+//! How many lines a server writes of one kind, as about those whom it turns away: so many in a while, and of the rest how many
+//! they were.
 
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod access;
+pub mod activity;
 mod admission;
 pub mod counters;
 mod datagrams;
@@ -16,15 +17,21 @@ pub mod failures;
 pub(crate) mod flow;
 pub mod foreign;
 mod log_limiter;
+mod log_queue;
+pub mod memory_cost;
+mod memory_ledger;
+pub mod own_address;
 pub mod pending_handshakes;
 pub mod places;
 mod session;
+mod session_log;
 mod sessions;
 mod state;
 mod strangers;
 mod tcp_port;
 mod tuning;
 mod udp_port;
+mod waiting_line;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -52,6 +59,8 @@ const ECHO_BUFFER: usize = 4 << 20;
 pub const ECHO_CHECK: Duration = Duration::from_millis(500);
 /// How long sessions may take to end with the server.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the last lines of the log may take to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// A server that listens and does not answer yet.
 pub struct Server {
@@ -79,8 +88,8 @@ impl Watcher {
 }
 
 impl Server {
-    /// Takes the port, TCP and UDP, and those of the other protocols that it is to speak. `log` is called from any thread of
-    /// the server.
+    /// Takes the port, TCP and UDP, and those of the other protocols that it is to speak. `log` is called by a thread of
+    /// its own: where it waits, events are dropped and counted, and nobody else waits.
     pub fn bind(
         options: ServerOptions,
         mut foreign: Vec<Box<dyn ForeignProtocol>>,
@@ -95,7 +104,7 @@ impl Server {
         // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
         let _ = datagrams.enlarge_receive_buffer(ECHO_BUFFER);
         for protocol in &mut foreign {
-            protocol.bind(options.listen.ip())?;
+            protocol.bind(options.listen)?;
         }
         let server = Arc::new(ServerState::new(options, address.port(), log)?);
         let sessions = Arc::new(Sessions::new(server)?);
@@ -151,6 +160,7 @@ impl Server {
         for thread in others {
             let _ = thread.join();
         }
+        server.finish_log(LAST_LINES);
         outcome
     }
 }
@@ -158,6 +168,12 @@ impl Server {
 impl Stopper {
     /// Ends the server and its sessions.
     pub fn stop(&self) {
+        self.0.end();
+    }
+
+    /// The same, with what ends it in the log.
+    pub fn stop_by(&self, what: &str) {
+        self.0.report(&Event::Ending { by: what.to_owned() });
         self.0.end();
     }
 }

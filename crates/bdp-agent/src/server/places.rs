@@ -1,26 +1,29 @@
 //! The places of a server, shared by its threads: one for each session, given back when that ends.
 //!
-//! Where none is left, a session that is idle is evicted for the next who comes, so that nobody keeps others
-//! out by saying nothing.
+//! Where none is left, a session that is idle is evicted for the next who comes, so that nobody keeps others out by saying
+//! nothing. On a server for strangers the same is true of one whose flows move next to nothing, and of one that has had its turn.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bdp_sys::clock;
 
 use super::access::{Denied, Occupancy, PlaceLimits, origin};
+pub use super::activity::{Activity, Eviction, Watched};
 use super::eviction::oldest_of_most;
+use super::memory_ledger::{MemoryLedger, most_of_session};
+use super::waiting_line::WaitingLine;
 
 use bdp_flow::lock::lock;
+use bdp_flow::meter::Meter;
 
-/// How long the only one of an address that has not begun its work may keep its place from others.
-const TO_BEGIN_NS: u64 = 1_000_000_000;
-/// How long one that has may be silent, with nothing that runs, and still keep it.
-const SILENCE_NS: u64 = 5_000_000_000;
-/// Why one lost its place, for the log.
-pub const EVICTED: &str = "evicted while idle to make room";
+/// How long memory is awaited that a flow which is over is about to give back.
+const MEMORY_PATIENCE: Duration = Duration::from_millis(500);
+/// From one look for it to the next.
+const MEMORY_LOOK: Duration = Duration::from_millis(5);
 
 /// How much of a server is taken.
 pub struct Places {
@@ -31,20 +34,11 @@ pub struct Places {
 #[derive(Default)]
 struct Taken {
     occupancy: Occupancy,
+    memory: MemoryLedger,
+    line: WaitingLine,
     next: u64,
     /// By number, which grows: oldest first.
     held: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
-}
-
-/// What a session does with its place.
-pub struct Activity {
-    since_ns: u64,
-    heard_ns: AtomicU64,
-    has_begun: AtomicBool,
-    streams: AtomicU32,
-    is_evicted: AtomicBool,
-    /// Hung up where it is evicted.
-    connection: Option<TcpStream>,
 }
 
 /// The place of a session; given back when this is dropped.
@@ -61,6 +55,16 @@ pub struct StreamPlaces {
     peer: IpAddr,
     streams: u32,
     activity: Arc<Activity>,
+    /// What their flow shows.
+    watched: Watched,
+}
+
+/// Memory of a flow; given back when this is dropped.
+pub struct MemoryHold {
+    places: Arc<Places>,
+    peer: IpAddr,
+    bytes: u64,
+    activity: Arc<Activity>,
 }
 
 impl Places {
@@ -70,28 +74,37 @@ impl Places {
     }
 
     /// Takes a place for a session, of whatever protocol: somebody else's, who does nothing with it, where there is none
-    /// left. `connection` is hung up where this session is evicted in turn.
-    pub fn enter(self: &Arc<Self>, peer: IpAddr, connection: Option<&TcpStream>) -> Result<Place, Denied> {
+    /// left. Of `connection` the half is shut down where this session is evicted in turn.
+    pub fn enter(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        connection: Option<(&TcpStream, Shutdown)>,
+    ) -> Result<Place, Denied> {
         let now_ns = clock::monotonic_ns();
-        let activity = Arc::new(Activity::new(now_ns, connection.and_then(|c| c.try_clone().ok())));
+        let connection = connection.and_then(|(c, half)| Some((c.try_clone().ok()?, half)));
+        let activity = Arc::new(Activity::new(now_ns, connection));
         let mut taken = lock(&self.taken);
-        if let Err(denied) = taken.occupancy.enter(peer, &self.limits) {
-            let (address, silent) = taken.evict(&denied, peer, now_ns).ok_or(denied)?;
-            taken.occupancy.leave(address);
-            silent.evict();
-            taken.occupancy.enter(peer, &self.limits)?;
+        if let Some((number, why)) = taken.find_room(peer, &self.limits, now_ns)? {
+            taken.evict(number, why, now_ns);
         }
+        taken.occupancy.enter(peer, &self.limits)?;
+        taken.line.note_served(origin(peer));
         let number = taken.next;
         taken.next += 1;
         taken.held.insert(number, (peer, Arc::clone(&activity)));
         Ok(Place { places: Arc::clone(self), peer, number, activity })
     }
 
-    /// Whether no session more can be served.
-    pub fn is_full(&self) -> bool {
-        let taken = lock(&self.taken);
-        taken.occupancy.sessions() >= self.limits.sessions
-            && taken.idle(clock::monotonic_ns(), |_| true).is_none()
+    /// Whether no session more of this address can be served.
+    pub fn is_full(&self, peer: IpAddr) -> bool {
+        let room = lock(&self.taken).find_room(peer, &self.limits, clock::monotonic_ns());
+        matches!(room, Err(Denied::Full { .. }))
+    }
+
+    /// Looks at what sessions do; called some times a second.
+    pub(super) fn observe(&self) {
+        let now_ns = clock::monotonic_ns();
+        lock(&self.taken).held.values().for_each(|(_, activity)| activity.observe(now_ns));
     }
 
     /// Most sessions at once.
@@ -101,14 +114,51 @@ impl Places {
 }
 
 impl Taken {
-    /// Whom a session of this address evicts that was denied for want of a place.
-    fn evict(&mut self, denied: &Denied, peer: IpAddr, now_ns: u64) -> Option<(IpAddr, Arc<Activity>)> {
-        let number = match denied {
-            Denied::Full { .. } => self.idle(now_ns, |_| true),
-            Denied::AddressFull { .. } => self.idle(now_ns, |address| origin(address) == origin(peer)),
+    /// Whom a session of this address evicts, where it is let in at all; nobody where a place is free.
+    fn find_room(
+        &mut self,
+        peer: IpAddr,
+        limits: &PlaceLimits,
+        now_ns: u64,
+    ) -> Result<Option<(u64, Eviction)>, Denied> {
+        let denied = match self.occupancy.check(peer, limits) {
+            Ok(()) => {
+                let free = limits.sessions - self.occupancy.sessions();
+                let holds = self.occupancy.sessions_of(peer) > 0;
+                match limits.turn_ns.is_some() && self.line.gives_way(origin(peer), holds, free, now_ns) {
+                    true => Denied::Full { sessions: limits.sessions },
+                    false => return Ok(None),
+                }
+            }
+            Err(denied) => denied,
+        };
+        let evicted = match denied {
+            Denied::Full { .. } if self.occupancy.sessions() >= limits.sessions => self
+                .idle(now_ns, |_| true)
+                .map(|number| (number, Eviction::Idle))
+                .or_else(|| self.overdue(peer, limits.turn_ns?, now_ns)),
+            Denied::AddressFull { .. } => self
+                .idle(now_ns, |address| origin(address) == origin(peer))
+                .map(|number| (number, Eviction::Idle)),
             _ => None,
-        }?;
-        self.held.remove(&number)
+        };
+        match evicted {
+            Some(evicted) => Ok(Some(evicted)),
+            None => {
+                if matches!(denied, Denied::Full { .. }) {
+                    self.line.note_refused(origin(peer), now_ns);
+                }
+                Err(denied)
+            }
+        }
+    }
+
+    fn evict(&mut self, number: u64, why: Eviction, now_ns: u64) {
+        if let Some((address, activity)) = self.held.remove(&number) {
+            self.occupancy.leave(address);
+            self.line.note_left(origin(address), now_ns);
+            activity.evict(why);
+        }
     }
 
     /// One that does nothing with its place, of the address that has most of them.
@@ -125,50 +175,19 @@ impl Taken {
         let idle = held().filter(|(_, (address, activity))| is_idle(*address, activity));
         oldest_of_most(idle.map(|(&number, (address, _))| (number, *address)))
     }
-}
 
-impl Activity {
-    fn new(now_ns: u64, connection: Option<TcpStream>) -> Self {
-        Self {
-            since_ns: now_ns,
-            heard_ns: AtomicU64::new(now_ns),
-            has_begun: AtomicBool::new(false),
-            streams: AtomicU32::new(0),
-            is_evicted: AtomicBool::new(false),
-            connection,
-        }
-    }
-
-    /// Notes that it has begun its work, or goes on with it.
-    pub fn note_heard(&self) {
-        self.has_begun.store(true, Ordering::Relaxed);
-        self.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
-    }
-
-    /// Whether its place is another's.
-    pub fn is_evicted(&self) -> bool {
-        self.is_evicted.load(Ordering::Relaxed)
-    }
-
-    fn has_begun(&self) -> bool {
-        self.has_begun.load(Ordering::Relaxed)
-    }
-
-    /// Whether it has said nothing for so long that others come first.
-    fn is_silent(&self, now_ns: u64) -> bool {
-        if !self.has_begun() {
-            return now_ns.saturating_sub(self.since_ns) >= TO_BEGIN_NS;
-        }
-        let silent_ns = now_ns.saturating_sub(self.heard_ns.load(Ordering::Relaxed));
-        self.streams.load(Ordering::Relaxed) == 0 && silent_ns >= SILENCE_NS
-    }
-
-    /// Its own thread notices, and ends.
-    fn evict(&self) {
-        self.is_evicted.store(true, Ordering::Relaxed);
-        if let Some(connection) = &self.connection {
-            let _ = connection.shutdown(Shutdown::Both);
-        }
+    /// One whose flows move next to nothing; or else, for an address that has no place, one of another that has had its turn.
+    fn overdue(&self, peer: IpAddr, turn_ns: u64, now_ns: u64) -> Option<(u64, Eviction)> {
+        let of = |is_meant: &dyn Fn(IpAddr, &Activity) -> bool| {
+            let meant = self.held.iter().filter(|(_, (address, activity))| is_meant(*address, activity));
+            oldest_of_most(meant.map(|(&number, (address, _))| (number, *address)))
+        };
+        let slow = of(&|_, activity| activity.is_slow()).map(|number| (number, Eviction::Slow));
+        slow.or_else(|| {
+            let has_none = self.occupancy.sessions_of(peer) == 0;
+            let over = of(&|_, activity| has_none && activity.held_ns(now_ns) >= turn_ns);
+            over.map(|number| (number, Eviction::Turn))
+        })
     }
 }
 
@@ -182,8 +201,41 @@ impl Place {
     pub fn take_streams(&self, streams: u32) -> Result<StreamPlaces, Denied> {
         lock(&self.places.taken).occupancy.take_streams(self.peer, streams, &self.places.limits)?;
         self.activity.streams.fetch_add(streams, Ordering::Relaxed);
-        let activity = Arc::clone(&self.activity);
-        Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity })
+        let (activity, watched) = (Arc::clone(&self.activity), self.activity.watch());
+        Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity, watched })
+    }
+
+    /// Takes so much memory for a flow, waiting a moment for what one before it is about to give back.
+    pub fn take_memory(&self, bytes: u64) -> Result<MemoryHold, Denied> {
+        let until = Instant::now() + MEMORY_PATIENCE;
+        loop {
+            match self.take_memory_now(bytes) {
+                Err(Denied::Memory { most, .. }) if bytes <= most && Instant::now() < until => {
+                    std::thread::sleep(MEMORY_LOOK);
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    /// The same without a wait.
+    pub fn take_memory_now(&self, bytes: u64) -> Result<MemoryHold, Denied> {
+        let limits = &self.places.limits;
+        let mut taken = lock(&self.places.taken);
+        let held = self.activity.memory_bytes.load(Ordering::Relaxed);
+        if !taken.memory.take(self.peer, held, bytes, limits) {
+            return Err(Denied::Memory { peer: self.peer, bytes, most: most_of_session(limits) });
+        }
+        self.activity.memory_bytes.store(held + bytes, Ordering::Relaxed);
+        let (places, activity) = (Arc::clone(&self.places), Arc::clone(&self.activity));
+        Ok(MemoryHold { places, peer: self.peer, bytes, activity })
+    }
+}
+
+impl StreamPlaces {
+    /// What the flow of these streams is to show, by which its session keeps its place.
+    pub fn meter(&self) -> &Arc<Meter> {
+        self.watched.meter()
     }
 }
 
@@ -193,6 +245,7 @@ impl Drop for Place {
         // One that was evicted has none any more.
         if taken.held.remove(&self.number).is_some() {
             taken.occupancy.leave(self.peer);
+            taken.line.note_left(origin(self.peer), clock::monotonic_ns());
         }
     }
 }
@@ -200,8 +253,17 @@ impl Drop for Place {
 impl Drop for StreamPlaces {
     fn drop(&mut self) {
         self.activity.streams.fetch_sub(self.streams, Ordering::Relaxed);
-        self.activity.heard_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        self.activity.note_heard_at(clock::monotonic_ns());
         lock(&self.places.taken).occupancy.give_streams(self.peer, self.streams);
+    }
+}
+
+impl Drop for MemoryHold {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.places.taken);
+        let held = self.activity.memory_bytes.load(Ordering::Relaxed);
+        taken.memory.give_back(self.peer, held, self.bytes, &self.places.limits);
+        self.activity.memory_bytes.store(held.saturating_sub(self.bytes), Ordering::Relaxed);
     }
 }
 
@@ -211,20 +273,25 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Who would be evicted, of places by the address of their holder, when it came, when it was heard and whether it has
-    /// streams that run.
-    fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
+    /// Places by the address of their holder, when it came, when it was heard and whether it has streams that run.
+    fn taken(held: &[(&str, u64, Option<u64>, bool)]) -> Taken {
         let mut taken = Taken::default();
         for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
             let activity = Activity::new(since_ns, None);
             if let Some(heard_ns) = heard_ns {
-                activity.has_begun.store(true, Ordering::Relaxed);
-                activity.heard_ns.store(heard_ns, Ordering::Relaxed);
+                activity.begun_at(heard_ns);
             }
             activity.streams.store(u32::from(runs), Ordering::Relaxed);
-            taken.held.insert(number as u64, (address.parse().unwrap(), Arc::new(activity)));
+            let address = address.parse().unwrap();
+            taken.occupancy.enter(address, &PlaceLimits::default()).unwrap();
+            taken.held.insert(number as u64, (address, Arc::new(activity)));
         }
-        taken.idle(now_ns, |_| true)
+        taken
+    }
+
+    /// Who of them would be evicted.
+    fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
+        taken(held).idle(now_ns, |_| true)
     }
 
     #[test]
@@ -248,22 +315,75 @@ mod tests {
         assert_eq!(idle(&[(one, 0, None, true)], SECOND), Some(0));
     }
 
+    /// Two addresses hold both places each of `--open`, at 4 bytes a second; a third waits.
+    #[test]
+    fn next_to_nothing_keeps_no_place_from_strangers_and_nobody_has_one_for_good() {
+        let (one, other) = ("192.0.2.1", "192.0.2.2");
+        let third: IpAddr = "192.0.2.3".parse().unwrap();
+        let held = [one, other, one, other].map(|address| (address, 0, Some(0), true));
+        let limits =
+            |turn_ns| PlaceLimits { sessions: 4, sessions_per_address: 2, turn_ns, ..Default::default() };
+        let open = limits(Some(90 * SECOND));
+        let mut slow = taken(&held);
+        let observe = |taken: &Taken, bytes: u64, now_ns| {
+            taken.held.values().for_each(|(_, activity)| {
+                activity.note_moved(bytes);
+                activity.observe(now_ns);
+            });
+        };
+        observe(&slow, 12, 3 * SECOND);
+        assert!(matches!(slow.find_room(third, &open, 3 * SECOND), Err(Denied::Full { .. })));
+        observe(&slow, 20, 5 * SECOND);
+        assert_eq!(slow.find_room(third, &open, 5 * SECOND), Ok(Some((0, Eviction::Slow))));
+        // Where everybody has shown a token nobody is judged.
+        assert!(slow.find_room(third, &limits(None), 5 * SECOND).is_err());
+
+        let mut fast = taken(&held);
+        let mut now_ns = 0;
+        while now_ns < 89 * SECOND {
+            now_ns += 5 * SECOND;
+            observe(&fast, now_ns / 1000, now_ns);
+            if now_ns < 90 * SECOND {
+                assert!(fast.find_room(third, &open, now_ns).is_err(), "{now_ns}");
+            }
+        }
+        assert_eq!(fast.find_room(third, &open, now_ns), Ok(Some((0, Eviction::Turn))));
+        assert!(fast.find_room(one.parse().unwrap(), &open, now_ns).is_err(), "it has its own");
+        // A place that is free is for who waited, and not for those that have just had one.
+        fast.evict(0, Eviction::Turn, now_ns);
+        assert!(matches!(fast.find_room(one.parse().unwrap(), &open, now_ns), Err(Denied::Full { .. })));
+        assert_eq!(fast.find_room(third, &open, now_ns), Ok(None));
+    }
+
     #[test]
     fn place_of_an_evicted_session_is_returned_once() {
-        let limits = PlaceLimits { sessions: 2, sessions_per_address: 2, streams_per_address: 9 };
+        let limits = PlaceLimits { sessions: 2, sessions_per_address: 2, ..Default::default() };
         let places = Places::new(limits);
         let address: IpAddr = "192.0.2.1".parse().unwrap();
         let first = places.enter(address, None).unwrap();
         let second = places.enter(address, None).unwrap();
-        assert!(!places.is_full());
+        assert!(!places.is_full(address));
         let third = places.enter(address, None).unwrap();
         assert!(first.activity().is_evicted() && !second.activity().is_evicted());
         drop(first);
         second.activity().note_heard();
         third.activity().note_heard();
-        assert!(places.is_full());
+        assert!(places.is_full(address));
         assert!(matches!(places.enter(address, None), Err(Denied::Full { sessions: 2 })));
         drop((second, third));
-        assert!(!places.is_full() && lock(&places.taken).held.is_empty());
+        assert!(!places.is_full(address) && lock(&places.taken).held.is_empty());
+    }
+
+    #[test]
+    fn memory_is_lent_by_the_session_and_comes_back() {
+        let limits =
+            PlaceLimits { sessions: 2, sessions_per_address: 2, memory_bytes: 400, ..Default::default() };
+        let places = Places::new(limits);
+        let place = places.enter([192, 0, 2, 1].into(), None).unwrap();
+        let held = place.take_memory(250).unwrap();
+        assert!(matches!(place.take_memory(100), Err(Denied::Memory { bytes: 100, most: 300, .. })));
+        drop(held);
+        assert!(place.take_memory(301).is_err());
+        place.take_memory(300).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::units::{Nanos, format_bps};
 use bdp_sys::socket;
-use bdp_wire::control::{Answer, FlowOrder, Numbered, Request, Role};
+use bdp_wire::control::{Answer, FAREWELL_ID, FlowOrder, Numbered, Request, Role};
 use bdp_wire::datagram::Opening;
 use bdp_wire::echo::{ECHO_BYTES, LONGEST_ECHO};
 use bdp_wire::frame::{self, FrameError};
@@ -19,7 +19,8 @@ use super::access::Denied;
 use super::counters::Counters;
 use super::event::Event;
 use super::flow::Terms;
-use super::places::{Activity, EVICTED, Place};
+use super::memory_cost;
+use super::places::{Activity, Place};
 use super::state::ServerState;
 use super::tuning::TuneRight;
 use super::{datagrams, echo};
@@ -128,7 +129,12 @@ impl Session {
                     self.activity.note_heard();
                     self.carry_out(server, id, body, &mut flows);
                 }
-                Err(_) if self.activity.is_evicted() => break Some(EVICTED.to_owned()),
+                Err(_) if let Some(eviction) = self.activity.evicted() => {
+                    // Only what it says of itself has come to its end: it still hears why.
+                    let farewell = FlowError::Refused(format!("busy: this session was {eviction}"));
+                    self.agent.answers().give(FAREWELL_ID, Err(farewell));
+                    break Some(eviction.to_string());
+                }
                 Err(_) if self.agent.answers().why_given_up().is_some() => {
                     break self.agent.answers().why_given_up();
                 }
@@ -185,12 +191,15 @@ impl Session {
             return Err(FlowError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
         }
         let refused = |denied: Denied| FlowError::Refused(denied.to_string());
-        let places = match &*lock(&self.place) {
-            Some(place) => place.take_streams(order.spec.streams).map_err(refused)?,
+        let (places, memory) = match &*lock(&self.place) {
+            Some(place) => {
+                let memory = place.take_memory(memory_cost::of_order(&order)).map_err(refused)?;
+                (place.take_streams(order.spec.streams).map_err(refused)?, memory)
+            }
             None => return Err(FlowError::Refused("the session is over".to_owned())),
         };
-        let counters = Arc::clone(&self.counters);
-        self.agent.prepare(order, Terms { rate: self.limits.rate, counters, places: Some(places) })
+        let (counters, rate) = (Arc::clone(&self.counters), self.limits.rate);
+        self.agent.prepare(order, Terms { rate, counters, places: Some(places), memory: Some(memory) })
     }
 
     /// Holds an order against what the server grants and what can be done at all.

@@ -1,7 +1,7 @@
 //! The sessions of a server, by their keys.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use bdp_sys::random;
@@ -36,7 +36,7 @@ impl Sessions {
         bdp: &str,
         granted: Granted,
     ) -> Result<Arc<Session>, Refusal> {
-        let place = self.server.places.enter(peer.ip(), Some(control))?;
+        let place = self.server.places.enter(peer.ip(), Some((control, Shutdown::Read)))?;
         let mut open = lock(&self.open);
         if self.server.is_ending() {
             return Err(Refusal::Ending);

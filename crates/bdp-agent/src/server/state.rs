@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bdp_model::units::Nanos;
 use bdp_sys::poll::Waker;
@@ -14,8 +14,10 @@ use super::counters::Counters;
 use super::event::Event;
 use super::failures::Failures;
 use super::log_limiter::{self, LogLimiter};
+use super::log_queue::LogQueue;
 use super::pending_handshakes::PendingHandshakes;
 use super::places::Places;
+use super::session_log::SessionLog;
 use super::tuning::{TuneOptions, Tuner};
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
@@ -60,16 +62,18 @@ pub struct ServerState {
     /// What it has done so far.
     pub counters: Arc<Counters>,
     limiter: Mutex<LogLimiter>,
-    log: Box<dyn Fn(&Event) + Send + Sync>,
+    sessions_logged: Mutex<SessionLog>,
+    log: LogQueue,
 }
 
 impl ServerState {
-    /// Of a server at this port. `log` is called from any thread.
+    /// Of a server at this port. `log` is called by a thread of its own.
     pub(super) fn new(
         options: ServerOptions,
         port: u16,
-        log: impl Fn(&Event) + Send + Sync + 'static,
+        log: impl Fn(&Event) + Send + 'static,
     ) -> Result<Self, FlowError> {
+        let counters = Arc::<Counters>::default();
         let sessions = if options.once { 1 } else { options.places.sessions };
         Ok(Self {
             places: Places::new(PlaceLimits { sessions, ..options.places }),
@@ -81,9 +85,10 @@ impl ServerState {
             ending: AtomicBool::new(false),
             port,
             waker: Waker::new()?,
-            counters: Arc::default(),
+            log: LogQueue::start(Arc::clone(&counters), log)?,
+            counters,
             limiter: Mutex::default(),
-            log: Box::new(log),
+            sessions_logged: Mutex::default(),
         })
     }
 
@@ -116,9 +121,14 @@ impl ServerState {
     /// Counts and logs what has happened.
     pub fn report(&self, event: &Event) {
         self.counters.note(event);
-        let logged = !matches!(event, Event::TurnedAway { .. }) || lock(&self.limiter).admits(Instant::now());
+        let logged = match event {
+            Event::TurnedAway { .. } => lock(&self.limiter).admits(Instant::now()),
+            Event::Began { session, .. } => lock(&self.sessions_logged).begins(*session, Instant::now()),
+            Event::Ended { session, .. } => lock(&self.sessions_logged).ends(*session),
+            _ => true,
+        };
         if logged {
-            (self.log)(event);
+            self.log.push(event.clone());
         }
     }
 
@@ -127,11 +137,21 @@ impl ServerState {
         self.report(&Event::TurnedAway { peer, why: why.to_string() });
     }
 
-    /// Logs how many were turned away beyond those that were logged.
+    /// Logs how many were turned away, and how many sessions began, beyond those that were logged.
     pub(super) fn report_rest(&self) {
-        let omitted = lock(&self.limiter).take_omitted(Instant::now());
+        let (now, within) = (Instant::now(), Nanos::from(log_limiter::WHILE));
+        let omitted = lock(&self.limiter).take_omitted(now);
         if let Some(count) = omitted {
-            (self.log)(&Event::TurnedAwayMore { count, within: Nanos::from(log_limiter::WHILE) });
+            self.log.push(Event::TurnedAwayMore { count, within });
         }
+        let omitted = lock(&self.sessions_logged).take_omitted(now);
+        if let Some(count) = omitted {
+            self.log.push(Event::BeganMore { count, within });
+        }
+    }
+
+    /// Waits so long for the log to be written; it takes no more.
+    pub(super) fn finish_log(&self, patience: Duration) {
+        self.log.finish(patience);
     }
 }

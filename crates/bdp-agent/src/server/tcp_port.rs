@@ -80,6 +80,7 @@ impl Classifier for TcpPort<'_> {
     fn note_waiting(&self, connections: usize) {
         self.sessions.server.counters.set_waiting(connections);
         self.sessions.server.report_rest();
+        self.sessions.server.places.observe();
     }
 }
 

@@ -14,6 +14,7 @@ use bdp_wire::session::Probe;
 
 use super::echo::SPIN_NS;
 use super::foreign::ForeignProtocol;
+use super::own_address::OwnAddresses;
 use super::sessions::Sessions;
 use bdp_flow::spin::Spin;
 
@@ -22,11 +23,16 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
     process::sharpen_timers();
     let mut room = vec![0; LONGEST_ECHO];
     let mut echoes = Echoes::new();
+    let others = foreign.iter().filter_map(|other| other.address()).map(|address| address.port());
+    let mut own = OwnAddresses::with_ports(std::iter::once(sessions.server.port).chain(others));
     while !sessions.server.is_ending() {
         match echoes.receive(socket, &mut room) {
             Ok((length, way)) => {
                 // What is longer than anything that is answered is not whole.
                 let Some(bytes) = room.get_mut(..length) else { continue };
+                if own.sent(&way) {
+                    continue;
+                }
                 if echoes.answer(bytes, &way, socket, sessions) {
                     continue;
                 }

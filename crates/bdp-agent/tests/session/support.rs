@@ -35,7 +35,12 @@ pub fn options() -> ServerOptions {
         token: Some(TOKEN.to_owned()),
         limits: Limits { duration: Nanos::secs(10), streams: 2000, rate: None },
         access: AccessRules::default(),
-        places: PlaceLimits { sessions: 8, sessions_per_address: 8, streams_per_address: 4000 },
+        places: PlaceLimits {
+            sessions: 8,
+            sessions_per_address: 8,
+            streams_per_address: 4000,
+            ..PlaceLimits::default()
+        },
         tuning: None,
         once: false,
     }

@@ -28,8 +28,22 @@ const SILENT_NS: u64 = 1_500_000_000;
 const OVERTIME_NS: u64 = 15_000_000_000;
 /// From one look at the two clocks to the next.
 const CLOCKS_NS: u64 = 100_000_000;
+/// Numbers that a stream remembers of a flow of up to so many, and of one of more.
+const FEW_STREAMS: usize = 64;
+const OF_FEW: u64 = 1 << 20;
+const OF_MANY: u64 = 1 << 16;
 /// Longest sleep of the thread that takes samples.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Numbers that each of so many streams remembers.
+const fn remembered(streams: usize) -> u64 {
+    if streams <= FEW_STREAMS { OF_FEW } else { OF_MANY }
+}
+
+/// Memory that each of so many streams needs for it: a bit each.
+pub const fn remembered_bytes(streams: usize) -> u64 {
+    remembered(streams) / 8
+}
 
 /// What a receiver does with its streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -327,7 +341,7 @@ impl<'a> Reader<'a> {
             bytes: &shared.bytes[index],
             live: &shared.arrivals[index],
             layout: stream.layout,
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::remembering(remembered(shared.bytes.len())),
             omitted: None,
             jitter: Jitter::default(),
             transits: Transits::default(),

@@ -88,7 +88,9 @@ fn look_up(host: &str, port: u16, cancel: &AtomicBool) -> Result<Result<Vec<Sock
 /// The address that the near end is to send from.
 pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     let Some(text) = &request.bind_address else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| {
+    // The device of a link-local address is that of the other end's, which names it too.
+    let address = text.split_once('%').map_or(text.as_str(), |(address, _)| address);
+    address.parse().map(Some).map_err(|_| {
         SessionError::Request(format!(
             "'{text}' is not an address of this machine: give an IP address to send from"
         ))

@@ -9,12 +9,15 @@ mod zerocopy;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::TcpStream;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 
 use crate::{Result, SysError};
 use memory::Memory;
 
+/// Most bytes of one call, more than a socket takes at once: longer writes are several calls.
+const MOST_BYTES: usize = 4 << 20;
 /// Shorter writes are copied: of them handing pages over costs more.
 const LEAST_BY_REFERENCE: usize = 16 << 10;
 
@@ -41,37 +44,65 @@ impl Method {
     }
 }
 
-/// Bytes to send, of no pattern that a device on the way could compress.
+/// Bytes to send, of no pattern that a device on the way could compress. They are the same for all that send, so that a process
+/// has them once, however many flows it serves.
 #[derive(Debug)]
 pub struct Payload {
-    bytes: Memory,
+    noise: Arc<Noise>,
     length: usize,
-    /// The same bytes as a file, for `sendfile`.
-    file: Option<File>,
     method: Method,
 }
 
+/// What all payloads begin with.
+#[derive(Debug)]
+struct Noise {
+    bytes: Memory,
+    /// The same bytes as a file, for `sendfile`.
+    file: OnceLock<Option<File>>,
+}
+
+/// The longest that anybody sends.
+static NOISE: Mutex<Weak<Noise>> = Mutex::new(Weak::new());
+
+impl Noise {
+    /// Of so many bytes at least.
+    fn of(length: usize) -> Result<Arc<Self>> {
+        let mut shared = NOISE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(noise) = shared.upgrade().filter(|noise| noise.bytes.as_ref().len() >= length) {
+            return Ok(noise);
+        }
+        let mut bytes = Memory::new(length.next_power_of_two())?;
+        fill_with_noise(bytes.as_mut());
+        let noise = Arc::new(Self { bytes, file: OnceLock::new() });
+        *shared = Arc::downgrade(&noise);
+        Ok(noise)
+    }
+
+    fn file(&self) -> Option<&File> {
+        self.file.get_or_init(|| in_memory(self.bytes.as_ref()).ok()).as_ref()
+    }
+}
+
 impl Payload {
-    /// Of this length, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
+    /// Of this length, or of [`MOST_BYTES`] where that is less, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
     /// either, or where the length is small.
     pub fn new(length: usize, method: Method) -> Result<Self> {
-        let mut bytes = Memory::new(length.max(1))?;
-        fill_with_noise(bytes.as_mut());
-        let mut payload = Self { bytes, length, file: None, method };
+        let length = length.min(MOST_BYTES);
+        let mut payload = Self { noise: Noise::of(length.max(1))?, length, method };
         if length < LEAST_BY_REFERENCE {
             payload.method = Method::Write;
         }
-        if payload.method == Method::Splice && !splice::Conduit::is_allowed(&payload.bytes.as_ref()[..length])
-        {
+        if payload.method == Method::Splice && !splice::Conduit::is_allowed(payload.bytes()) {
             payload.method = Method::Sendfile;
         }
-        if payload.method == Method::Sendfile {
-            payload.file = in_memory(&payload.bytes.as_ref()[..length]).ok();
-            if payload.file.is_none() {
-                payload.method = Method::Write;
-            }
+        if payload.method == Method::Sendfile && payload.noise.file().is_none() {
+            payload.method = Method::Write;
         }
         Ok(payload)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.noise.bytes.as_ref()[..self.length]
     }
 
     /// How many bytes.
@@ -86,13 +117,13 @@ impl Payload {
 
     /// What sends it on one stream.
     pub fn writer(&self, stream: &TcpStream) -> Result<Writer<'_>> {
-        let call = match (self.method, &self.file) {
-            (Method::Sendfile, Some(file)) => Call::Sendfile(file),
-            (Method::Write | Method::Sendfile, _) => Call::Write,
-            (Method::Splice, _) => Call::Splice(splice::Conduit::new()?),
-            (Method::ZeroCopy, _) => Call::ZeroCopy(zerocopy::Completions::start(stream)?),
+        let call = match self.method {
+            Method::Sendfile => self.noise.file().map_or(Call::Write, Call::Sendfile),
+            Method::Write => Call::Write,
+            Method::Splice => Call::Splice(splice::Conduit::new()?),
+            Method::ZeroCopy => Call::ZeroCopy(zerocopy::Completions::start(stream)?),
         };
-        Ok(Writer { bytes: &self.bytes.as_ref()[..self.length], call })
+        Ok(Writer { bytes: self.bytes(), call })
     }
 }
 
@@ -200,6 +231,19 @@ mod tests {
                 got.len()
             );
         }
+    }
+
+    #[test]
+    fn payloads_share_their_bytes_and_none_is_longer_than_a_socket_takes() {
+        let flows: Vec<Payload> =
+            (0..64).map(|_| Payload::new(64 << 20, Method::Sendfile).unwrap()).collect();
+        for flow in &flows {
+            assert_eq!(flow.length(), MOST_BYTES);
+            assert!(Arc::ptr_eq(&flow.noise, &flows[0].noise), "one memory for all");
+        }
+        let shorter = Payload::new(100_000, Method::Write).unwrap();
+        assert!(Arc::ptr_eq(&shorter.noise, &flows[0].noise));
+        assert_eq!(shorter.bytes(), &flows[0].bytes()[..100_000]);
     }
 
     #[test]

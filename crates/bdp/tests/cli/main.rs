@@ -20,6 +20,7 @@ mod faults_explained;
 mod forged;
 mod guest_program;
 mod guide;
+mod hostile;
 mod hosts;
 mod interrupted;
 mod judged;

@@ -16,6 +16,8 @@ use bdp_flow::stall::STALL;
 
 /// Longest burst: what one write is expected to get rid of before its deadline.
 const LONGEST_BYTES: u64 = 4 << 20;
+/// Bytes of one write, whole rows of digits: a burst is so many after the other.
+const PIECE_BYTES: usize = 64_000;
 
 /// How much is sent, and how fast.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +63,8 @@ fn write(
     let us = || clock::unix_ns() / 1000;
     let least = BURST_BYTES as u64;
     let length = plan.burst_bytes.clamp(least, LONGEST_BYTES);
-    let mut room: Vec<u8> = (0..length).map(|at| b'0' + (at % 10) as u8).collect();
+    let digit = |at: usize| b'0' + (at % 10) as u8;
+    let mut room: Vec<u8> = (0..length.min(PIECE_BYTES as u64) as usize).map(digit).collect();
     let (began_ns, began_us) = (clock::monotonic_ns(), us());
     stream.write_all(&opening(client, VERSION, began_us))?;
     let mut total_bytes: u64 = 0;
@@ -77,8 +80,15 @@ fn write(
         let bytes = left.clamp(least, length);
         total_bytes += bytes;
         let burst = Burst { number, bytes: bytes as u32, total_bytes, began_us, sent_us: us() };
+        let mut left = bytes as usize;
         room[..BURST_BYTES].copy_from_slice(&burst.encode());
-        stream.write_all(&room[..bytes as usize])?;
+        while left > 0 {
+            let piece = left.min(room.len());
+            stream.write_all(&room[..piece])?;
+            left -= piece;
+            // Behind the header come digits alone.
+            (0..BURST_BYTES).for_each(|at| room[at] = digit(at));
+        }
         meter.set(total_bytes);
     }
     Ok(())

@@ -20,6 +20,7 @@ use super::flow::{Arrivals, Flow};
 use super::shared::{Shared, check_rate, join, turn_away, turn_away_unserved};
 use bdp_agent::server::Reason;
 use bdp_agent::server::access::origin;
+use bdp_agent::server::own_address::OwnAddresses;
 use bdp_flow::error::FlowError;
 
 /// Whose datagrams were turned away may begin again after so long a silence.
@@ -47,6 +48,7 @@ pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
         process::raise_descriptor_limit().map_or(MOST_FLOWS, |limit| MOST_FLOWS.min(limit as usize / 8));
     let mut post = Post {
         port,
+        own: OwnAddresses::with_ports([port, shared.server.port]),
         shared,
         known: HashMap::new(),
         refused: VecDeque::new(),
@@ -75,6 +77,7 @@ pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
 /// The socket of strangers, and who is none any more.
 struct Post<'a> {
     port: u16,
+    own: OwnAddresses,
     shared: &'a Arc<Shared>,
     known: HashMap<SocketAddr, Known>,
     /// Whose flows were turned away, and when the last datagram of each came: one refusal is for all of them.
@@ -101,7 +104,7 @@ enum Known {
 
 impl Post<'_> {
     fn take(&mut self, bytes: &[u8], way: &ReturnPath) {
-        let Some(peer) = way.peer() else { return };
+        let Some(peer) = way.peer().filter(|_| !self.own.sent(way)) else { return };
         match self.known.get_mut(&peer) {
             Some(Known::Opened { flow, came, .. }) => {
                 came.extend(Arrivals::read(bytes, flow.wide, way.arrived_unix_ns()));

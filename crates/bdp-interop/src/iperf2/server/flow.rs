@@ -11,6 +11,8 @@ use bdp_sys::udp::{Train, TrainReceiver};
 use bdp_sys::{clock, process};
 use bdp_wire::iperf2::{Amount, REPORT_BYTES, STAMP_BYTES, Stamp, Tally, TestHeader, datagram_header};
 
+use bdp_agent::server::places::Watched;
+
 use super::shared::{Membership, Shared, VERSION};
 use bdp_flow::datagram::{CHECK, DatagramSendPlan, Layout, ReportSlot, Stream, send};
 use bdp_flow::error::{FlowError, Result};
@@ -63,6 +65,8 @@ pub(super) struct Flow {
     heard_bytes: u64,
     told_bytes: u64,
     member: Option<Membership>,
+    /// What it shows.
+    watched: Watched,
     /// Ends what is sent over the same socket: it is this half that hears of a client that is gone.
     sender: Option<Arc<AtomicBool>>,
 }
@@ -88,6 +92,7 @@ impl Flow {
             last: Instant::now(),
             heard_bytes: 0,
             told_bytes: 0,
+            watched: member.activity.watch(),
             member: Some(member),
             sender,
         }
@@ -181,6 +186,7 @@ impl Flow {
             member.activity.note_heard();
         }
         self.last = Instant::now();
+        self.watched.meter().set(self.heard_bytes);
         self.heard_bytes += came.bytes as u64;
         self.tally.take(&came.stamp, came.bytes, came.arrived_us);
         if came.stamp.number >= 0 {

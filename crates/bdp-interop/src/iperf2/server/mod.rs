@@ -10,7 +10,7 @@ mod shared;
 mod stream;
 mod tcp_port;
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -56,9 +56,10 @@ impl Iperf2 {
 }
 
 impl ForeignProtocol for Iperf2 {
-    fn bind(&mut self, address: IpAddr) -> Result<()> {
+    fn bind(&mut self, mut address: SocketAddr) -> Result<()> {
         let Some(port) = self.options.port else { return Ok(()) };
-        let listener = bdp_agent::server::listen(SocketAddr::new(address, port))?;
+        address.set_port(port);
+        let listener = bdp_agent::server::listen(address)?;
         listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
         let address = listener.local_addr().map_err(FlowError::io("listen"))?;
         let datagrams = EchoSocket::bind(address, ECHO_CHECK)?;

@@ -1,12 +1,13 @@
 //! What the streams of iperf2's clients share: the tests that they are of, and who is let in.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bdp_agent::server::access::{Denied, Protocol};
-use bdp_agent::server::places::{Activity, EVICTED, Place, StreamPlaces};
+use bdp_agent::server::memory_cost;
+use bdp_agent::server::places::{Activity, MemoryHold, Place, StreamPlaces};
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
@@ -42,7 +43,7 @@ struct Test {
 impl Test {
     fn report_end(self, server: &ServerState) {
         let Self { number, peer, began, place, streams, why, .. } = self;
-        let why = if place.activity().is_evicted() { Some(EVICTED.to_owned()) } else { why };
+        let why = place.activity().evicted().map(|evicted| evicted.to_string()).or(why);
         // By the time the end is logged the place is free.
         drop(place);
         let took = Nanos::from(began.elapsed());
@@ -58,6 +59,7 @@ pub(super) struct Membership {
     number: u32,
     pub(super) activity: Arc<Activity>,
     _streams: StreamPlaces,
+    _memory: MemoryHold,
 }
 
 impl Tests {
@@ -80,23 +82,24 @@ pub(super) fn join(
     // One that was evicted is over; what is left of it is about to notice.
     let over = tests.get(&peer.ip()).is_some_and(|test| test.place.activity().is_evicted());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
-    let (streams, activity, number, began) = match tests.get_mut(&peer.ip()) {
+    let cost = memory_cost::of_streams(1, connection.is_none());
+    let (streams, memory, activity, number, began) = match tests.get_mut(&peer.ip()) {
         Some(test) if test.running >= most => {
             return Err(Denied::TestStreams { peer: peer.ip(), streams: most });
         }
         Some(test) => {
-            let streams = test.place.take_streams(1)?;
+            let (streams, memory) = (test.place.take_streams(1)?, test.place.take_memory_now(cost)?);
             test.running += 1;
             test.streams += 1;
-            (streams, Arc::clone(test.place.activity()), test.number, false)
+            (streams, memory, Arc::clone(test.place.activity()), test.number, false)
         }
         None => {
-            let place = shared.server.places.enter(peer.ip(), connection)?;
-            let streams = place.take_streams(1)?;
+            let place = shared.server.places.enter(peer.ip(), connection.map(|c| (c, Shutdown::Both)))?;
+            let (streams, memory) = (place.take_streams(1)?, place.take_memory_now(cost)?);
             let number = shared.server.next_number();
             let (began, activity) = (Instant::now(), Arc::clone(place.activity()));
             tests.insert(peer.ip(), Test { number, peer, began, place, running: 1, streams: 1, why: None });
-            (streams, activity, number, true)
+            (streams, memory, activity, number, true)
         }
     };
     drop(tests);
@@ -106,7 +109,7 @@ pub(super) fn join(
     if began {
         shared.server.report(&Event::Began { session: number, peer, program: "iperf2".to_owned() });
     }
-    Ok(Membership { shared: Arc::clone(shared), peer, number, activity, _streams: streams })
+    Ok(Membership { shared: Arc::clone(shared), peer, number, activity, _streams: streams, _memory: memory })
 }
 
 /// Serves a connection on a thread of its own, as a stream of its client's test; closes one that may not come in.

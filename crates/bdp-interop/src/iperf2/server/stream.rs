@@ -13,9 +13,9 @@ use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};
 
 use super::shared::{Membership, Shared, VERSION, check_rate};
 use super::{bursts, shared};
+use bdp_agent::server::places::Activity;
 use bdp_flow::crew::Crew;
 use bdp_flow::error::{FlowError, Result};
-use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::stall::{self, RARE_LOOK};
@@ -37,7 +37,7 @@ const INTERVAL: Nanos = Nanos::secs(1);
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, header: Option<TestHeader>) {
     let announced = header.map_or(Ok(()), |header| check_rate(shared, peer, &header));
     shared::serve(shared, stream, peer, announced, move |shared, stream, member| {
-        let test = Stream { shared, peer, header: header.unwrap_or_default() };
+        let test = Stream { shared, peer, header: header.unwrap_or_default(), activity: &member.activity };
         let done = test.begin(&stream, header.is_some()).and_then(|()| test.run(stream, member));
         done.map_err(explained)
     });
@@ -57,6 +57,7 @@ struct Stream<'a> {
     shared: &'a Arc<Shared>,
     peer: SocketAddr,
     header: TestHeader,
+    activity: &'a Arc<Activity>,
 }
 
 impl Stream<'_> {
@@ -135,10 +136,11 @@ impl Stream<'_> {
             application: Application::default(),
             crew: Crew::alone(),
         };
-        let meter = Meter::default();
+        let watched = self.activity.watch();
+        let meter = watched.meter();
         let patience = self.patience(self.header.rate_bps);
-        let received = stall::guard_by(RARE_LOOK, &meter, self.shared.server.ending(), patience, |stop| {
-            receive::over(vec![stream], &plan, stop, &meter)
+        let received = stall::guard_by(RARE_LOOK, meter, self.shared.server.ending(), patience, |stop| {
+            receive::over(vec![stream], &plan, stop, meter)
         });
         let bytes = received.as_ref().map_or_else(|_| meter.bytes(), |received| received.bytes);
         self.shared.server.counters.add_received(bytes);
@@ -164,10 +166,11 @@ impl Stream<'_> {
             Amount::Bytes(bytes) => (limits.duration, Some(bytes)),
         };
         let length_bytes = self.length_bytes();
-        let meter = Meter::default();
+        let watched = self.activity.watch();
+        let meter = watched.meter();
         if self.header.trip_times {
             let plan = bursts::Plan { burst_bytes: length_bytes, longest, bytes, rate_bps: rate };
-            let sent = bursts::send(stream, &self.header, &plan, self.shared.server.ending(), &meter);
+            let sent = bursts::send(stream, &self.header, &plan, self.shared.server.ending(), meter);
             self.shared.server.counters.add_sent(meter.bytes());
             return sent;
         }
@@ -184,8 +187,8 @@ impl Stream<'_> {
             crew: Crew::alone(),
         };
         let sent =
-            stall::guard_by(RARE_LOOK, &meter, self.shared.server.ending(), self.patience(rate), |stop| {
-                send::over(vec![stream], &plan, stop, &meter)
+            stall::guard_by(RARE_LOOK, meter, self.shared.server.ending(), self.patience(rate), |stop| {
+                send::over(vec![stream], &plan, stop, meter)
             });
         self.shared.server.counters.add_sent(sent.as_ref().map_or_else(|_| meter.bytes(), |sent| sent.bytes));
         // The other half of the connection may still be read.
@@ -195,7 +198,8 @@ impl Stream<'_> {
 
     /// Connects to where the client listens, at its own address, and sends.
     fn send_back(&self) -> Result<()> {
-        let to = SocketAddr::new(self.peer.ip(), self.header.port);
+        let mut to = self.peer;
+        to.set_port(self.header.port);
         let until = Instant::now() + BACK_DEADLINE;
         let stream = loop {
             match socket::connect(to, &TcpOptions::default(), BACK_DEADLINE) {

@@ -28,6 +28,13 @@ pub(super) fn busy(control: &Control, why: String) -> Ending {
     Ending::silent(why)
 }
 
+/// Tells a client whose test runs that its place is another's, and leaves it a moment to read that before its streams close.
+pub(super) fn busy_while_running(control: &Control, why: String) -> Ending {
+    let ending = busy(control, why);
+    std::thread::sleep(LEAVE);
+    ending
+}
+
 impl Ending {
     pub(super) fn refused(failure: Failure, why: impl Into<String>) -> Self {
         Self { failure: Some(failure), why: why.into() }

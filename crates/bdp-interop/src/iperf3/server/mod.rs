@@ -26,8 +26,9 @@ use crate::iperf3::control::{Control, refusal};
 use bdp_agent::server::accept::Arrived;
 use bdp_agent::server::access::{Proof, Protocol};
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
+use bdp_agent::server::memory_cost;
 use bdp_agent::server::pending_handshakes::PendingHandshake;
-use bdp_agent::server::places::{EVICTED, Place};
+use bdp_agent::server::places::Place;
 use bdp_agent::server::{Event, Reason, ServerState};
 use bdp_flow::lock::{self, lock};
 use bdp_flow::streams::Streams;
@@ -136,7 +137,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         return busy("about to end".to_owned());
     }
     let entry = if proof == Proof::Nothing {
-        match shared.server.places.enter(peer.ip(), Some(&stream)) {
+        match shared.server.places.enter(peer.ip(), Some((&stream, Shutdown::Read))) {
             Ok(place) => Entry::Place(place),
             Err(denied) => {
                 shared.server.counters.give_reason(Reason::of_denied(&denied));
@@ -145,7 +146,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
         }
     } else {
         // Strangers take no place until they have logged in.
-        if shared.server.places.is_full() {
+        if shared.server.places.is_full(peer.ip()) {
             shared.server.counters.give_reason(Reason::Busy);
             return busy("busy".to_owned());
         }
@@ -214,8 +215,12 @@ impl Test {
         let Admitted { parameters, place, program } =
             match self.admit(shared, &control, entry).map_err(|ending| ending.send(&control, None)) {
                 Ok(admitted) => admitted,
-                Err(_) if activity.is_some_and(|s| s.is_evicted()) => return turn_away(EVICTED.to_owned()),
-                Err(ending) => return turn_away(ending.why),
+                Err(ending) => {
+                    let evicted = activity.and_then(|activity| activity.evicted());
+                    return turn_away(
+                        evicted.map_or(ending.why, |evicted| busy(&control, evicted.to_string()).why),
+                    );
+                }
             };
         let began = Instant::now();
         let number = shared.server.next_number();
@@ -225,14 +230,14 @@ impl Test {
             .run(shared, &control, &parameters, &place, &mut flows)
             .map_err(|ending| ending.send(&control, parameters.client_version.as_deref()));
         lock(&self.arrivals).ended = true;
-        let is_evicted = place.activity().is_evicted();
+        let evicted = place.activity().evicted();
         drop(place);
         shared.server.report(&Event::Ended {
             session: number,
             peer: self.peer,
             took: Nanos::from(began.elapsed()),
             flows,
-            why: ended.err().map(|ending| if is_evicted { EVICTED.to_owned() } else { ending.why }),
+            why: ended.err().map(|ending| evicted.map_or(ending.why, |evicted| evicted.to_string())),
         });
         true
     }
@@ -253,7 +258,7 @@ impl Test {
                 shared
                     .server
                     .places
-                    .enter(self.peer.ip(), Some(&self.hang_up))
+                    .enter(self.peer.ip(), Some((&self.hang_up, Shutdown::Read)))
                     .map_err(|denied| busy(control, denied.to_string()))?
             }
         };
@@ -271,6 +276,10 @@ impl Test {
     ) -> Result<(), Ending> {
         let limits = &shared.server.options.limits;
         let longest = granted(limits, parameters)?;
+        let is_udp = parameters.protocol == Carrier::Udp;
+        let _memory = place
+            .take_memory(memory_cost::of_streams(parameters.streams(), is_udp))
+            .map_err(|denied| busy(control, denied.to_string()))?;
         let _streams =
             place.take_streams(parameters.streams()).map_err(|denied| busy(control, denied.to_string()))?;
         let streams = match parameters.protocol {
@@ -288,7 +297,10 @@ impl Test {
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
         let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
         let went = begun.and_then(|()| running.wait(control, parameters, longest, place.activity().as_ref()));
-        let went = went.map_err(|ending| ending.announce(control, parameters.client_version.as_deref()));
+        let went = went.map_err(|ending| match place.activity().evicted() {
+            Some(evicted) => ending::busy_while_running(control, evicted.to_string()),
+            None => ending.announce(control, parameters.client_version.as_deref()),
+        });
         let outcomes = running.finish(went.is_ok(), &shared.server.counters);
         went?;
         exchange(control, &running.results(&outcomes?, parameters))

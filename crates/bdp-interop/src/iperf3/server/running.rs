@@ -14,7 +14,7 @@ use super::output;
 use super::silence::Silence;
 use crate::iperf3::control::Control;
 use crate::iperf3::flow::Flow;
-use crate::iperf3::outcome::{self, End, INTERVAL, Outcome};
+use crate::iperf3::outcome::{self, End, Outcome};
 use crate::iperf3::{tcp, udp};
 use bdp_agent::server::counters::Counters;
 use bdp_agent::server::places::Activity;
@@ -23,6 +23,8 @@ use bdp_flow::error::{FlowError, Result};
 use bdp_flow::stall::RARE_LOOK;
 use bdp_flow::streams::Streams;
 
+/// From one reading to the next: what a client gets of them are lines of a second.
+const SAMPLES: Nanos = Nanos::secs(1);
 /// How much longer than asked for a test may take: paths are slow to end.
 const GRACE: Nanos = Nanos::secs(15);
 /// How often it is looked whether a test that ends by its volume is through.
@@ -233,7 +235,8 @@ fn connections(
     if parameters.kernel_rate_bps > 0 {
         streams.iter().try_for_each(|stream| socket::pace(stream, parameters.kernel_rate_bps))?;
     }
-    let plan = tcp::Plan::of(parameters, longest, stream_rate(parameters, most));
+    let plan =
+        tcp::Plan { interval: SAMPLES, ..tcp::Plan::of(parameters, longest, stream_rate(parameters, most)) };
     by_direction(
         streams,
         parameters,
@@ -249,7 +252,7 @@ fn datagrams(
     most: Option<Rate>,
 ) -> Result<Vec<Flow>> {
     let omit = Nanos::secs(parameters.omit_seconds);
-    let receiving = DatagramReceivePlan { duration: longest, omit, interval: INTERVAL, patience: longest };
+    let receiving = DatagramReceivePlan { duration: longest, omit, interval: SAMPLES, patience: longest };
     let sending = DatagramSendPlan {
         payload_bytes: u32::try_from(parameters.length_bytes).ok(),
         rate_bps: stream_rate(parameters, most),

@@ -35,6 +35,8 @@ impl Silence {
         let since = self.looked.elapsed();
         self.looked = Instant::now();
         let shown = moved(flows);
+        // What is only sent goes on as it was asked, and nobody shows that it is read.
+        activity.note_moved(flows.iter().map(Flow::bytes).sum());
         if shown != Some(0) && !std::mem::replace(&mut self.has_begun, true) {
             activity.note_heard();
         }

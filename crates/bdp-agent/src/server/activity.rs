@@ -1,0 +1,247 @@
+//! What a session does with its place: when it was heard, what its flows move, and why it lost it.
+
+use std::fmt;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bdp_flow::lock::lock;
+use bdp_flow::meter::Meter;
+use bdp_sys::clock;
+
+/// How long the only one of an address that has not begun its work may keep its place from others.
+const TO_BEGIN_NS: u64 = 1_000_000_000;
+/// How long one that has may be silent, with nothing that runs, and still keep it.
+const SILENCE_NS: u64 = 5_000_000_000;
+/// The least that the flows of a session have to move, together, to keep its place from others: bytes a second, over
+/// [`WINDOW_NS`].
+pub(super) const LEAST_RATE: u64 = 1_000;
+/// See [`LEAST_RATE`].
+pub(super) const WINDOW_NS: u64 = 5_000_000_000;
+
+/// Why a session lost its place to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Eviction {
+    /// It did nothing with it.
+    Idle = 1,
+    /// Its flows moved next to nothing.
+    Slow,
+    /// It had it for long, and others waited.
+    Turn,
+}
+
+impl fmt::Display for Eviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle => f.write_str("evicted while idle to make room"),
+            Self::Slow => write!(f, "evicted to make room: it moved less than {LEAST_RATE} bytes a second"),
+            Self::Turn => f.write_str("evicted to make room: its turn was over and another client waited"),
+        }
+    }
+}
+
+/// What is known of it.
+pub struct Activity {
+    since_ns: u64,
+    heard_ns: AtomicU64,
+    has_begun: AtomicBool,
+    pub(super) streams: AtomicU32,
+    /// Memory that its flows hold.
+    pub(super) memory_bytes: AtomicU64,
+    /// Bytes of flows that are over, and of those that a protocol counts itself.
+    moved: AtomicU64,
+    /// What flows that run show.
+    meters: Mutex<Vec<Arc<Meter>>>,
+    progress: Mutex<Progress>,
+    /// An [`Eviction`]; 0 before.
+    evicted: AtomicU8,
+    /// Hung up where it is evicted, this half of it.
+    connection: Option<(TcpStream, Shutdown)>,
+}
+
+/// What one flow of a session shows.
+pub struct Watched {
+    activity: Arc<Activity>,
+    meter: Arc<Meter>,
+}
+
+impl Watched {
+    /// What shows it.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let mut meters = lock(&self.activity.meters);
+        meters.retain(|other| !Arc::ptr_eq(other, &self.meter));
+        self.activity.moved.fetch_add(self.meter.moved(), Ordering::Relaxed);
+    }
+}
+
+/// How far it has got.
+#[derive(Default)]
+struct Progress {
+    since_ns: u64,
+    bytes: u64,
+    is_slow: bool,
+}
+
+impl Activity {
+    pub(super) fn new(now_ns: u64, connection: Option<(TcpStream, Shutdown)>) -> Self {
+        Self {
+            since_ns: now_ns,
+            heard_ns: AtomicU64::new(now_ns),
+            has_begun: AtomicBool::new(false),
+            streams: AtomicU32::new(0),
+            memory_bytes: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            meters: Mutex::default(),
+            progress: Mutex::new(Progress { since_ns: now_ns, ..Progress::default() }),
+            evicted: AtomicU8::new(0),
+            connection,
+        }
+    }
+
+    /// Notes that it has begun its work, or goes on with it.
+    pub fn note_heard(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.note_heard_at(clock::monotonic_ns());
+    }
+
+    pub(super) fn note_heard_at(&self, now_ns: u64) {
+        self.heard_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Notes how many bytes it has moved in all, where its flows have no meter here.
+    pub fn note_moved(&self, bytes: u64) {
+        self.moved.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A meter of which all that a flow shows counts, until it is dropped.
+    pub fn watch(self: &Arc<Self>) -> Watched {
+        let meter = Arc::<Meter>::default();
+        lock(&self.meters).push(Arc::clone(&meter));
+        Watched { activity: Arc::clone(self), meter }
+    }
+
+    /// Why its place is another's, if it is.
+    pub fn evicted(&self) -> Option<Eviction> {
+        match self.evicted.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Eviction::Idle),
+            2 => Some(Eviction::Slow),
+            _ => Some(Eviction::Turn),
+        }
+    }
+
+    /// Whether its place is another's.
+    pub fn is_evicted(&self) -> bool {
+        self.evicted().is_some()
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// For how long it has had its place.
+    pub(super) fn held_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.since_ns)
+    }
+
+    /// Whether it has said nothing for so long that others come first.
+    pub(super) fn is_silent(&self, now_ns: u64) -> bool {
+        if !self.has_begun() {
+            return self.held_ns(now_ns) >= TO_BEGIN_NS;
+        }
+        let silent_ns = now_ns.saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+        !self.runs() && silent_ns >= SILENCE_NS
+    }
+
+    fn runs(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0
+    }
+
+    /// Looks at what its flows have moved; called some times in a window.
+    pub(super) fn observe(&self, now_ns: u64) {
+        let running: u64 = lock(&self.meters).iter().map(|meter| meter.moved()).sum();
+        let moved = self.moved.load(Ordering::Relaxed).saturating_add(running);
+        let mut progress = lock(&self.progress);
+        let passed_ns = now_ns.saturating_sub(progress.since_ns);
+        if !self.runs() {
+            *progress = Progress { since_ns: now_ns, bytes: moved, is_slow: false };
+        } else if passed_ns >= WINDOW_NS {
+            let more = u128::from(moved.saturating_sub(progress.bytes));
+            let is_slow = more * 1_000_000_000 < u128::from(LEAST_RATE) * u128::from(passed_ns);
+            *progress = Progress { since_ns: now_ns, bytes: moved, is_slow };
+        }
+    }
+
+    /// Whether its flows moved less than they have to, when that was looked at last.
+    pub(super) fn is_slow(&self) -> bool {
+        lock(&self.progress).is_slow && self.runs()
+    }
+
+    /// Its own thread notices, and ends.
+    pub(super) fn evict(&self, why: Eviction) {
+        self.evicted.store(why as u8, Ordering::Relaxed);
+        if let Some((connection, half)) = &self.connection {
+            let _ = connection.shutdown(*half);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn begun_at(&self, heard_ns: u64) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.note_heard_at(heard_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Whether a session is slow that moves so many bytes a second, after so many seconds.
+    fn is_slow(rate: u64, seconds: u64) -> bool {
+        let activity = Arc::new(Activity::new(0, None));
+        activity.streams.store(1, Ordering::Relaxed);
+        let flow = activity.watch();
+        for second in 1..=seconds {
+            flow.meter().set(rate * second);
+            activity.observe(second * SECOND);
+        }
+        activity.is_slow()
+    }
+
+    #[test]
+    fn flows_that_move_next_to_nothing_are_slow_after_a_window() {
+        assert!(!is_slow(4, 4) && is_slow(4, 5) && is_slow(999, 30) && !is_slow(1_000, 30));
+        assert!(is_slow(0, 5));
+    }
+
+    #[test]
+    fn burst_counts_for_one_window_and_rest_between_flows_for_none() {
+        let activity = Arc::new(Activity::new(0, None));
+        activity.observe(100 * SECOND);
+        activity.streams.store(1, Ordering::Relaxed);
+        let flow = activity.watch();
+        flow.meter().set(50_000_000);
+        activity.observe(105 * SECOND);
+        assert!(!activity.is_slow());
+        activity.observe(110 * SECOND);
+        assert!(activity.is_slow());
+        drop(flow);
+        activity.streams.store(0, Ordering::Relaxed);
+        assert!(!activity.is_slow(), "nothing runs that could be slow");
+        activity.observe(111 * SECOND);
+        activity.streams.store(1, Ordering::Relaxed);
+        activity.observe(115 * SECOND);
+        assert!(!activity.is_slow(), "the next flow has its window");
+        activity.observe(116 * SECOND);
+        assert!(activity.is_slow(), "what flows before it moved is none of its own");
+    }
+}

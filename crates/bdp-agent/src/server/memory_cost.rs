@@ -1,0 +1,64 @@
+//! What a flow costs a server in memory, at most: by its order, before anything of it is there.
+
+use bdp_flow::crew::Crew;
+use bdp_flow::datagram::receive::remembered_bytes;
+use bdp_model::record::{ReceiverSample, SenderSample};
+use bdp_wire::control::{FlowOrder, Role};
+
+/// A list of samples that grows has room for twice as many.
+const GROWTH: u64 = 2;
+/// Of each stream over TCP: what the kernel reports of it, some times over.
+const CONNECTION_BYTES: u64 = 2 << 10;
+/// Of each stream of datagrams: its thread, and its histograms.
+const DATAGRAMS_BYTES: u64 = 24 << 10;
+/// Of each stream of datagrams that is sent: what one call sends.
+const TRAIN_BYTES: u64 = 128 << 10;
+/// Payload of a datagram where none is asked for, at most.
+const LONGEST_BY_PATH: u64 = 9 << 10;
+/// Of each thread that makes bytes of the pattern, or checks them.
+const PATTERN_BYTES: u64 = 256 << 10;
+/// Of each flow.
+const FLOW_BYTES: u64 = 64 << 10;
+
+/// Of a flow of bdp's own protocol.
+pub(super) fn of_order(order: &FlowOrder) -> u64 {
+    let spec = &order.spec;
+    let samples = spec.duration.as_ns() / spec.interval.as_ns().max(1) + 2;
+    let sample = match order.role {
+        Role::Send => size_of::<SenderSample>(),
+        Role::Receive => size_of::<ReceiverSample>(),
+    };
+    let streams = match &order.datagrams {
+        Some(datagrams) => {
+            let datagram = datagrams.payload_bytes.map_or(LONGEST_BY_PATH, u64::from);
+            of_datagrams(order.role == Role::Send, spec.streams, datagrams.rate_bps, datagram)
+        }
+        None => u64::from(spec.streams) * CONNECTION_BYTES,
+    };
+    let threads = Crew::listed(spec.streams as usize, order.cpus.as_ref()).threads() as u64;
+    let pattern = if spec.check_payload { threads * PATTERN_BYTES } else { 0 };
+    (samples * GROWTH)
+        .saturating_mul(sample as u64)
+        .saturating_add(streams)
+        .saturating_add(pattern)
+        .saturating_add(FLOW_BYTES)
+}
+
+/// Of streams of datagrams of this length, each at this rate at most.
+fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>, datagram: u64) -> u64 {
+    let each = match sends {
+        // What a tenth of a millisecond of the rate holds, and a datagram at least.
+        true => rate_bps.map_or(TRAIN_BYTES, |rate| (rate / 80_000 + 2 * datagram).min(TRAIN_BYTES)),
+        false => remembered_bytes(streams as usize),
+    };
+    u64::from(streams) * (each + DATAGRAMS_BYTES)
+}
+
+/// Of the streams of a test of another protocol's, whose samples are few.
+pub fn of_streams(streams: u32, datagrams: bool) -> u64 {
+    let streams = match datagrams {
+        true => of_datagrams(true, streams, None, 0).max(of_datagrams(false, streams, None, 0)),
+        false => u64::from(streams) * CONNECTION_BYTES,
+    };
+    streams + FLOW_BYTES
+}

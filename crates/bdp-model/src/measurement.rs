@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::finding::Finding;
 use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
+use crate::labels::Labels;
 use crate::latency_parts::LatencyParts;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
@@ -17,6 +18,7 @@ use crate::record::{
 };
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
+use crate::segments::Segments;
 use crate::udp::UdpReport;
 use crate::units::Nanos;
 
@@ -35,6 +37,9 @@ pub struct Measurement {
     pub schema: String,
     /// What the user called it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// What was asked for, complete: all that is needed to repeat it.
     pub request: MeasureRequest,
     /// Which of several runs, from 1.
@@ -379,6 +384,16 @@ pub struct DirectionResult {
     pub pacing: Option<Pacing>,
     /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
     pub udp: Option<UdpReport>,
+}
+
+impl DirectionResult {
+    /// Datagrams or segments lost / sent; `None` where that is not known, or nothing was sent.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        match &self.udp {
+            Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
+            None => Segments::of_direction(self)?.loss_ratio(),
+        }
+    }
 }
 
 /// Goodput of intervals, bit/s.

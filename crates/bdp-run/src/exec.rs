@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::{Driver, LabCommands, Pace, Program, machine};
+use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_store::{NewRun, RunKind, Store};
 use bdp_sys::clock;
@@ -80,7 +81,7 @@ pub fn keep(
     store: &mut dyn Store,
     record: &Record,
     text: &str,
-    label: Option<&str>,
+    (label, labels): (Option<&str>, &Labels),
     command: &str,
 ) -> Result<String> {
     let cases = std::slice::from_ref(&record.case);
@@ -88,6 +89,7 @@ pub fn keep(
         id: None,
         kind: RunKind::Exec,
         label: label.map(str::to_owned),
+        labels: labels.clone(),
         scenario: record.scenario.clone(),
         scenario_text: text.to_owned(),
         plan_digest: digest(cases),

@@ -3,6 +3,8 @@
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
 
+use crate::measure::Called;
+
 /// Entered with its first measurement: a run that could not even begin is nothing to list.
 pub(crate) struct KeptRun<'a> {
     store: Option<&'a mut dyn Store>,
@@ -16,12 +18,13 @@ impl<'a> KeptRun<'a> {
         store: Option<&'a mut dyn Store>,
         kind: RunKind,
         host: &str,
-        label: Option<&str>,
+        (label, labels): Called<'_>,
         command: &str,
     ) -> Self {
         let new = NewRun {
             kind,
             label: label.map(str::to_owned),
+            labels: labels.clone(),
             scenario: host.to_owned(),
             command: command.to_owned(),
             bdp: env!("CARGO_PKG_VERSION").to_owned(),

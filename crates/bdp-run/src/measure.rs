@@ -8,6 +8,7 @@ use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
 use bdp_model::caveat::Caveat;
 use bdp_model::expectation::{Expectation, Judgement};
+use bdp_model::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct MeasurePlan {
     pub credentials: Credentials,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// How many runs.
     pub runs: u32,
     /// Whether datagrams may exceed what the path is known to carry.
@@ -65,12 +69,12 @@ impl MeasurePlan {
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Measured {
-        let label = self.label.as_deref();
+        let called = (self.label.as_deref(), &self.labels);
         let mut measure = |repetition: u32, watch: &mut dyn FnMut(Event<'_>)| {
             let mut progress = |progress: &Progress| {
                 watch(Event::Progress { repetition, progress: Cow::Borrowed(progress) });
             };
-            measure_once(&self.request, &self.credentials, label, repetition, &mut progress, cancel)
+            measure_once(&self.request, &self.credentials, called, repetition, &mut progress, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
     }
@@ -88,8 +92,8 @@ impl MeasurePlan {
             true => Ok(()),
             false => care::check(&self.request, store.as_deref(), cancel),
         };
-        let (label, host) = (self.label.as_deref(), &self.request.host);
-        let mut kept = KeptRun::new(store, RunKind::Measure, host, label, &self.command);
+        let called = (self.label.as_deref(), &self.labels);
+        let mut kept = KeptRun::new(store, RunKind::Measure, &self.request.host, called, &self.command);
         let result =
             checked.and_then(|()| self.measure_all(measure, &mut kept, &mut measurements, watch, cancel));
         Measured {
@@ -140,19 +144,23 @@ type Measure<'a> = dyn FnMut(u32, &mut dyn FnMut(Event<'_>)) -> Result<Measureme
 pub fn measure_once(
     request: &MeasureRequest,
     credentials: &Credentials,
-    label: Option<&str>,
+    called: Called<'_>,
     repetition: u32,
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
     let mut measurement = session::measure(request, credentials, progress, cancel)?;
-    complete(&mut measurement, label, repetition);
+    complete(&mut measurement, called, repetition);
     Ok(measurement)
 }
 
-/// Adds what the session does not know: the label, the number, the ceiling and the findings.
-fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32) {
+/// What the user calls a run, and the labels that it has besides.
+pub type Called<'a> = (Option<&'a str>, &'a Labels);
+
+/// Adds what the session does not know: the labels, the number, the ceiling and the findings.
+fn complete(measurement: &mut Measurement, (label, labels): Called<'_>, repetition: u32) {
     measurement.label = label.map(str::to_owned);
+    measurement.labels = labels.clone();
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
@@ -172,6 +180,7 @@ mod tests {
             request,
             credentials,
             label: Some("before".to_owned()),
+            labels: Labels::NONE,
             runs,
             flood: false,
             expectations: vec!["to.goodput>=900M".parse().unwrap()],

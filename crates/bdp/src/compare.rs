@@ -11,7 +11,7 @@ use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
 use crate::guest;
 use crate::output::{self, tame, utc};
@@ -22,7 +22,8 @@ use crate::store::StoreArgs;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp compare                         the newest, and the one like it before\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
-    Exit codes: 0 no regression; 1 B regressed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    Exit codes: 0 no regression, or unknown or inconclusive without --strict; 1 B regressed; 2 wrong request;\n\
+    3 the environment refused; 4 a bug of bdp; 6 with --strict: unknown or inconclusive."
 )]
 pub struct CompareArgs {
     /// The run to compare with: its id, the beginning of it, or its label; or a file that --json or 'bdp runs export' wrote
@@ -38,9 +39,13 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SHARE", default_value_t = threshold())]
     threshold: Probability,
 
-    /// What fails the comparison when it regresses
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "goodput")]
+    /// What fails the comparison when it regresses; several as goodput,loss, or repeated
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', default_value = "goodput")]
     judge: Vec<Judged>,
+
+    /// Exit 6 if it is unknown or inconclusive whether anything regressed
+    #[arg(long)]
+    strict: bool,
 
     /// Print JSON ('bdp help comparisons')
     #[arg(long)]
@@ -63,6 +68,10 @@ enum Judged {
     RttLoaded,
     /// Retransmitted segments
     Retransmits,
+    /// Retransmitted segments, as a share of those sent
+    RetransmitRatio,
+    /// Datagrams or TCP segments lost, as a share of those sent
+    Loss,
 }
 
 impl Judged {
@@ -72,6 +81,8 @@ impl Judged {
             Self::RttIdle => Metric::RttIdleNs,
             Self::RttLoaded => Metric::RttLoadedP95Ns,
             Self::Retransmits => Metric::Retransmits,
+            Self::RetransmitRatio => Metric::RetransmitRatio,
+            Self::Loss => Metric::LossRatio,
         }
     }
 }
@@ -93,7 +104,7 @@ impl CompareArgs {
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
         let ended = Job::Compare(Box::new(plan)).run(guest::commands(), None, &mut |_| {}, &never);
-        let exit = ended.ending().into();
+        let exit = Exit::of(&ended, self.strict);
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };
         if self.json {
@@ -151,6 +162,8 @@ fn figures(found: &Found) -> anyhow::Result<RunFigures> {
 
 fn line(run: &RunInfo) -> String {
     let label = run.label.as_deref().map(|l| format!("  {}", tame(l))).unwrap_or_default();
+    let label =
+        if run.labels.is_empty() { label } else { format!("{label}  {}", tame(&run.labels.to_string())) };
     format!("{}{label}  {}  {}", tame(&run.id), utc(run.started_unix_ms), tame(&run.scenario))
 }
 
@@ -159,6 +172,7 @@ fn about(found: &Found) -> Value {
     json!({
         "run": run.id,
         "label": run.label,
+        "labels": run.labels,
         "kind": run.kind.name(),
         "scenario": run.scenario,
         "started_unix_ms": run.started_unix_ms,

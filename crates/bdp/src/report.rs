@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_report::About;
@@ -157,7 +158,7 @@ fn page(found: &Found, about: &About<'_>) -> String {
 
 fn csv(found: &Found) -> String {
     match &found.kept {
-        Kept::Records(_) => bdp_report::csv(&found.records()),
+        Kept::Records(_) => bdp_report::csv(&found.records(), &found.info.labels),
         Kept::Measurements(kept) => bdp_report::csv_of_measurements(&varied(kept)),
     }
 }
@@ -177,8 +178,8 @@ pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> St
 }
 
 /// Writes what Prometheus collects of the cases of scenarios.
-pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()> {
-    write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
+pub fn write_case_metrics(path: &Path, records: &[Record], labels: &Labels) -> anyhow::Result<()> {
+    write(path, &bdp_report::prometheus_of_cases(records, labels, env!("CARGO_PKG_VERSION")), "metrics")
 }
 
 /// Refuses a path that was given and whose folder is not there, or that is one.

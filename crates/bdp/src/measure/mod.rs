@@ -20,7 +20,6 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::measurement::MeasureRequest;
 use bdp_run::baseline::Baseline;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
@@ -35,7 +34,7 @@ use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
 
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::found::alone;
 use crate::store::{self, refuse};
 use crate::{guest, interrupt, output};
@@ -83,7 +82,7 @@ impl MeasureArgs {
             captured::print(&captured, beside_data, &self.style())?;
         }
         self.write_page(&ended, store.as_ref())?;
-        let metrics = self.write_metrics(&ended, &plan.request);
+        let metrics = self.write_metrics(&ended, &plan);
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
@@ -122,13 +121,14 @@ impl MeasureArgs {
     }
 
     /// The figures for Prometheus that were asked for.
-    fn write_metrics(&self, ended: &Ended, request: &MeasureRequest) -> anyhow::Result<()> {
+    fn write_metrics(&self, ended: &Ended, plan: &MeasurePlan) -> anyhow::Result<()> {
         let Some(path) = &self.prometheus else { return Ok(()) };
+        let request = &plan.request;
         let port = request.ssh.as_ref().map_or(Some(request.port), |ssh| ssh.data_port);
         let text = bdp_report::prometheus(
             ended.results.measurements(),
             &ended.judgements,
-            bdp_report::FarEnd { host: &request.host, port },
+            bdp_report::FarEnd { host: &request.host, port, own: &plan.labels },
             env!("CARGO_PKG_VERSION"),
         );
         crate::report::write(path, &text, "metrics")
@@ -148,7 +148,7 @@ impl MeasureArgs {
                 output::print(&lines.collect::<String>())?;
             }
         }
-        Ok(ended.ending().into())
+        Ok(Exit::of(ended, self.strict))
     }
 
     fn print(&self, ended: &Ended) -> anyhow::Result<()> {

@@ -103,12 +103,12 @@ fn a_difference_too_small_to_matter_is_none() {
 #[test]
 fn without_noise_one_run_on_each_side_shows_the_difference() {
     let exact = |a: &[f64], b: &[f64]| Comparison::of_exact(a, b, Better::Higher).unwrap();
-    let c = exact(&[100.0], &[90.0]);
-    assert_eq!((c.exact, c.verdict, c.effect), (true, Verdict::Worse, Some(-0.1)));
+    let c = exact(&[100.0], &[75.0]);
+    assert_eq!((c.exact, c.verdict, c.effect), (true, Verdict::Worse, Some(-0.25)));
     let interval = c.difference_interval.unwrap();
-    assert_eq!((interval.low, interval.high, interval.confidence), (-10.0, -10.0, 1.0));
+    assert_eq!((interval.low, interval.high, interval.confidence), (-25.0, -25.0, 1.0));
     assert_eq!(c.regression(Better::Higher, 0.05), Regression::Regressed);
-    assert_eq!(c.regression(Better::Higher, 0.2), Regression::None);
+    assert_eq!(c.regression(Better::Higher, 0.3), Regression::None);
     let same = exact(&[100.0], &[100.0]);
     assert_eq!(
         (same.verdict, same.regression(Better::Higher, 0.05)),

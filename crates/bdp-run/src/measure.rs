@@ -121,7 +121,7 @@ impl MeasurePlan {
             if repetition > 1 && cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let measurement = measure(repetition, watch)?;
+            let (measurement, broken) = broken_or_whole(measure(repetition, watch))?;
             let case_key = format!("#{repetition}");
             let made = StoredMeasurement { case_key, params: BTreeMap::new(), measurement };
             let appended = kept.append(&made);
@@ -129,11 +129,25 @@ impl MeasurePlan {
             watch(Event::MeasurementEnded { run, measurement: Cow::Borrowed(&made.measurement) });
             measurements.push(made.measurement);
             appended?;
+            if let Some(cause) = broken {
+                return Err(cause.into());
+            }
         }
         if !cancel.load(Ordering::Relaxed) {
             kept.finish()?;
         }
         Ok(())
+    }
+}
+
+/// What was measured, also of a measurement that broke, and then why.
+pub(crate) fn broken_or_whole(
+    made: Result<Measurement, SessionError>,
+) -> Result<(Measurement, Option<SessionError>), SessionError> {
+    match made {
+        Ok(measurement) => Ok((measurement, None)),
+        Err(SessionError::Broken { cause, measurement }) => Ok((*measurement, Some(*cause))),
+        Err(error) => Err(error),
     }
 }
 
@@ -149,9 +163,14 @@ pub fn measure_once(
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    let mut measurement = session::measure(request, credentials, progress, cancel)?;
-    complete(&mut measurement, called, repetition);
-    Ok(measurement)
+    let completed = |mut measurement| {
+        complete(&mut measurement, called, repetition);
+        measurement
+    };
+    match session::measure(request, credentials, progress, cancel) {
+        Ok(measurement) => Ok(completed(measurement)),
+        Err(error) => Err(error.with_measurement(completed)),
+    }
 }
 
 /// What the user calls a run, and the labels that it has besides.
@@ -212,6 +231,36 @@ mod tests {
         assert_eq!(reported, [(Some(run.clone()), 1), (Some(run.clone()), 2)]);
         let info = store.run("before").unwrap();
         assert_eq!((info.id, info.planned, info.recorded, info.finished_unix_ms), (run, 3, 2, None));
+    }
+
+    #[test]
+    fn a_measurement_that_breaks_is_stored_as_broken_and_ends_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = bdp_store::SqliteStore::open(folder.path().join("runs.sqlite")).unwrap();
+        let measured = plan(3).run_with(
+            &mut |repetition, _| {
+                let whole = Measurement { repetition, ..Measurement::of(&MeasureRequest::to("ams1")) };
+                if repetition == 1 {
+                    return Ok(whole);
+                }
+                let cause = Box::new(SessionError::Request("gone".to_owned()));
+                let measurement = Box::new(Measurement { error: Some("gone".to_owned()), ..whole });
+                Err(SessionError::Broken { cause, measurement })
+            },
+            Some(&mut store),
+            &mut |_| {},
+            &AtomicBool::new(false),
+        );
+        assert_eq!(measured.result.unwrap_err().to_string(), "gone");
+        let errors = |all: &[Measurement]| all.iter().map(|m| m.error.clone()).collect::<Vec<_>>();
+        let expected = [None, Some("gone".to_owned())];
+        assert_eq!(errors(&measured.measurements), expected);
+        let run = measured.run.unwrap();
+        let kept: Vec<Measurement> =
+            store.measurements(&run).unwrap().into_iter().map(|kept| kept.measurement).collect();
+        assert_eq!(errors(&kept), expected);
+        let info = store.run(&run).unwrap();
+        assert_eq!((info.recorded, info.valid, info.finished_unix_ms), (2, 1, None));
     }
 
     #[test]

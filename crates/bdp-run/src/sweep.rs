@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::kept::KeptRun;
-use crate::measure::measure_once;
+use crate::measure::{broken_or_whole, measure_once};
 use crate::refine::Refinement;
 use crate::session::Credentials;
 use crate::{Event, Result};
@@ -199,12 +199,16 @@ impl Sweep<'_, '_> {
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let measurement = measure(&request(&plan.request, point)?, repetition)?;
+                let made = measure(&request(&plan.request, point)?, repetition);
+                let (measurement, broken) = broken_or_whole(made)?;
                 // It may have been cut short, and would be no point of the curve.
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 self.keep(point, repetition, measurement, watch)?;
+                if let Some(cause) = broken {
+                    return Err(cause.into());
+                }
             }
             let all: Vec<_> = self.kept.iter().map(|k| (&k.params, &k.measurement)).collect();
             let new = refinement.as_mut().map(|r| r.next(&measured_curves(&all))).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! `bdp compare`: two stored runs, point by point, with intervals of confidence.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::Probability;
@@ -50,6 +51,10 @@ pub struct CompareArgs {
     /// Print JSON ('bdp help comparisons')
     #[arg(long)]
     json: bool,
+
+    /// Write the differences with their intervals, as SVG and as PDF, into this folder, too
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
 
     #[command(flatten)]
     page: PageArgs,
@@ -113,6 +118,12 @@ impl CompareArgs {
             let style = output::style();
             let heading = format!("A  {}\nB  {}\n\n", line(&a.info), line(&b.info));
             output::print(&(heading + &compared.table(threshold, &style)))?;
+        }
+        if let Some(folder) = &self.figures {
+            let name = |run: &RunInfo| run.label.clone().unwrap_or_else(|| run.id.clone());
+            let figures = bdp_report::figures_of_comparison(&compared, &name(&a.info), &name(&b.info));
+            let paths = crate::report::write_figures(folder, &figures)?;
+            paths.lines().for_each(|path| output::note(&format!("figure  {path}")));
         }
         let store = self.store.given();
         self.page.write(None, &self.store, |words| {

@@ -36,7 +36,7 @@ use stream::Lines;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::alone;
-use crate::store::{self, refuse};
+use crate::store::{self, StoreArgs, refuse};
 use crate::{guest, interrupt, output};
 
 impl MeasureArgs {
@@ -68,7 +68,8 @@ impl MeasureArgs {
         drop(far_end);
         let captured = capture.map(BesideCapture::end);
         let outcome = std::mem::replace(&mut ended.result, Ok(()));
-        let outcome = outcome.map_err(|error| refusal(error, &plan.request.host));
+        let outcome =
+            outcome.map_err(|error| broken(refusal(error, &plan.request.host), &ended, &self.store));
         // Where nothing was measured there is nothing to print, only the error.
         let measured = ended.results.measurements();
         if let Some(log) = log {
@@ -232,5 +233,17 @@ pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
         RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),
         RunError::Store(error) => refuse(error),
         other => exit::environment(other.to_string()),
+    }
+}
+
+/// The same, with what was kept of a measurement that broke.
+fn broken(error: anyhow::Error, ended: &Ended, store: &StoreArgs) -> anyhow::Error {
+    let is_broken = ended.results.measurements().last().is_some_and(|last| last.error.is_some());
+    match (is_broken, &ended.run) {
+        (true, Some(run)) => exit::environment(format!(
+            "{error}; what was measured until then is stored, and '{}' prints it again",
+            store.show_command(run)
+        )),
+        _ => error,
     }
 }

@@ -233,6 +233,37 @@ fn several_figures_are_judged_and_one_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn settings_of_one_run_are_compared_and_drawn() {
+    let mut stored = Stored::new();
+    stored.lab("swept", &[("64K", GOOD), ("128K", SLOW)]);
+    let text = stored.text("swept --by window=64K,128K", 1);
+    assert!(text.contains("A  ") && text.contains("  window=64K\nB  "), "{text}");
+    let row = text.lines().find(|l| l.contains("goodput")).unwrap();
+    assert!(row.contains("-20 % (-2") && row.contains("6/6"), "{text}");
+    let document: Value =
+        serde_json::from_str(&stored.text("swept --by flow.window=128K,64K --json", 0)).unwrap();
+    assert_eq!(document["b"]["setting"], "flow.window=64K");
+    assert_eq!(document["comparisons"][0]["verdict"], "better");
+    assert!(stored.refused("swept --by window=64K,1M").contains("has no window=1M; it has 128K, 64K"));
+    assert!(stored.refused("swept --by streams=1,2").contains("varied no streams"));
+    assert!(stored.refused("swept --by window").contains("as congestion=reno,cubic"));
+
+    let folder = stored.folder.path().join("figures");
+    let output = stored.compare(&format!("swept --by window=64K,128K --figures {}", folder.display()));
+    assert_eq!(output.status.code(), Some(1));
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let paths: Vec<&str> = notes.lines().filter_map(|line| line.strip_prefix("figure  ")).collect();
+    let svg = paths.iter().find(|path| path.ends_with(".svg") && path.contains("goodput")).unwrap();
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(
+        svg.starts_with("<svg xmlns=") && svg.contains("Goodput of window=128K against window=64K"),
+        "{svg}"
+    );
+    let pdf = paths.iter().find(|path| path.ends_with(".pdf")).unwrap();
+    assert!(std::fs::read(pdf).unwrap().starts_with(b"%PDF-1.4"));
+}
+
+#[test]
 fn measurements_compare_by_direction() {
     let mut stored = Stored::new();
     stored.measured("before", GOOD);

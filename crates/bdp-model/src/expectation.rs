@@ -56,7 +56,7 @@ pub struct Judgement {
     /// Whether it was met; a figure that was not measured meets nothing, and one under a load that was not offered neither.
     pub met: bool,
     /// The load of datagrams that was asked for and not offered, where the figure is one under that load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub not_offered: Option<NotOffered>,
 }
 

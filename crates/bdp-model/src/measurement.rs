@@ -18,7 +18,6 @@ use crate::record::{
 };
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
-use crate::segments::Segments;
 use crate::udp::UdpReport;
 use crate::units::Nanos;
 
@@ -384,16 +383,6 @@ pub struct DirectionResult {
     pub pacing: Option<Pacing>,
     /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
     pub udp: Option<UdpReport>,
-}
-
-impl DirectionResult {
-    /// Datagrams or segments lost / sent; `None` where that is not known, or nothing was sent.
-    pub fn loss_ratio(&self) -> Option<f64> {
-        match &self.udp {
-            Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
-            None => Segments::of_direction(self)?.loss_ratio(),
-        }
-    }
 }
 
 /// Goodput of intervals, bit/s.

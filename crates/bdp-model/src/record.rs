@@ -335,35 +335,6 @@ pub struct WindowReport {
     pub note: Option<WindowShortfall>,
 }
 
-impl Record {
-    /// Datagrams or segments lost / sent, all flows together; `None` where that of one is not known, or there are flows of both kinds.
-    pub fn loss_ratio(&self) -> Option<f64> {
-        let (udp, tcp): (Vec<_>, Vec<_>) = self.flows.iter().partition(|flow| flow.udp.is_some());
-        match (udp.is_empty(), tcp.is_empty()) {
-            (true, false) => {
-                crate::segments::Segments::together(tcp.into_iter().map(crate::segments::Segments::of_flow))?
-                    .loss_ratio()
-            }
-            (false, true) => {
-                let all = || udp.iter().filter_map(|flow| flow.udp.as_ref());
-                let sent: u64 = all().map(|udp| udp.sent).sum();
-                (sent > 0).then(|| all().map(|udp| udp.lost).sum::<u64>() as f64 / sent as f64)
-            }
-            _ => None,
-        }
-    }
-}
-
-impl FlowRecord {
-    /// Datagrams or segments lost / sent; `None` where that is not known, or nothing was sent.
-    pub fn loss_ratio(&self) -> Option<f64> {
-        match &self.udp {
-            Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
-            None => crate::segments::Segments::of_flow(self)?.loss_ratio(),
-        }
-    }
-}
-
 /// One flow's outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {

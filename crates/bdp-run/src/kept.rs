@@ -1,9 +1,11 @@
 //! A run between two machines as it is stored.
 
+use bdp_model::labels::Labels;
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
 
-use crate::measure::Called;
+/// What the user calls a run, and the labels that it has besides.
+pub(crate) type Called<'a> = (Option<&'a str>, &'a Labels);
 
 /// What tells a program in a guest when it was started there, by the clock of the outside: milliseconds since 1970.
 pub(crate) const OUTSIDE: &str = "BDP_OUTSIDE_UNIX_MS";

@@ -14,7 +14,7 @@ use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Against, Baseline};
-use crate::kept::KeptRun;
+use crate::kept::{Called, KeptRun};
 use crate::session::{self, Credentials};
 use crate::{Event, Result, care};
 
@@ -172,9 +172,6 @@ pub fn measure_once(
         Err(error) => Err(error.with_measurement(completed)),
     }
 }
-
-/// What the user calls a run, and the labels that it has besides.
-pub type Called<'a> = (Option<&'a str>, &'a Labels);
 
 /// Adds what the session does not know: the labels, the number, the ceiling and the findings.
 fn complete(measurement: &mut Measurement, (label, labels): Called<'_>, repetition: u32) {

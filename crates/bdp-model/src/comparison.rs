@@ -18,6 +18,8 @@ pub const THRESHOLD: f64 = 0.05;
 pub const CONFIDENCE: f64 = 0.95;
 /// Fewest runs on each side that have an interval of their difference, and a verdict.
 pub const LEAST_RUNS: usize = 6;
+/// A difference up to this share is none, however sure it is.
+pub const NEGLIGIBLE: f64 = 0.0005;
 /// Fewest values whose median has an interval.
 pub const LEAST_VALUES: usize = 3;
 /// Which way is better.
@@ -45,8 +47,25 @@ pub struct Comparison {
     pub difference_interval: Option<Interval>,
     /// Bounds of the effect; null where there is no effect or no interval of the difference.
     pub effect_interval: Option<Interval>,
+    /// Whether the intervals are the differences themselves, as both sides ran by the virtual clock: from the smallest to the largest.
+    #[serde(default)]
+    pub exact: bool,
     /// What follows.
     pub verdict: Verdict,
+}
+
+/// What a comparison says of a regression beyond a threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Regression {
+    /// It is one: worse, and the median by more than the threshold.
+    Regressed,
+    /// It is none: the interval excludes one.
+    None,
+    /// The interval holds both.
+    Inconclusive,
+    /// Too few runs.
+    Unknown,
 }
 
 /// Order statistics of one side.
@@ -134,7 +153,7 @@ pub enum Verdict {
     Better,
     /// The second is worse: its interval leaves no difference out.
     Worse,
-    /// The interval holds no difference.
+    /// The interval holds no difference, or only one up to [`NEGLIGIBLE`].
     NoDifferenceShown,
     /// Fewer than [`LEAST_RUNS`] on a side: nothing is known.
     TooFewRuns,
@@ -170,6 +189,7 @@ impl Comparison {
         };
         let difference_interval = bounds(|a, b| b - a);
         let effect_interval = if positive { bounds(|a, b| b / a - 1.0) } else { None };
+        let verdict = verdict(difference_interval, effect_interval, better);
         Some(Self {
             a: summary_a,
             b: summary_b,
@@ -177,8 +197,53 @@ impl Comparison {
             effect: positive.then(|| summary_b.p50 / summary_a.p50 - 1.0),
             difference_interval,
             effect_interval,
-            verdict: verdict(difference_interval, better),
+            exact: false,
+            verdict,
         })
+    }
+
+    /// The same of values that have no noise, as those of the virtual clock: of as many on each side the n-th of one is compared with the n-th
+    /// of the other. Where the differences point both ways and there are runs enough, their interval decides as ever.
+    pub fn of_exact(a: &[f64], b: &[f64], better: Better) -> Option<Self> {
+        let by_runs = Self::of(a, b, better)?;
+        let is_paired = a.len() == b.len() && a.iter().chain(b).all(|value| value.is_finite());
+        let span = |of: fn(f64, f64) -> f64| {
+            let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+            let mut note = |difference: f64| (low, high) = (low.min(difference), high.max(difference));
+            if is_paired {
+                a.iter().zip(b).for_each(|(&a, &b)| note(of(a, b)));
+            } else {
+                note(of(by_runs.a.max, by_runs.b.min));
+                note(of(by_runs.a.min, by_runs.b.max));
+            }
+            Interval { low, high, confidence: 1.0 }
+        };
+        let difference_interval = Some(span(|a, b| b - a));
+        let effect_interval = by_runs.effect.map(|_| span(|a, b| b / a - 1.0));
+        let verdict = verdict(difference_interval, effect_interval, better);
+        if verdict == Verdict::NoDifferenceShown && by_runs.verdict != Verdict::TooFewRuns {
+            return Some(by_runs);
+        }
+        Some(Self { difference_interval, effect_interval, exact: true, verdict, ..by_runs })
+    }
+
+    /// What it says of a regression beyond `threshold`, a share of a.
+    pub fn regression(&self, better: Better, threshold: f64) -> Regression {
+        // What is worse is positive.
+        let worst = |interval: Interval| match better {
+            Better::Higher => -interval.low,
+            Better::Lower => interval.high,
+        };
+        if self.regressed(threshold) {
+            return Regression::Regressed;
+        }
+        match (self.verdict, self.effect_interval, self.difference_interval) {
+            (Verdict::TooFewRuns, ..) => Regression::Unknown,
+            (_, Some(effect), _) if worst(effect) > threshold => Regression::Inconclusive,
+            // Without a ratio there is no share: any change for the worse is one.
+            (_, None, Some(difference)) if worst(difference) > 0.0 => Regression::Inconclusive,
+            _ => Regression::None,
+        }
     }
 
     /// Whether b is worse than a, which the interval shows, and its median by more than `threshold` (a share of a), which is
@@ -189,8 +254,18 @@ impl Comparison {
     }
 }
 
-fn verdict(interval: Option<Interval>, better: Better) -> Verdict {
-    let Some(Interval { low, high, .. }) = interval else { return Verdict::TooFewRuns };
+impl Interval {
+    /// Whether it holds no change that matters.
+    pub fn is_negligible(&self) -> bool {
+        self.low >= -NEGLIGIBLE && self.high <= NEGLIGIBLE
+    }
+}
+
+fn verdict(difference: Option<Interval>, effect: Option<Interval>, better: Better) -> Verdict {
+    let Some(Interval { low, high, .. }) = difference else { return Verdict::TooFewRuns };
+    if effect.is_some_and(|effect| effect.is_negligible()) {
+        return Verdict::NoDifferenceShown;
+    }
     match (low > 0.0, high < 0.0, better) {
         (true, _, Better::Higher) | (_, true, Better::Lower) => Verdict::Better,
         (true, _, Better::Lower) | (_, true, Better::Higher) => Verdict::Worse,

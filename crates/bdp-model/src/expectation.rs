@@ -6,8 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::figure::{Figure, Figures, PingFigure, Unit, figure};
-use crate::measurement::Measurement;
+use crate::measurement::{Direction, Measurement};
 use crate::ping::Ping;
+use crate::threshold::SENT_AS_ASKED;
+use crate::units::format_bps;
 
 /// A figure, how it must compare, and with what.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,14 +53,59 @@ pub struct Judgement {
     pub wanted: f64,
     /// The median over the runs; `None` where none measured it.
     pub found: Option<f64>,
-    /// Whether it was met; a figure that was not measured meets nothing.
+    /// Whether it was met; a figure that was not measured meets nothing, and one under a load that was not offered neither.
     pub met: bool,
+    /// The load of datagrams that was asked for and not offered, where the figure is one under that load.
+    #[serde(default)]
+    pub not_offered: Option<NotOffered>,
+}
+
+impl Judgement {
+    /// Whether nothing could be judged: the figure was not measured, or not under the load that was asked for.
+    pub const fn is_open(&self) -> bool {
+        !self.met && (self.found.is_none() || self.not_offered.is_some())
+    }
+}
+
+/// A load of datagrams that the sender did not reach.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NotOffered {
+    /// Payload that was asked for, all streams, bit/s.
+    pub asked_bps: f64,
+    /// Payload that was sent, bit/s.
+    pub sent_bps: f64,
+}
+
+impl NotOffered {
+    /// The run in which a direction fell shortest of the rate that was asked for.
+    fn of(way: Direction, measurements: &[Measurement]) -> Option<Self> {
+        let one = |measurement: &Measurement| {
+            // Without a rate of the user's there is nothing to fall short of.
+            measurement.request.spec.udp.as_ref()?.rate_bps?;
+            let direction = measurement.directions.iter().find(|d| d.direction == way)?;
+            let udp = direction.udp.as_ref()?;
+            let asked_bps = udp.asked_bps.filter(|asked| udp.sent_bps < SENT_AS_ASKED * asked)?;
+            Some(Self { asked_bps, sent_bps: udp.sent_bps })
+        };
+        let whole = measurements.iter().filter(|measurement| measurement.error.is_none());
+        whole.filter_map(one).min_by(|a, b| (a.sent_bps / a.asked_bps).total_cmp(&(b.sent_bps / b.asked_bps)))
+    }
 }
 
 impl fmt::Display for Judgement {
     /// `MET  to.goodput>=900M: 941 Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lead = if self.met { "MET   " } else { "MISSED" };
+        if let (Some(found), Some(load)) = (self.found, self.not_offered) {
+            return write!(
+                f,
+                "{lead}  {}: {} under a load that was not offered: {} of {} sent",
+                self.expectation,
+                self.unit.format(found),
+                format_bps(load.sent_bps),
+                format_bps(load.asked_bps)
+            );
+        }
         match self.found {
             Some(found) => write!(f, "{lead}  {}: {}", self.expectation, self.unit.format(found)),
             None => write!(
@@ -107,9 +154,17 @@ impl Operator {
 }
 
 impl Expectation {
-    /// Judges the median over the runs that did not fail.
+    /// Judges the median over the runs that did not fail. What was not offered can't be lost or delayed: only a goodput that is at least
+    /// so much is one whatever was sent.
     pub fn judge(&self, measurements: &[Measurement]) -> Judgement {
-        self.judge_value(figure(self.figure, measurements))
+        let judged = self.judge_value(figure(self.figure, measurements));
+        let is_reached = matches!(self.figure, Figure::Goodput(_))
+            && matches!(self.operator, Operator::AtLeast | Operator::Above);
+        let not_offered = match self.figure.way() {
+            Some(way) if !is_reached => NotOffered::of(way, measurements),
+            _ => None,
+        };
+        Judgement { met: judged.met && not_offered.is_none(), not_offered, ..judged }
     }
 }
 
@@ -130,6 +185,7 @@ impl<F: Figures> Expectation<F> {
             wanted: self.value,
             found,
             met: found.is_some_and(|found| self.operator.holds(found, self.value)),
+            not_offered: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::comparison::Better;
 use crate::measurement::{Direction, DirectionResult, Measurement};
 use crate::ping::Ping;
 use crate::record::RttSummary;
+use crate::segments::Segments;
 use crate::stats::median;
 use crate::units::{ByteCount, Nanos, Rate, format_bps};
 
@@ -102,6 +103,8 @@ pub enum Figure {
     Goodput(Direction),
     /// Segments that a direction sent again.
     Retransmits(Direction),
+    /// The same as a share of the segments that it sent.
+    RetransmitRatio(Direction),
     /// Window of a direction on the wire, bytes.
     Window(Direction),
     /// Round trip before the load, ns.
@@ -110,7 +113,7 @@ pub enum Figure {
     RttLoaded(Direction, Quantile),
     /// Responsiveness under the load of a direction, round trips a minute.
     Rpm(Direction),
-    /// Datagrams of a direction that were lost, as a share of those sent.
+    /// Datagrams or TCP segments of a direction that were lost, as a share of those sent.
     Loss(Direction),
     /// Interarrival jitter of the datagrams of a direction (RFC 3550), ns.
     Jitter(Direction),
@@ -158,13 +161,18 @@ impl Quantile {
 }
 
 impl Figures for Figure {
-    const THERE_ARE: &'static str = "to.goodput, to.retransmits, to.window, to.rtt.loaded.p95, to.rpm, to.loss and to.jitter (with -u), the same of \
+    const THERE_ARE: &'static str = "to.goodput, to.retransmits, to.retransmits.ratio, to.loss, to.window, to.rtt.loaded.p95, to.rpm and to.jitter (with -u), the same of \
          from, and rtt.idle.p95 (min, p50, p95, p99, max)";
 
     fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for way in [Direction::To, Direction::From] {
-            all.extend([Self::Goodput(way), Self::Retransmits(way), Self::Window(way)]);
+            all.extend([
+                Self::Goodput(way),
+                Self::Retransmits(way),
+                Self::RetransmitRatio(way),
+                Self::Window(way),
+            ]);
             all.extend(Quantile::ALL.map(|quantile| Self::RttLoaded(way, quantile)));
             all.extend([Self::Rpm(way), Self::Loss(way), Self::Jitter(way)]);
         }
@@ -179,7 +187,7 @@ impl Figures for Figure {
             Self::Window(_) => Unit::Bytes,
             Self::RttIdle(_) | Self::RttLoaded(..) | Self::Jitter(_) => Unit::Ns,
             Self::Rpm(_) => Unit::Rpm,
-            Self::Loss(_) => Unit::Ratio,
+            Self::Loss(_) | Self::RetransmitRatio(_) => Unit::Ratio,
         }
     }
 }
@@ -190,6 +198,7 @@ impl Figure {
         match self {
             Self::Goodput(way)
             | Self::Retransmits(way)
+            | Self::RetransmitRatio(way)
             | Self::Window(way)
             | Self::RttLoaded(way, _)
             | Self::Rpm(way)
@@ -204,6 +213,7 @@ impl Figure {
         match self {
             Self::Goodput(_) | Self::Window(_) | Self::Rpm(_) => Better::Higher,
             Self::Retransmits(_)
+            | Self::RetransmitRatio(_)
             | Self::RttIdle(_)
             | Self::RttLoaded(..)
             | Self::Loss(_)
@@ -220,6 +230,7 @@ impl Figure {
         match self {
             Self::Goodput(way) => at(way).map(|d| d.goodput_bps),
             Self::Retransmits(way) => at(way)?.retransmits.map(|n| n as f64),
+            Self::RetransmitRatio(way) => Segments::of_direction(at(way)?).map(Segments::retransmit_ratio),
             Self::Window(way) => at(way)?.window.on_the_wire_bytes.map(|n| n as f64),
             Self::RttIdle(quantile) => {
                 let first = measurement.directions.iter().find_map(|d| d.rtt_ns.idle);
@@ -227,7 +238,7 @@ impl Figure {
             }
             Self::RttLoaded(way, quantile) => rtt(at(way)?.rtt_ns.loaded, quantile),
             Self::Rpm(way) => at(way)?.responsiveness_rpm,
-            Self::Loss(way) => at(way)?.udp.as_ref().filter(|udp| udp.sent > 0).map(|udp| udp.loss_ratio),
+            Self::Loss(way) => at(way)?.loss_ratio(),
             Self::Jitter(way) => at(way)?.udp.as_ref()?.jitter_ns.map(|ns| ns as f64),
         }
     }
@@ -238,6 +249,7 @@ impl fmt::Display for Figure {
         match self {
             Self::Goodput(way) => write!(f, "{}.goodput", way.name()),
             Self::Retransmits(way) => write!(f, "{}.retransmits", way.name()),
+            Self::RetransmitRatio(way) => write!(f, "{}.retransmits.ratio", way.name()),
             Self::Window(way) => write!(f, "{}.window", way.name()),
             Self::RttIdle(quantile) => write!(f, "rtt.idle.{}", quantile.name()),
             Self::RttLoaded(way, quantile) => write!(f, "{}.rtt.loaded.{}", way.name(), quantile.name()),

@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::finding::Finding;
 use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
+use crate::labels::Labels;
 use crate::latency_parts::LatencyParts;
 use crate::method::{EndReason, ReceiveMethod, SendMethod};
 use crate::one_way::EachWayReport;
@@ -35,6 +36,9 @@ pub struct Measurement {
     pub schema: String,
     /// What the user called it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// What was asked for, complete: all that is needed to repeat it.
     pub request: MeasureRequest,
     /// Which of several runs, from 1.

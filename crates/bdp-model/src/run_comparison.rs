@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::comparison::{Better, Comparison, Verdict};
+use crate::comparison::{Better, Comparison, Regression};
 use crate::measurement::Measurement;
 use crate::plain::one_line as tame;
 use crate::record::{Record, RttReport};
+use crate::segments::Segments;
 
 /// What is compared of each point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,13 +23,43 @@ pub enum Metric {
     RttLoadedP95Ns,
     /// Retransmits in a run.
     Retransmits,
+    /// The same as a share of the segments sent.
+    RetransmitRatio,
+    /// Datagrams or segments lost in a run, as a share of those sent.
+    LossRatio,
 }
 
 impl Metric {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::GoodputBps,
+        Self::RttIdleNs,
+        Self::RttLoadedP95Ns,
+        Self::Retransmits,
+        Self::RetransmitRatio,
+        Self::LossRatio,
+    ];
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::GoodputBps => "goodput",
+            Self::RttIdleNs => "idle round trip",
+            Self::RttLoadedP95Ns => "loaded round trip",
+            Self::Retransmits => "retransmits",
+            Self::RetransmitRatio => "retransmit ratio",
+            Self::LossRatio => "loss",
+        }
+    }
+
     const fn better(self) -> Better {
         match self {
             Self::GoodputBps => Better::Higher,
-            Self::RttIdleNs | Self::RttLoadedP95Ns | Self::Retransmits => Better::Lower,
+            Self::RttIdleNs
+            | Self::RttLoadedP95Ns
+            | Self::Retransmits
+            | Self::RetransmitRatio
+            | Self::LossRatio => Better::Lower,
         }
     }
 }
@@ -45,6 +76,9 @@ pub struct Outcomes(Vec<PointOutcomes>);
 struct PointOutcomes {
     point: String,
     values: BTreeMap<Metric, Vec<f64>>,
+    /// Whether its values have no noise: all of it ran by the virtual clock.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    exact: bool,
 }
 
 impl Outcomes {
@@ -55,14 +89,24 @@ impl Outcomes {
             let point = named(&record.scenario, &record.params);
             all.add(&point, Metric::GoodputBps, record.goodput_bps);
             let paths = paths(record);
+            let points =
+                |path: &str| if paths.len() > 1 { format!("{point}{OF_PATH}{path}") } else { point.clone() };
+            if !record.case.clock.is_real() {
+                all.is_exact(&point);
+                paths.iter().for_each(|(path, _)| all.is_exact(&points(path)));
+            }
             for (path, rtt_ns) in &paths {
-                let point = if paths.len() > 1 { format!("{point}{OF_PATH}{path}") } else { point.clone() };
+                let point = points(path);
                 all.add(&point, Metric::RttIdleNs, rtt_ns.idle.as_ref().map(|s| s.p50 as f64));
                 let loaded = rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
                 all.add(&point, Metric::RttLoadedP95Ns, loaded);
             }
             let retransmits: Option<u64> = record.flows.iter().map(|f| f.retransmits).sum();
             all.add(&point, Metric::Retransmits, retransmits.map(|n| n as f64));
+            let tcp = record.flows.iter().filter(|flow| flow.udp.is_none());
+            let segments = Segments::together(tcp.map(Segments::of_flow));
+            all.add(&point, Metric::RetransmitRatio, segments.map(Segments::retransmit_ratio));
+            all.add(&point, Metric::LossRatio, record.loss_ratio());
         }
         all
     }
@@ -81,6 +125,9 @@ impl Outcomes {
                 let loaded = direction.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
                 all.add(&point, Metric::RttLoadedP95Ns, loaded);
                 all.add(&point, Metric::Retransmits, direction.retransmits.map(|n| n as f64));
+                let ratio = Segments::of_direction(direction).map(Segments::retransmit_ratio);
+                all.add(&point, Metric::RetransmitRatio, ratio);
+                all.add(&point, Metric::LossRatio, direction.loss_ratio());
             }
         }
         all
@@ -109,13 +156,23 @@ impl Outcomes {
         self.0.iter().find(|one| one.point == point)
     }
 
-    fn add(&mut self, point: &str, metric: Metric, value: Option<f64>) {
+    fn at_or_new(&mut self, point: &str) -> &mut PointOutcomes {
         let index = self.0.iter().position(|one| one.point == point).unwrap_or_else(|| {
-            self.0.push(PointOutcomes { point: point.to_owned(), values: BTreeMap::new() });
+            let values = BTreeMap::new();
+            self.0.push(PointOutcomes { point: point.to_owned(), values, exact: false });
             self.0.len() - 1
         });
+        &mut self.0[index]
+    }
+
+    fn is_exact(&mut self, point: &str) {
+        self.at_or_new(point).exact = true;
+    }
+
+    fn add(&mut self, point: &str, metric: Metric, value: Option<f64>) {
+        let one = self.at_or_new(point);
         if let Some(value) = value {
-            self.0[index].values.entry(metric).or_default().push(value);
+            one.values.entry(metric).or_default().push(value);
         }
     }
 }
@@ -163,6 +220,9 @@ pub struct Row {
     pub judged: bool,
     /// Whether b is worse beyond the interval and the threshold.
     pub regressed: bool,
+    /// What is said of a regression beyond the threshold; null where that is not judged.
+    #[serde(default)]
+    pub regression: Option<Regression>,
 }
 
 /// Everything that both runs have.
@@ -185,12 +245,15 @@ impl Compared {
             for (&metric, values) in &left.values {
                 let better = metric.better();
                 let other = right.values.get(&metric);
-                let Some(comparison) = other.and_then(|other| Comparison::of(values, other, better)) else {
+                let compare = if left.exact && right.exact { Comparison::of_exact } else { Comparison::of };
+                let Some(comparison) = other.and_then(|other| compare(values, other, better)) else {
                     continue;
                 };
                 let judged = judged.contains(&metric);
-                let regressed = judged && comparison.regressed(threshold);
-                rows.push(Row { point: left.point.clone(), metric, better, comparison, judged, regressed });
+                let regression = judged.then(|| comparison.regression(better, threshold));
+                let regressed = regression == Some(Regression::Regressed);
+                let point = left.point.clone();
+                rows.push(Row { point, metric, better, comparison, judged, regressed, regression });
             }
         }
         let only = |these: &Outcomes, others: &Outcomes| -> Vec<String> {
@@ -199,10 +262,14 @@ impl Compared {
         Self { rows, only_a: only(a, b), only_b: only(b, a) }
     }
 
-    /// Whether something that is judged had too few runs, and nothing regressed that had enough.
-    pub fn unknown(&self) -> bool {
-        let few = |r: &Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
-        !self.regressed() && self.rows.iter().any(few)
+    /// Whether nothing that is judged regressed, and of something it is not known: too few runs, or an interval that holds both.
+    pub fn is_open(&self) -> bool {
+        !self.regressed() && (self.any(Regression::Unknown) || self.any(Regression::Inconclusive))
+    }
+
+    /// Whether this is said of anything that is judged.
+    pub fn any(&self, regression: Regression) -> bool {
+        self.rows.iter().any(|row| row.regression == Some(regression))
     }
 
     /// Whether anything that is judged regressed.

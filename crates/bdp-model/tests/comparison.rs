@@ -1,6 +1,6 @@
 //! Comparisons: known values, few values, ties, and how often the interval holds the truth.
 
-use bdp_model::comparison::{Better, Comparison, Interval, Verdict};
+use bdp_model::comparison::{Better, Comparison, Interval, Regression, Verdict};
 
 fn compare(a: &[f64], b: &[f64]) -> Comparison {
     Comparison::of(a, b, Better::Higher).unwrap()
@@ -58,6 +58,75 @@ fn the_interval_does_not_depend_on_which_side_is_first() {
     let (ab, ba) =
         (compare(&a, &b).difference_interval.unwrap(), compare(&b, &a).difference_interval.unwrap());
     assert_eq!((ab.low, ab.high, ab.confidence), (-ba.high, -ba.low, ba.confidence));
+}
+
+#[test]
+fn an_interval_that_holds_a_regression_and_none_is_inconclusive() {
+    let regression = |a: &[f64], b: &[f64]| compare(a, b).regression(Better::Higher, 0.05);
+    let steady = [100.0, 101.0, 99.0, 100.0, 100.0, 100.0];
+    // The median hardly moved, and one of the runs nearly came to nothing.
+    let wild = [99.6, 11.0, 99.6, 103.0, 99.6, 99.6];
+    let c = compare(&steady, &wild);
+    assert_eq!(c.verdict, Verdict::NoDifferenceShown);
+    assert_eq!(regression(&steady, &wild), Regression::Inconclusive);
+    assert_eq!(regression(&steady, &steady), Regression::None);
+    assert_eq!(regression(&steady, &steady.map(|v| v * 0.8)), Regression::Regressed);
+    assert_eq!(regression(&steady, &steady.map(|v| v * 1.5)), Regression::None);
+    assert_eq!(regression(&steady[..5], &steady), Regression::Unknown);
+    // Worse for sure by less than the threshold, and maybe by more.
+    let (a, b) = ([100.0, 102.0, 98.0, 100.0, 100.0, 100.0], [97.0, 95.0, 97.5, 97.0, 97.0, 97.0]);
+    assert_eq!(compare(&a, &b).verdict, Verdict::Worse);
+    assert_eq!(regression(&a, &b), Regression::Inconclusive);
+    // Of round trips more is worse.
+    let c = Comparison::of(&steady, &wild.map(|v| 200.0 - v), Better::Lower).unwrap();
+    assert_eq!(c.regression(Better::Lower, 0.05), Regression::Inconclusive);
+    // Without a ratio any change for the worse is one.
+    let none = [0.0; 6];
+    let c = Comparison::of(&none, &[0.0, 0.0, 0.0, 0.0, 0.0, 3.0], Better::Lower).unwrap();
+    assert_eq!(c.regression(Better::Lower, 0.05), Regression::Inconclusive);
+    assert_eq!(
+        Comparison::of(&none, &none, Better::Lower).unwrap().regression(Better::Lower, 0.05),
+        Regression::None
+    );
+}
+
+#[test]
+fn a_difference_too_small_to_matter_is_none() {
+    let a = [1000.0, 1000.01, 999.99, 1000.0, 1000.0, 1000.0];
+    let c = compare(&a, &a.map(|v| v - 0.1));
+    assert!(c.effect_interval.unwrap().high < 0.0);
+    assert_eq!(c.verdict, Verdict::NoDifferenceShown);
+    let c = compare(&a, &a.map(|v| v - 1.0));
+    assert_eq!(c.verdict, Verdict::Worse);
+}
+
+#[test]
+fn without_noise_one_run_on_each_side_shows_the_difference() {
+    let exact = |a: &[f64], b: &[f64]| Comparison::of_exact(a, b, Better::Higher).unwrap();
+    let c = exact(&[100.0], &[75.0]);
+    assert_eq!((c.exact, c.verdict, c.effect), (true, Verdict::Worse, Some(-0.25)));
+    let interval = c.difference_interval.unwrap();
+    assert_eq!((interval.low, interval.high, interval.confidence), (-25.0, -25.0, 1.0));
+    assert_eq!(c.regression(Better::Higher, 0.05), Regression::Regressed);
+    assert_eq!(c.regression(Better::Higher, 0.3), Regression::None);
+    let same = exact(&[100.0], &[100.0]);
+    assert_eq!(
+        (same.verdict, same.regression(Better::Higher, 0.05)),
+        (Verdict::NoDifferenceShown, Regression::None)
+    );
+    // Repetition by repetition: seeds move both sides together.
+    let c = exact(&[100.0, 50.0, 75.0], &[99.0, 49.0, 74.0]);
+    assert_eq!((c.verdict, c.difference_interval.unwrap().high), (Verdict::Worse, -1.0));
+    // Unlike numbers of them are bounded by the extremes.
+    let c = exact(&[100.0, 110.0], &[90.0]);
+    let interval = c.difference_interval.unwrap();
+    assert_eq!((interval.low, interval.high, c.verdict), (-20.0, -10.0, Verdict::Worse));
+    // Differences both ways are decided by their interval, where there are runs enough.
+    let c = exact(&[100.0, 50.0], &[90.0, 60.0]);
+    assert_eq!((c.exact, c.regression(Better::Higher, 0.05)), (true, Regression::Inconclusive));
+    let (a, b) = ([10.0, 11.0, 9.0, 10.0, 10.5, 9.5, 12.0], [20.0, 21.0, 19.0, 20.0, 20.5, 19.5, 11.0]);
+    let c = exact(&a, &b);
+    assert_eq!(c, compare(&a, &b));
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn what_is_typed_is_understood() {
         ("rtt.idle.p95<=30ms", Figure::RttIdle(Quantile::P95), AtMost, 30e6),
         ("to.rtt.loaded.p99 < 100ms", Figure::RttLoaded(Direction::To, Quantile::P99), Below, 100e6),
         ("from.retransmits<=0", Figure::Retransmits(Direction::From), AtMost, 0.0),
+        ("to.retransmits.ratio<=0.5%", Figure::RetransmitRatio(Direction::To), AtMost, 0.005),
         ("to.window>=64K", Figure::Window(Direction::To), AtLeast, 65_536.0),
         ("to.rpm>=600", Figure::Rpm(Direction::To), AtLeast, 600.0),
         ("from.loss<0.1%", Figure::Loss(Direction::From), Below, 0.001),
@@ -34,7 +35,7 @@ fn what_is_typed_is_understood() {
 #[test]
 fn every_figure_is_found_by_its_name() {
     let all = Figure::all();
-    assert_eq!(all.len(), 27);
+    assert_eq!(all.len(), 29);
     for figure in all {
         assert_eq!(Figure::find(&figure.to_string()), Some(figure));
     }
@@ -51,6 +52,7 @@ fn mistakes_are_named_with_their_place_and_the_right_form() {
         ("to.goodput>=fast", 13, "must begin with a number"),
         ("to.goodput>= 900MB/s", 14, "unknown unit"),
         ("rtt.idle.p95<=30", 15, "a unit is needed"),
+        ("retransmits.ratio<=1%", 1, "did you mean to.retransmits.ratio, from.retransmits.ratio"),
         ("to.retransmits<=1%", 17, "not a number of segments"),
         ("to.rpm>=fast", 9, "not a number of round trips a minute"),
         ("to.loss<=200%", 10, "0 to 100 %"),
@@ -111,6 +113,64 @@ fn datagrams_and_responsiveness_are_judged() {
     }
     let error = "to.goodput>=1M".parse::<Expectation<PingFigure>>().unwrap_err();
     assert!(error.mistake.contains("there are rtt.p95"), "{error}");
+}
+
+#[test]
+fn loss_of_tcp_is_judged() {
+    let mut m = measurement(1e6);
+    let direction = &mut m.directions[0];
+    (direction.retransmits, direction.needless_retransmits) = (Some(30), Some(10));
+    direction.sent.iter_mut().for_each(|sample| sample.delivered = Some(980));
+    for (text, met) in [
+        ("to.loss<=2%", true),
+        ("to.loss<2%", false),
+        ("to.retransmits.ratio<=3%", true),
+        ("to.retransmits.ratio<=2%", false),
+    ] {
+        assert_eq!(text.parse::<Expectation>().unwrap().judge(std::slice::from_ref(&m)).met, met, "{text}");
+    }
+    m.directions[0].needless_retransmits = None;
+    let unknown = "to.loss<=2%".parse::<Expectation>().unwrap().judge(std::slice::from_ref(&m));
+    assert!(!unknown.met && unknown.is_open(), "{unknown}");
+}
+
+#[test]
+fn nothing_is_met_under_a_load_that_was_not_offered() {
+    let run = |sent_bps| {
+        let mut m = measurement(48e6);
+        m.request.spec.udp = Some(bdp_model::udp::UdpRequest {
+            rate_bps: Some(100_000_000),
+            search: None,
+            datagram_bytes: None,
+            dont_fragment: false,
+        });
+        m.directions[0].udp = Some(bdp_model::udp::UdpReport {
+            asked_bps: Some(100e6),
+            sent_bps,
+            sent: 1000,
+            jitter_ns: Some(1000),
+            ..Default::default()
+        });
+        m
+    };
+    let judge = |text: &str, sent: &[f64]| {
+        let runs: Vec<Measurement> = sent.iter().map(|&sent| run(sent)).collect();
+        text.parse::<Expectation>().unwrap().judge(&runs)
+    };
+    for text in ["to.loss<=1%", "to.jitter<=1ms", "to.rtt.loaded.p50<=1s", "to.goodput<=90M"] {
+        assert!(judge(text, &[99e6]).met, "{text}");
+        let missed = judge(text, &[99e6, 50e6]);
+        assert!(!missed.met && missed.is_open(), "{missed}");
+    }
+    let missed = judge("to.loss<=1%", &[50e6]).to_string();
+    let said = "MISSED  to.loss<=1%: 0 % under a load that was not offered: 50 Mbit/s of 100 Mbit/s sent";
+    assert_eq!(missed, said);
+    // What came is goodput whatever was sent, and a round trip without load is one all the same.
+    assert!(judge("to.goodput>=40M", &[50e6]).met && judge("rtt.idle.p50<=1s", &[50e6]).met);
+    // Where no rate was asked for there is nothing to fall short of.
+    let mut unbounded = run(50e6);
+    unbounded.request.spec.udp.as_mut().unwrap().rate_bps = None;
+    assert!("to.loss<=1%".parse::<Expectation>().unwrap().judge(&[unbounded]).met);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Two stored runs compared, point by point; as text and as JSON.
 
-use bdp_model::comparison::{Interval, LEAST_RUNS, Verdict};
+use bdp_model::comparison::{Interval, LEAST_RUNS, Regression, Verdict};
 use bdp_model::run_comparison::{Compared, Metric, Row};
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ impl MetricText for Metric {
             Self::RttIdleNs => "RTT idle ms",
             Self::RttLoadedP95Ns => "RTT loaded p95 ms",
             Self::Retransmits => "retransmits",
+            Self::RetransmitRatio => "retransmits %",
+            Self::LossRatio => "loss %",
         }
     }
 
@@ -34,6 +36,7 @@ impl MetricText for Metric {
             Self::GoodputBps => three_digits(value / 1e6),
             Self::RttIdleNs | Self::RttLoadedP95Ns => three_digits(value / 1e6),
             Self::Retransmits => format!("{value:.0}"),
+            Self::RetransmitRatio | Self::LossRatio => three_digits(value * 100.0),
         }
     }
 }
@@ -50,8 +53,8 @@ pub trait ComparedText {
 
 impl ComparedText for Compared {
     fn table(&self, threshold: f64, style: &Style) -> String {
-        let rows = &self.rows;
-        let each = |cell: &dyn Fn(&Row) -> Cell| rows.iter().map(cell).collect::<Vec<_>>();
+        let rows = &shown(self);
+        let each = |cell: &dyn Fn(&Row) -> Cell| rows.iter().map(|&row| cell(row)).collect::<Vec<_>>();
         let names = rows.iter().enumerate().map(|(i, row)| {
             let first = i == 0 || rows[i - 1].point != row.point;
             if first { Cell::tinted(row.point.clone(), Tint::Strong) } else { Cell::default() }
@@ -109,9 +112,10 @@ impl ComparedText for Compared {
         let mut lines = Vec::new();
         let worse: Vec<&Row> = self.rows.iter().filter(|r| r.regressed).collect();
         match worse.len() {
-            0 if self.unknown() => {
+            0 if self.any(Regression::Unknown) => {
                 lines.push(format!("whether anything regressed beyond {} is unknown", share(threshold)));
             }
+            0 if self.any(Regression::Inconclusive) => lines.extend(inconclusive(&self.rows, threshold)),
             0 => lines.push(format!("no regression beyond {}", share(threshold))),
             1 => lines.push(format!(
                 "REGRESSED beyond {}: {}, {}",
@@ -146,7 +150,7 @@ impl ComparedText for Compared {
             "a": a,
             "b": b,
             "threshold": threshold,
-            "regressed": (!self.unknown()).then(|| self.regressed()),
+            "regressed": (!self.is_open()).then(|| self.regressed()),
             "comparisons": self.rows,
             "only_a": self.only_a,
             "only_b": self.only_b,
@@ -154,9 +158,49 @@ impl ComparedText for Compared {
     }
 }
 
+/// The rows of the table: of ratios those that are judged, that changed, or that are of datagrams, which nothing else shows.
+fn shown(compared: &Compared) -> Vec<&Row> {
+    let counted: Vec<&str> = compared
+        .rows
+        .iter()
+        .filter(|row| row.metric == Metric::Retransmits)
+        .map(|row| row.point.as_str())
+        .collect();
+    let is_shown = |row: &&Row| match row.metric {
+        Metric::RetransmitRatio | Metric::LossRatio => {
+            row.judged
+                || matches!(row.comparison.verdict, Verdict::Better | Verdict::Worse)
+                || row.metric == Metric::LossRatio && !counted.contains(&row.point.as_str())
+        }
+        _ => true,
+    };
+    compared.rows.iter().filter(is_shown).collect()
+}
+
+/// That an interval holds a regression and none.
+fn inconclusive(rows: &[Row], threshold: f64) -> Option<String> {
+    let open: Vec<&Row> =
+        rows.iter().filter(|row| row.regression == Some(Regression::Inconclusive)).collect();
+    let first = open.first()?;
+    let more = match open.len() {
+        1 => String::new(),
+        n => format!(", and {} more rows", n - 1),
+    };
+    Some(format!(
+        "inconclusive: {}, {}, {} holds a regression beyond {} and none{more}; more runs narrow the interval",
+        first.point,
+        first.metric.name(),
+        effect(first),
+        share(threshold)
+    ))
+}
+
 /// `-12.3 % (-14 to -10)`, with the confidence where it is not 95 %.
 pub(crate) fn effect(row: &Row) -> String {
     let c = &row.comparison;
+    if c.exact {
+        return exact_effect(row);
+    }
     let sure = |i: &Interval| match i.confidence {
         confidence if confidence < 0.95 => format!(", {:.0} % sure", (confidence * 100.0).floor()),
         _ => String::new(),
@@ -188,14 +232,45 @@ pub(crate) fn effect(row: &Row) -> String {
     }
 }
 
+/// The difference itself, and how far it varies from repetition to repetition, where it does.
+fn exact_effect(row: &Row) -> String {
+    let c = &row.comparison;
+    let signed = |v: f64| format!("{}{}", if v < 0.0 { "-" } else { "+" }, row.metric.printed(v.abs()));
+    let (text, range) = match (c.effect, c.effect_interval) {
+        (Some(effect), Some(i)) => (signed_share(effect), (signed_share(i.low), signed_share(i.high))),
+        _ if c.difference == 0.0 => ("0".to_owned(), ("0".to_owned(), "0".to_owned())),
+        _ => {
+            let i = c.difference_interval.map_or((0.0, 0.0), |i| (i.low, i.high));
+            (signed(c.difference), (signed(i.0), signed(i.1)))
+        }
+    };
+    match range {
+        (low, high) if low == high => format!("{text} (exact)"),
+        (low, high) => format!("{text} ({low} to {high}, exact)"),
+    }
+}
+
 fn verdict(row: &Row) -> Cell {
-    match row.comparison.verdict {
-        _ if row.regressed => Cell::tinted("REGRESSED", Tint::Bad),
-        Verdict::Better => Cell::tinted("better", Tint::Good),
-        Verdict::Worse => Cell::tinted("worse", Tint::Doubtful),
+    let tint = match row.comparison.verdict {
+        _ if row.regressed => Tint::Bad,
+        Verdict::Better => Tint::Good,
+        Verdict::Worse => Tint::Doubtful,
+        _ => Tint::None,
+    };
+    Cell::tinted(verdict_words(row), tint)
+}
+
+/// What a row comes to, in words.
+pub(crate) fn verdict_words(row: &Row) -> &'static str {
+    let c = &row.comparison;
+    match c.verdict {
+        _ if row.regressed => "REGRESSED",
         // A sentence below says how many are needed.
-        Verdict::TooFewRuns => Cell::plain("unknown"),
-        other => Cell::plain(other.words()),
+        Verdict::TooFewRuns => "unknown",
+        Verdict::NoDifferenceShown if row.regression == Some(Regression::Inconclusive) => "inconclusive",
+        Verdict::NoDifferenceShown if c.effect_interval.is_some_and(|i| i.is_negligible()) => "no difference",
+        Verdict::NoDifferenceShown if c.exact && c.difference == 0.0 => "no difference",
+        verdict => verdict.words(),
     }
 }
 
@@ -207,7 +282,9 @@ fn signed_share(share: f64) -> String {
     let value = share * 100.0;
     let sign = if value < 0.0 { "-" } else { "+" };
     match value.abs() {
-        v if v < 0.05 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
+        // What is called a difference is shown to be one.
+        v if v < 0.05 => format!("{sign}{v:.*} %", (1.0 - v.log10().floor()).clamp(2.0, 6.0) as usize),
         v if v < 9.95 => format!("{sign}{v:.1} %"),
         v => format!("{sign}{v:.0} %"),
     }

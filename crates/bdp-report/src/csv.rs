@@ -1,10 +1,13 @@
 //! Comma-separated values (RFC 4180): one row for each attempt and flow. Columns are described in `docs/report.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bdp_model::case::Published;
+use bdp_model::finding::Finding;
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{Record, RttSummary};
+use bdp_model::segments::Segments;
 use bdp_model::traffic::TrafficRecord;
 use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
@@ -114,6 +117,13 @@ const DATAGRAMS: [&str; 18] = [
     "search",
 ];
 
+/// What else is known of a flow of the lab.
+const FOUND: [&str; 3] = ["retransmit_ratio", "limit", "confidence"];
+
+/// Before the name of a parameter and that of a label: a column of each, behind all others, as others have the same names.
+const PARAM: &str = "param.";
+const LABEL: &str = "label.";
+
 /// What became of the transfers of an entry of traffic; empty fields of a flow.
 const TRAFFIC: [&str; 9] = [
     "traffic",
@@ -142,7 +152,8 @@ fn traffic(entry: Option<&TrafficRecord>) -> [String; TRAFFIC.len()] {
     ]
 }
 
-fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
+/// The loss is known of TCP, too.
+fn datagrams(udp: Option<&UdpReport>, loss_ratio: Option<f64>) -> [String; DATAGRAMS.len()] {
     let variation = udp.and_then(|u| u.delay_variation_ns);
     let one_way = udp.and_then(|u| u.one_way_delay_ns);
     let search = match udp.and_then(|u| u.search) {
@@ -160,7 +171,7 @@ fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
         count(udp.map(|u| u.left_out)),
         count(udp.map(|u| u.received)),
         count(udp.map(|u| u.lost)),
-        number(udp.map(|u| u.loss_ratio)),
+        number(loss_ratio),
         count(udp.and_then(|u| u.dropped_by_receiver)),
         count(udp.and_then(|u| u.duplicated)),
         count(udp.and_then(|u| u.reordered)),
@@ -177,20 +188,66 @@ fn datagrams(udp: Option<&UdpReport>) -> [String; DATAGRAMS.len()] {
 /// Header and rows of measurements with what was varied: one for each direction, and one for a measurement that failed
 /// before any.
 pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> String {
-    let mut text = row(MEASURED.into_iter().chain(DATAGRAMS).map(str::to_owned));
+    let names = |of: &dyn Fn(&BTreeMap<String, Value>, &Measurement) -> Vec<String>| -> BTreeSet<String> {
+        measurements.iter().flat_map(|(params, measurement)| of(params, measurement)).collect()
+    };
+    let varied = names(&|params, _| params.keys().cloned().collect());
+    let labels = names(&|_, m| m.labels.iter().map(|(name, _)| name.to_owned()).collect());
+    let own = headings(&labels, &varied);
+    let fixed = MEASURED.into_iter().chain(DATAGRAMS).chain(["retransmit_ratio"]).map(str::to_owned);
+    let mut text = row(fixed.chain(own));
     for (params, measurement) in measurements {
+        let own: Vec<String> = own_fields(&measurement.labels, &labels, params, &varied).collect();
         for index in 0..measurement.directions.len().max(1) {
-            let udp = measurement.directions.get(index).and_then(|d| d.udp.as_ref());
-            text.push_str(&row(measured(params, measurement, index).into_iter().chain(datagrams(udp))));
+            let direction = measurement.directions.get(index);
+            let udp = direction.and_then(|d| d.udp.as_ref());
+            let ratio = direction.and_then(Segments::of_direction).map(Segments::retransmit_ratio);
+            let fields = measured(params, measurement, index)
+                .into_iter()
+                .chain(datagrams(udp, direction.and_then(|d| d.loss_ratio())))
+                .chain([number(ratio)]);
+            text.push_str(&row(fields.chain(own.iter().cloned())));
         }
     }
     text
 }
 
+/// Columns of labels, then those of parameters.
+fn headings(labels: &BTreeSet<String>, varied: &BTreeSet<String>) -> impl Iterator<Item = String> {
+    let labels: Vec<String> = labels.iter().map(|name| format!("{LABEL}{name}")).collect();
+    let varied: Vec<String> = varied.iter().map(|path| format!("{PARAM}{}", plain(path))).collect();
+    labels.into_iter().chain(varied)
+}
+
+/// The fields of those columns; empty where a row has no such label or parameter.
+fn own_fields<'a>(
+    own: &'a Labels,
+    labels: &'a BTreeSet<String>,
+    params: &'a BTreeMap<String, Value>,
+    varied: &'a BTreeSet<String>,
+) -> impl Iterator<Item = String> + 'a {
+    let label = |name: &'a String| word(own.get(name).unwrap_or_default());
+    let param = |path: &'a String| params.get(path).map(|value| word(&text_of(value))).unwrap_or_default();
+    labels.iter().map(label).chain(varied.iter().map(param))
+}
+
+/// A value as it was typed.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What limits a flow, and how sure that is.
+fn found(finding: Option<&Finding>) -> [String; 2] {
+    [
+        finding.map_or("", |f| f.limit.name()).to_owned(),
+        finding.map_or("", |f| confidence(f.confidence)).to_owned(),
+    ]
+}
+
 fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> [String; MEASURED.len()] {
     let d = m.directions.get(index);
     let spread = d.and_then(|d| d.spread);
-    let finding = d.and_then(|d| d.findings.first());
+    let [limit, confidence] = found(d.and_then(|d| d.findings.first()));
     let [idle_min, idle_p50, idle_p95, idle_p99] = quantiles(d.and_then(|d| d.rtt_ns.idle).or(m.rtt_idle_ns));
     let [loaded_min, loaded_p50, loaded_p95, loaded_p99] = quantiles(d.and_then(|d| d.rtt_ns.loaded));
     [
@@ -207,8 +264,8 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
         number(spread.map(|s| s.p50)),
         number(spread.and_then(|s| s.p95)),
         number(m.ceiling.as_ref().map(|c| c.goodput_bps)),
-        finding.map_or("", |f| f.limit.name()).to_owned(),
-        finding.map_or("", |f| confidence(f.confidence)).to_owned(),
+        limit,
+        confidence,
         count(d.map(|d| d.bytes)),
         count(d.map(|d| d.duration_ns)),
         count(d.map(|d| d.omit_ns)),
@@ -232,26 +289,37 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
 
 /// `path=value`, separated by blanks.
 fn assignments(params: &BTreeMap<String, Value>) -> String {
-    let each = params.iter().map(|(path, value)| match value {
-        Value::String(text) => format!("{path}={text}"),
-        other => format!("{path}={other}"),
-    });
+    let each = params.iter().map(|(path, value)| format!("{path}={}", text_of(value)));
     each.collect::<Vec<_>>().join(" ")
 }
 
 /// Header and rows, each with its line end; an empty field is a value that is not known. Behind the flows of an attempt stand its entries of
-/// traffic. An attempt that ended before any flow did has a row of its own.
-pub fn csv(records: &[Record]) -> String {
-    let mut text = row(HEADER.into_iter().chain(DATAGRAMS).chain(TRAFFIC).map(str::to_owned));
+/// traffic. An attempt that ended before any flow did has a row of its own. `labels` are those of the run.
+pub fn csv(records: &[Record], labels: &Labels) -> String {
+    let varied: BTreeSet<String> = records.iter().flat_map(|record| record.params.keys().cloned()).collect();
+    let named: BTreeSet<String> = labels.iter().map(|(name, _)| name.to_owned()).collect();
+    let fixed = HEADER.into_iter().chain(DATAGRAMS).chain(TRAFFIC).chain(FOUND).map(str::to_owned);
+    let mut text = row(fixed.chain(headings(&named, &varied)));
     for record in in_order(records) {
+        let own: Vec<String> = own_fields(labels, &named, &record.params, &varied).collect();
         let flows = if record.traffic.is_empty() { record.flows.len().max(1) } else { record.flows.len() };
         for index in 0..flows {
-            let udp = record.flows.get(index).and_then(|flow| flow.udp.as_ref());
-            text.push_str(&row(fields(record, index).into_iter().chain(datagrams(udp)).chain(traffic(None))));
+            let flow = record.flows.get(index);
+            let udp = flow.and_then(|flow| flow.udp.as_ref());
+            let ratio = flow.and_then(Segments::of_flow).map(Segments::retransmit_ratio);
+            let known = fields(record, index)
+                .into_iter()
+                .chain(datagrams(udp, flow.and_then(|flow| flow.loss_ratio())))
+                .chain(traffic(None))
+                .chain([number(ratio)])
+                .chain(found(flow.and_then(|flow| flow.findings.first())));
+            text.push_str(&row(known.chain(own.iter().cloned())));
         }
         for (index, entry) in record.traffic.iter().enumerate() {
             let known = of_traffic(record, index, entry);
-            text.push_str(&row(known.into_iter().chain(datagrams(None)).chain(traffic(Some(entry)))));
+            let known = known.into_iter().chain(datagrams(None, None)).chain(traffic(Some(entry)));
+            let unknown = FOUND.map(|_| String::new());
+            text.push_str(&row(known.chain(unknown).chain(own.iter().cloned())));
         }
     }
     text

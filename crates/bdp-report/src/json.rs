@@ -7,6 +7,7 @@ use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
 use bdp_model::record::Record;
 use bdp_model::repeated::Repeated;
+use bdp_model::segments::Segments;
 use serde_json::{Value, json as value};
 
 use crate::breach;
@@ -48,6 +49,9 @@ pub(crate) fn record_json(record: &Record) -> Value {
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
         value["flows"][i]["findings"] = finding::all_json(&flow.findings);
+        let segments = Segments::of_flow(flow);
+        value["flows"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
+        value["flows"][i]["loss_ratio"] = value!(flow.loss_ratio());
         value["flows"][i]["time_spent"] = time_spent::json(Facts::emulated(record, i).as_ref());
     }
     value
@@ -60,6 +64,9 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
     for (i, direction) in measurement.directions.iter().enumerate() {
         value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
         value["directions"][i]["findings"] = finding::all_json(&direction.findings);
+        let segments = Segments::of_direction(direction);
+        value["directions"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
+        value["directions"][i]["loss_ratio"] = value!(direction.loss_ratio());
         let facts = Facts::measured(measurement, direction.direction);
         value["directions"][i]["time_spent"] = time_spent::json(facts.as_ref());
     }

@@ -9,6 +9,7 @@ mod comparison;
 mod csv;
 mod date;
 pub mod explanation;
+mod figure;
 mod finding;
 mod flows;
 mod grid;
@@ -45,6 +46,7 @@ pub use capture::{CAPTURE_SCHEMA, Shown, capture_line, capture_words, captures_j
 pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
+pub use figure::{VectorFigure, figures_of_cases, figures_of_comparison, figures_of_measurements};
 pub use hops::{path_text, phase_words};
 pub use html::{About, html, html_of_captures, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;

@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 
 use bdp_model::expectation::Judgement;
 use bdp_model::figure::{Figure, PingFigure, Quantile, figure};
+use bdp_model::labels::Labels;
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::ping::Ping;
 use bdp_model::points::{Ending, label, points, value_words};
 use bdp_model::record::{Record, RttSummary};
+use bdp_model::segments::Segments;
 use bdp_model::stats::median;
 use serde_json::Value;
 
@@ -22,13 +24,20 @@ pub struct FarEnd<'a> {
     pub host: &'a str,
     /// Its port; `None` where there is none, and of one that is another every time.
     pub port: Option<u16>,
+    /// Labels that the user gave the run.
+    pub own: &'a Labels,
 }
 
 impl FarEnd<'_> {
     fn labels(self) -> String {
         let port = self.port.map_or_else(String::new, |port| format!(",port=\"{port}\""));
-        format!("host=\"{}\"{port}", escaped(self.host))
+        format!("host=\"{}\"{port}{}", escaped(self.host), own(self.own))
     }
+}
+
+/// `,site="ams"` of each label of the user's.
+fn own(labels: &Labels) -> String {
+    labels.iter().map(|(name, value)| format!(",{name}=\"{}\"", escaped(value))).collect()
 }
 
 /// The medians over the runs, and what became of what was expected; of a measurement that came to nothing that alone.
@@ -63,7 +72,8 @@ pub fn prometheus_of_sweep(
 }
 
 /// The medians of each case of scenarios over the attempts that count.
-pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
+pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> String {
+    let own = own(labels);
     let all: Vec<_> = points(records)
         .into_iter()
         .map(|point| {
@@ -72,8 +82,11 @@ pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
                 .iter()
                 .map(|(path, value)| format!("{}={}", label(path, &point), value_words(value)))
                 .collect();
-            let labels =
-                format!("scenario=\"{}\",case=\"{}\"", escaped(point.scenario), escaped(&words.join(" ")));
+            let labels = format!(
+                "scenario=\"{}\",case=\"{}\"{own}",
+                escaped(point.scenario),
+                escaped(&words.join(" "))
+            );
             (labels, point)
         })
         .collect();
@@ -96,7 +109,7 @@ pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
         quantiles.into_iter().flat_map(one).collect()
     };
     let mut scenarios: Vec<String> =
-        records.iter().map(|record| format!("scenario=\"{}\"", escaped(&record.scenario))).collect();
+        records.iter().map(|record| format!("scenario=\"{}\"{own}", escaped(&record.scenario))).collect();
     scenarios.dedup();
     let mut page = Page::of("lab", scenarios, bdp);
     let outcomes = [(Ending::Valid, "valid"), (Ending::Invalid, "invalid"), (Ending::Failed, "failed")];
@@ -127,6 +140,25 @@ pub fn prometheus_of_cases(records: &[Record], bdp: &str) -> String {
         "TCP segments retransmitted.",
         each(&|r| Some(r.flows.iter().map(|f| f.retransmits).sum::<Option<u64>>()? as f64)),
     );
+    page.family(
+        "bdp_case_retransmit_ratio",
+        "TCP segments retransmitted, as a share of those sent.",
+        each(&|r| {
+            let tcp = r.flows.iter().filter(|flow| flow.udp.is_none());
+            Segments::together(tcp.map(Segments::of_flow)).map(Segments::retransmit_ratio)
+        }),
+    );
+    page.family(
+        "bdp_case_loss_ratio",
+        "Datagrams or TCP segments lost, as a share of those sent.",
+        each(&Record::loss_ratio),
+    );
+    let limited = all.iter().flat_map(|(labels, point)| {
+        let found = point.valid().flat_map(|record| &record.flows).filter_map(|flow| flow.findings.first());
+        limits(found.map(|finding| finding.limit.name()))
+            .map(move |(limit, share)| (labels.clone() + &limit, share))
+    });
+    page.family("bdp_case_limit", "Share of the flows that this limits.", limited);
     page.family(
         "bdp_case_window_bytes",
         "Receive window on the wire.",
@@ -229,6 +261,16 @@ impl Page {
             });
             self.family(metric.name, metric.help, series);
         }
+        let limited = groups.iter().flat_map(|(labels, all)| {
+            WAYS.into_iter().flat_map(move |way| {
+                let whole = all.iter().filter(|m| m.error.is_none()).flat_map(|m| &m.directions);
+                let found = whole.filter(move |d| d.direction == way).filter_map(|d| d.findings.first());
+                limits(found.map(|finding| finding.limit.name())).map(move |(limit, share)| {
+                    (format!("{labels},direction=\"{}\"{limit}", way.name()), share)
+                })
+            })
+        });
+        self.family("bdp_limit", "Share of the runs that this limits.", limited);
     }
 
     fn judged(&mut self, host: &str, judged: &[Judgement]) {
@@ -250,8 +292,21 @@ struct Metric {
     series: Vec<(Figure, String)>,
 }
 
+const WAYS: [Direction; 2] = [Direction::To, Direction::From];
+
+/// Each limit as a label, with its share of what was found.
+fn limits<'a>(found: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (String, f64)> {
+    let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+    found.for_each(|limit| *counts.entry(limit).or_default() += 1.0);
+    let all: f64 = counts.values().sum();
+    counts
+        .into_iter()
+        .map(move |(limit, n)| (format!(",limit=\"{limit}\""), n / all))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
 fn metrics() -> Vec<Metric> {
-    const WAYS: [Direction; 2] = [Direction::To, Direction::From];
     let each = |of: fn(Direction) -> Figure| {
         WAYS.into_iter().map(|way| (of(way), format!(",direction=\"{}\"", way.name()))).collect::<Vec<_>>()
     };
@@ -267,8 +322,19 @@ fn metrics() -> Vec<Metric> {
         metric("bdp_rtt_loaded_seconds", "Round trip under load, by quantile.", NS, loaded.collect()),
         metric("bdp_responsiveness_rpm", "Round trips a minute under load.", 1.0, each(Figure::Rpm)),
         metric("bdp_retransmits", "TCP segments retransmitted.", 1.0, each(Figure::Retransmits)),
+        metric(
+            "bdp_retransmit_ratio",
+            "TCP segments retransmitted, as a share of those sent.",
+            1.0,
+            each(Figure::RetransmitRatio),
+        ),
         metric("bdp_window_bytes", "Receive window on the wire.", 1.0, each(Figure::Window)),
-        metric("bdp_loss_ratio", "Datagrams lost, as a share of those sent.", 1.0, each(Figure::Loss)),
+        metric(
+            "bdp_loss_ratio",
+            "Datagrams or TCP segments lost, as a share of those sent.",
+            1.0,
+            each(Figure::Loss),
+        ),
         metric(
             "bdp_jitter_seconds",
             "Interarrival jitter of datagrams (RFC 3550).",

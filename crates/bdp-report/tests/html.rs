@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bdp_model::breach::Breach;
 use bdp_model::case::Published;
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::probes::{ProbePoint, ProbeSeries};
 use bdp_model::record::{
@@ -624,7 +625,7 @@ fn repetitions_say_how_sure_their_median_is() {
 fn every_column_is_described() {
     let described = include_str!("../../../docs/report.md");
     let (lab, measured) = described.split_once("Of measurements and of a sweep to a host").unwrap();
-    for (header, table) in [(csv(&[]), lab), (csv_of_measurements(&[]), measured)] {
+    for (header, table) in [(csv(&[], &Labels::NONE), lab), (csv_of_measurements(&[]), measured)] {
         for column in header.trim_end().split(',') {
             assert!(table.contains(&format!("`{column}`")), "{column}");
         }
@@ -695,7 +696,7 @@ fn each_flow_stands_beside_its_own_round_trip() {
     assert!(products.len() == 2 && products[0] != products[1], "{products:?}");
     assert!(page.contains("idle: 173.1 / 173.1") && page.contains("idle: 42.06 / 173.1"), "{page}");
 
-    let rows = csv(std::slice::from_ref(&two));
+    let rows = csv(std::slice::from_ref(&two), &Labels::NONE);
     let lines: Vec<Vec<&str>> = rows.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
     let column = lines[0].iter().position(|&name| name == "rtt_idle_min_ns").unwrap();
     assert_eq!((lines[1][column], lines[2][column]), ("173000000", "42000000"));
@@ -715,7 +716,7 @@ fn csv_has_a_row_for_each_attempt_and_flow() {
         failed(&Recipe { attempt: 2, ..Recipe::default() }, "near: no answer, \"5201\"\nwithin 3 s"),
         two,
     ];
-    let text = csv(&records);
+    let text = csv(&records, &Labels::NONE);
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 1 + 1 + 1 + 2);
     let column = |name: &str| lines[0].split(',').position(|n| n == name).unwrap();

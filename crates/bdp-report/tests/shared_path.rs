@@ -97,7 +97,7 @@ fn page_and_csv_have_the_tables_of_flows_and_traffic() {
     assert!(of("unfinished").ends_with(&["p99 ms", "unfinished"].map(str::to_owned)), "{rows:?}");
     assert!(of("2 near -> other").len() > 3);
 
-    let text = csv(std::slice::from_ref(&shared));
+    let text = csv(std::slice::from_ref(&shared), &bdp_model::labels::Labels::NONE);
     let lines: Vec<Vec<&str>> = text.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
     assert_eq!(lines.len(), 1 + 2 + 1);
     let field = |row: usize, name: &str| lines[row][lines[0].iter().position(|n| *n == name).unwrap()];

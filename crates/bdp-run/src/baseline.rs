@@ -1,6 +1,6 @@
 //! A run that a measurement is compared with.
 
-use bdp_model::comparison::{Comparison, THRESHOLD};
+use bdp_model::comparison::{Comparison, Regression, THRESHOLD};
 use bdp_model::figure::{Figure, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,14 @@ pub struct Against {
     pub comparison: Comparison,
     /// Whether it is goodput and worse, beyond the noise and [`THRESHOLD`].
     pub regressed: bool,
+}
+
+impl Against {
+    /// What is said of a regression; `None` where that is not judged.
+    pub fn regression(&self) -> Option<Regression> {
+        let is_judged = matches!(self.figure, Figure::Goodput(_));
+        is_judged.then(|| self.comparison.regression(self.figure.better(), THRESHOLD))
+    }
 }
 
 impl Baseline {

@@ -53,6 +53,16 @@ impl ComparePlan {
                 some(&b.points)
             )));
         }
+        // What none of the rows has would pass unseen.
+        if let Some(absent) =
+            self.judge.iter().find(|&&metric| compared.rows.iter().all(|r| r.metric != metric))
+        {
+            let (a, b) = (&self.a.run, &self.b.run);
+            return Err(RunError::Request(format!(
+                "runs {a} and {b} have no {} in common to judge; judge something that both have",
+                absent.words()
+            )));
+        }
         Ok(compared)
     }
 }

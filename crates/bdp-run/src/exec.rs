@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::{Driver, LabCommands, Pace, Program, machine};
+use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_store::{NewRun, RunKind, Store};
 use bdp_sys::clock;
@@ -16,6 +17,7 @@ use crate::case_key::{digest, key};
 use crate::exec_stage::Stage;
 pub use crate::exec_stage::{ExecEvent, ExecPlan, OUTPUT_MOST, no_such_host};
 use crate::guest_exec::ExecOrder;
+use crate::kept::OUTSIDE;
 pub use crate::programs::{MESSAGES_MOST, Message, ProgramOrder, TIMED_OUT, exit_of};
 use crate::{Result, RunError, guest, programs};
 
@@ -63,7 +65,10 @@ fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEve
     let folder = folder.map_err(|e| RunError::Case(format!("find the working folder: {e}")))?;
     // What is no text can't be handed over.
     let text = |name: OsString, value: OsString| Some((name.into_string().ok()?, value.into_string().ok()?));
-    let environment = std::env::vars_os().filter_map(|(name, value)| text(name, value)).collect();
+    let mut environment: Vec<(String, String)> =
+        std::env::vars_os().filter_map(|(name, value)| text(name, value)).collect();
+    environment.retain(|(name, _)| name != OUTSIDE);
+    environment.push((OUTSIDE.to_owned(), clock::unix_ms().to_string()));
     let order = ExecOrder { plan: plan.clone(), environment, folder };
     guest::run_exec(keeper, order, &mut |program, errors, path| {
         let failed = |e: std::io::Error| RunError::Case(format!("read what a guest's program wrote: {e}"));
@@ -80,7 +85,7 @@ pub fn keep(
     store: &mut dyn Store,
     record: &Record,
     text: &str,
-    label: Option<&str>,
+    (label, labels): (Option<&str>, &Labels),
     command: &str,
 ) -> Result<String> {
     let cases = std::slice::from_ref(&record.case);
@@ -88,6 +93,7 @@ pub fn keep(
         id: None,
         kind: RunKind::Exec,
         label: label.map(str::to_owned),
+        labels: labels.clone(),
         scenario: record.scenario.clone(),
         scenario_text: text.to_owned(),
         plan_digest: digest(cases),

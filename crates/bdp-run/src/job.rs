@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_lab::LabCommands;
+use bdp_model::comparison::Regression;
 use bdp_model::expectation::Judgement;
 use bdp_model::hops::PathReport;
 use bdp_model::measurement::Measurement;
@@ -224,6 +225,21 @@ impl Ended {
             Ok(()) if self.comparisons.iter().any(|against| against.regressed) => Ending::Missed,
             Ok(()) => by_results,
         }
+    }
+
+    /// Whether nothing that was judged came out worse than asked, and of something it is not known whether it did: too few runs, an interval
+    /// that holds both, a figure that was not measured or not under the load that was asked for.
+    pub fn is_open(&self) -> bool {
+        let is_missed = self.judgements.iter().any(|judgement| !judgement.met && !judgement.is_open())
+            || self.comparisons.iter().any(|against| against.regressed)
+            || has_wrong_bytes(self.results.measurements());
+        let open = |against: &Against| {
+            matches!(against.regression(), Some(Regression::Unknown | Regression::Inconclusive))
+        };
+        let is_open = self.judgements.iter().any(Judgement::is_open)
+            || self.comparisons.iter().any(open)
+            || matches!(&self.results, Results::Compared(Some(compared)) if compared.is_open());
+        is_open && !is_missed
     }
 
     /// In short, without the results themselves.

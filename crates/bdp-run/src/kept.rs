@@ -1,13 +1,28 @@
 //! A run between two machines as it is stored.
 
+use bdp_model::labels::Labels;
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
+
+/// What the user calls a run, and the labels that it has besides.
+pub(crate) type Called<'a> = (Option<&'a str>, &'a Labels);
+
+/// What tells a program in a guest when it was started there, by the clock of the outside: milliseconds since 1970.
+pub(crate) const OUTSIDE: &str = "BDP_OUTSIDE_UNIX_MS";
+
+/// By how much the clock of the outside is ahead of a moment's: 0 but in a guest, whose clock is its own.
+fn ahead_ms(outside: Option<&str>, own_unix_ms: u64) -> u64 {
+    let outside: Option<u64> = outside.and_then(|text| text.parse().ok());
+    outside.map_or(0, |outside| outside.saturating_sub(own_unix_ms))
+}
 
 /// Entered with its first measurement: a run that could not even begin is nothing to list.
 pub(crate) struct KeptRun<'a> {
     store: Option<&'a mut dyn Store>,
     new: NewRun,
     id: Option<String>,
+    /// Runs are listed by the clock of the outside, whatever a guest's says.
+    ahead_ms: u64,
 }
 
 impl<'a> KeptRun<'a> {
@@ -16,18 +31,19 @@ impl<'a> KeptRun<'a> {
         store: Option<&'a mut dyn Store>,
         kind: RunKind,
         host: &str,
-        label: Option<&str>,
+        (label, labels): Called<'_>,
         command: &str,
     ) -> Self {
         let new = NewRun {
             kind,
             label: label.map(str::to_owned),
+            labels: labels.clone(),
             scenario: host.to_owned(),
             command: command.to_owned(),
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
             ..NewRun::default()
         };
-        Self { store, new, id: None }
+        Self { store, new, id: None, ahead_ms: 0 }
     }
 
     /// The id, once it is entered.
@@ -50,7 +66,9 @@ impl<'a> KeptRun<'a> {
         let id = match &self.id {
             Some(id) => id,
             None => {
-                self.new.started_unix_ms = made.measurement.started_unix_ms;
+                let own = made.measurement.started_unix_ms;
+                self.ahead_ms = ahead_ms(std::env::var(OUTSIDE).ok().as_deref(), own);
+                self.new.started_unix_ms = own.saturating_add(self.ahead_ms);
                 self.id.insert(store.begin_run(&self.new)?)
             }
         };
@@ -60,8 +78,22 @@ impl<'a> KeptRun<'a> {
     /// Marks it as gone to its end.
     pub(crate) fn finish(&mut self) -> bdp_store::Result<()> {
         match (&self.id, &mut self.store) {
-            (Some(id), Some(store)) => store.finish_run(id, clock::unix_ms()),
+            (Some(id), Some(store)) => store.finish_run(id, clock::unix_ms().saturating_add(self.ahead_ms)),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_s_clock_is_brought_forward_to_the_outside_and_no_other_is_moved() {
+        assert_eq!(ahead_ms(None, 5), 0);
+        assert_eq!(ahead_ms(Some("1767225600000"), 1_000), 1_767_225_599_000);
+        // It was handed down to a program outside, or is none.
+        assert_eq!(ahead_ms(Some("1767225600000"), 1_767_225_600_001), 0);
+        assert_eq!(ahead_ms(Some("soon"), 5), 0);
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bdp_lab::{LabCommands, machine};
+use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_model::record_curves::curves;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, Traces, shuffle};
@@ -29,6 +30,9 @@ pub struct LabPlan {
     pub kind: RunKind,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Names of the scenarios.
     pub scenarios: Vec<String>,
     /// Their files, one after the other.
@@ -119,6 +123,7 @@ impl LabPlan {
         Self {
             kind: RunKind::Lab,
             label: None,
+            labels: Labels::NONE,
             scenarios: scenarios.iter().map(|s| s.name.clone()).collect(),
             text: texts.join("\n"),
             digest,
@@ -242,6 +247,7 @@ impl LabPlan {
                     id: None,
                     kind: self.kind,
                     label: self.label.clone(),
+                    labels: self.labels.clone(),
                     scenario: self.scenarios.join(" "),
                     scenario_text: self.text.clone(),
                     plan_digest: self.digest.clone(),

@@ -8,12 +8,13 @@ use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
 use bdp_model::caveat::Caveat;
 use bdp_model::expectation::{Expectation, Judgement};
+use bdp_model::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Against, Baseline};
-use crate::kept::KeptRun;
+use crate::kept::{Called, KeptRun};
 use crate::session::{self, Credentials};
 use crate::{Event, Result, care};
 
@@ -27,6 +28,9 @@ pub struct MeasurePlan {
     pub credentials: Credentials,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// How many runs.
     pub runs: u32,
     /// Whether datagrams may exceed what the path is known to carry.
@@ -65,12 +69,12 @@ impl MeasurePlan {
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Measured {
-        let label = self.label.as_deref();
+        let called = (self.label.as_deref(), &self.labels);
         let mut measure = |repetition: u32, watch: &mut dyn FnMut(Event<'_>)| {
             let mut progress = |progress: &Progress| {
                 watch(Event::Progress { repetition, progress: Cow::Borrowed(progress) });
             };
-            measure_once(&self.request, &self.credentials, label, repetition, &mut progress, cancel)
+            measure_once(&self.request, &self.credentials, called, repetition, &mut progress, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
     }
@@ -88,8 +92,8 @@ impl MeasurePlan {
             true => Ok(()),
             false => care::check(&self.request, store.as_deref(), cancel),
         };
-        let (label, host) = (self.label.as_deref(), &self.request.host);
-        let mut kept = KeptRun::new(store, RunKind::Measure, host, label, &self.command);
+        let called = (self.label.as_deref(), &self.labels);
+        let mut kept = KeptRun::new(store, RunKind::Measure, &self.request.host, called, &self.command);
         let result =
             checked.and_then(|()| self.measure_all(measure, &mut kept, &mut measurements, watch, cancel));
         Measured {
@@ -117,7 +121,7 @@ impl MeasurePlan {
             if repetition > 1 && cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let measurement = measure(repetition, watch)?;
+            let (measurement, broken) = broken_or_whole(measure(repetition, watch))?;
             let case_key = format!("#{repetition}");
             let made = StoredMeasurement { case_key, params: BTreeMap::new(), measurement };
             let appended = kept.append(&made);
@@ -125,11 +129,25 @@ impl MeasurePlan {
             watch(Event::MeasurementEnded { run, measurement: Cow::Borrowed(&made.measurement) });
             measurements.push(made.measurement);
             appended?;
+            if let Some(cause) = broken {
+                return Err(cause.into());
+            }
         }
         if !cancel.load(Ordering::Relaxed) {
             kept.finish()?;
         }
         Ok(())
+    }
+}
+
+/// What was measured, also of a measurement that broke, and then why.
+pub(crate) fn broken_or_whole(
+    made: Result<Measurement, SessionError>,
+) -> Result<(Measurement, Option<SessionError>), SessionError> {
+    match made {
+        Ok(measurement) => Ok((measurement, None)),
+        Err(SessionError::Broken { cause, measurement }) => Ok((*measurement, Some(*cause))),
+        Err(error) => Err(error),
     }
 }
 
@@ -140,19 +158,25 @@ type Measure<'a> = dyn FnMut(u32, &mut dyn FnMut(Event<'_>)) -> Result<Measureme
 pub fn measure_once(
     request: &MeasureRequest,
     credentials: &Credentials,
-    label: Option<&str>,
+    called: Called<'_>,
     repetition: u32,
     progress: &mut dyn FnMut(&Progress),
     cancel: &AtomicBool,
 ) -> Result<Measurement, SessionError> {
-    let mut measurement = session::measure(request, credentials, progress, cancel)?;
-    complete(&mut measurement, label, repetition);
-    Ok(measurement)
+    let completed = |mut measurement| {
+        complete(&mut measurement, called, repetition);
+        measurement
+    };
+    match session::measure(request, credentials, progress, cancel) {
+        Ok(measurement) => Ok(completed(measurement)),
+        Err(error) => Err(error.with_measurement(completed)),
+    }
 }
 
-/// Adds what the session does not know: the label, the number, the ceiling and the findings.
-fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32) {
+/// Adds what the session does not know: the labels, the number, the ceiling and the findings.
+fn complete(measurement: &mut Measurement, (label, labels): Called<'_>, repetition: u32) {
     measurement.label = label.map(str::to_owned);
+    measurement.labels = labels.clone();
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {
@@ -172,6 +196,7 @@ mod tests {
             request,
             credentials,
             label: Some("before".to_owned()),
+            labels: Labels::NONE,
             runs,
             flood: false,
             expectations: vec!["to.goodput>=900M".parse().unwrap()],
@@ -203,6 +228,36 @@ mod tests {
         assert_eq!(reported, [(Some(run.clone()), 1), (Some(run.clone()), 2)]);
         let info = store.run("before").unwrap();
         assert_eq!((info.id, info.planned, info.recorded, info.finished_unix_ms), (run, 3, 2, None));
+    }
+
+    #[test]
+    fn a_measurement_that_breaks_is_stored_as_broken_and_ends_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = bdp_store::SqliteStore::open(folder.path().join("runs.sqlite")).unwrap();
+        let measured = plan(3).run_with(
+            &mut |repetition, _| {
+                let whole = Measurement { repetition, ..Measurement::of(&MeasureRequest::to("ams1")) };
+                if repetition == 1 {
+                    return Ok(whole);
+                }
+                let cause = Box::new(SessionError::Request("gone".to_owned()));
+                let measurement = Box::new(Measurement { error: Some("gone".to_owned()), ..whole });
+                Err(SessionError::Broken { cause, measurement })
+            },
+            Some(&mut store),
+            &mut |_| {},
+            &AtomicBool::new(false),
+        );
+        assert_eq!(measured.result.unwrap_err().to_string(), "gone");
+        let errors = |all: &[Measurement]| all.iter().map(|m| m.error.clone()).collect::<Vec<_>>();
+        let expected = [None, Some("gone".to_owned())];
+        assert_eq!(errors(&measured.measurements), expected);
+        let run = measured.run.unwrap();
+        let kept: Vec<Measurement> =
+            store.measurements(&run).unwrap().into_iter().map(|kept| kept.measurement).collect();
+        assert_eq!(errors(&kept), expected);
+        let info = store.run(&run).unwrap();
+        assert_eq!((info.recorded, info.valid, info.finished_unix_ms), (2, 1, None));
     }
 
     #[test]

@@ -68,7 +68,10 @@ pub fn measure(
             }
         },
     };
-    Ok(started.note(measurement?))
+    match measurement {
+        Ok(measurement) => Ok(started.note(measurement)),
+        Err(error) => Err(error.with_measurement(|measurement| started.note(measurement))),
+    }
 }
 
 /// Sees whether a server that says nothing is one of iperf3, and measures then.
@@ -88,6 +91,7 @@ fn recognise(
             error @ (SessionError::Cancelled
             | SessionError::Denied { .. }
             | SessionError::Login { .. }
+            | SessionError::Broken { .. }
             | SessionError::Far { .. }),
         ) => Err(error),
         // It has no word for iperf3's client either.

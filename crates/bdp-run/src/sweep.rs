@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_flow::session::error::SessionError;
 use bdp_model::ByteCount;
+use bdp_model::labels::Labels;
 use bdp_model::measured_curves::measured_curves;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::order::shuffle_in_blocks;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::kept::KeptRun;
-use crate::measure::measure_once;
+use crate::measure::{broken_or_whole, measure_once};
 use crate::refine::Refinement;
 use crate::session::Credentials;
 use crate::{Event, Result};
@@ -74,6 +75,9 @@ pub struct SweepPlan {
     pub seed: u64,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// The command that repeats it.
     pub command: String,
 }
@@ -129,9 +133,9 @@ impl SweepPlan {
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Swept {
-        let label = self.label.as_deref();
+        let called = (self.label.as_deref(), &self.labels);
         let mut measure = |request: &MeasureRequest, repetition| {
-            measure_once(request, &self.credentials, label, repetition, &mut |_| {}, cancel)
+            measure_once(request, &self.credentials, called, repetition, &mut |_| {}, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
     }
@@ -144,8 +148,8 @@ impl SweepPlan {
         watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Swept {
-        let (label, host) = (self.label.as_deref(), &self.request.host);
-        let run = KeptRun::new(store, RunKind::Sweep, host, label, &self.command);
+        let called = (self.label.as_deref(), &self.labels);
+        let run = KeptRun::new(store, RunKind::Sweep, &self.request.host, called, &self.command);
         let mut sweep = Sweep { plan: self, run, planned: 0, kept: Vec::new() };
         let result = sweep.carry_out(measure, watch, cancel);
         Swept { run: sweep.run.id().map(str::to_owned), measurements: in_order(sweep.kept), result }
@@ -195,12 +199,16 @@ impl Sweep<'_, '_> {
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let measurement = measure(&request(&plan.request, point)?, repetition)?;
+                let made = measure(&request(&plan.request, point)?, repetition);
+                let (measurement, broken) = broken_or_whole(made)?;
                 // It may have been cut short, and would be no point of the curve.
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 self.keep(point, repetition, measurement, watch)?;
+                if let Some(cause) = broken {
+                    return Err(cause.into());
+                }
             }
             let all: Vec<_> = self.kept.iter().map(|k| (&k.params, &k.measurement)).collect();
             let new = refinement.as_mut().map(|r| r.next(&measured_curves(&all))).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::ops::ControlFlow;
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::plain::of_json;
 use bdp_model::record::Record;
@@ -65,6 +66,8 @@ struct RunLine {
     run: String,
     kind: String,
     label: Option<String>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    labels: Labels,
     scenario: String,
     scenario_text: String,
     plan_digest: String,
@@ -83,6 +86,7 @@ pub fn export(store: &dyn Store, run: &RunInfo, bdp: &str, out: &mut dyn Write) 
         run: run.id.clone(),
         kind: run.kind.name().to_owned(),
         label: run.label.clone(),
+        labels: run.labels.clone(),
         scenario: run.scenario.clone(),
         scenario_text: store.scenario_text(&run.id)?,
         plan_digest: run.plan_digest.clone(),
@@ -229,6 +233,7 @@ fn entered(info: &RunInfo, scenario_text: String) -> NewRun {
         id: Some(info.id.clone()),
         kind: info.kind,
         label: info.label.clone(),
+        labels: info.labels.clone(),
         scenario: info.scenario.clone(),
         scenario_text,
         plan_digest: info.plan_digest.clone(),
@@ -254,6 +259,7 @@ impl RunLine {
             id: self.run,
             kind,
             label: self.label,
+            labels: self.labels,
             scenario: self.scenario,
             started_unix_ms: self.started_unix_ms,
             finished_unix_ms: self.finished_unix_ms,

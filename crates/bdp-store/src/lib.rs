@@ -15,6 +15,7 @@ mod sqlite;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 
@@ -64,7 +65,7 @@ pub trait Store: Send {
     /// How many runs there are.
     fn count_runs(&self) -> Result<u64>;
 
-    /// The run with this id, or else the newest with this label, or else the only one whose id begins so; in ids
+    /// The run with this id, or else the newest with this label, a plain one or as `NAME=VALUE`, or else the only one whose id begins so; in ids
     /// upper and lower case are the same.
     fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo>;
 
@@ -188,6 +189,8 @@ pub struct NewRun {
     pub kind: RunKind,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    pub labels: Labels,
     /// The scenario's name; the far machine's, as given, where the run is between two machines.
     pub scenario: String,
     /// The text of the scenario file; empty where there is none.
@@ -213,6 +216,8 @@ pub struct RunInfo {
     pub kind: RunKind,
     /// What the user calls it.
     pub label: Option<String>,
+    /// Labels that the user gave it, by name.
+    pub labels: Labels,
     /// The scenario's name; the far machine's, as given, where the run is between two machines.
     pub scenario: String,
     /// Start, milliseconds since 1970.

@@ -1,5 +1,7 @@
 //! `bdp compare`: two stored runs, point by point, with intervals of confidence.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::Probability;
@@ -11,7 +13,7 @@ use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::{Value, json};
 
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
 use crate::guest;
 use crate::output::{self, tame, utc};
@@ -21,8 +23,10 @@ use crate::store::StoreArgs;
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp compare                         the newest, and the one like it before\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n\n\
-    Exit codes: 0 no regression; 1 B regressed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    after_help = "Examples:\n  bdp compare                         the newest, and the one like it before\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n  \
+    bdp compare 7f3a --by congestion=reno,cubic    two settings of one sweep\n\n\
+    Exit codes: 0 no regression, or unknown or inconclusive without --strict; 1 B regressed; 2 wrong request;\n\
+    3 the environment refused; 4 a bug of bdp; 6 with --strict: unknown or inconclusive."
 )]
 pub struct CompareArgs {
     /// The run to compare with: its id, the beginning of it, or its label; or a file that --json or 'bdp runs export' wrote
@@ -34,17 +38,29 @@ pub struct CompareArgs {
     #[arg(value_name = "B")]
     b: Option<String>,
 
+    /// Compare two settings of a parameter within run A, as congestion=reno,cubic
+    #[arg(long, value_name = "NAME=A,B", value_parser = Settings::read, conflicts_with = "b")]
+    by: Option<Settings>,
+
     /// Changes up to this share of A are no regression
     #[arg(long, value_name = "SHARE", default_value_t = threshold())]
     threshold: Probability,
 
-    /// What fails the comparison when it regresses
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "goodput")]
+    /// What fails the comparison when it regresses; several as goodput,loss, or repeated
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', default_value = "goodput")]
     judge: Vec<Judged>,
+
+    /// Exit 6 if it is unknown or inconclusive whether anything regressed
+    #[arg(long)]
+    strict: bool,
 
     /// Print JSON ('bdp help comparisons')
     #[arg(long)]
     json: bool,
+
+    /// Write the differences with their intervals, as SVG and as PDF, into this folder, too
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
 
     #[command(flatten)]
     page: PageArgs,
@@ -63,6 +79,10 @@ enum Judged {
     RttLoaded,
     /// Retransmitted segments
     Retransmits,
+    /// Retransmitted segments, as a share of those sent
+    RetransmitRatio,
+    /// Datagrams or TCP segments lost, as a share of those sent
+    Loss,
 }
 
 impl Judged {
@@ -72,6 +92,8 @@ impl Judged {
             Self::RttIdle => Metric::RttIdleNs,
             Self::RttLoaded => Metric::RttLoadedP95Ns,
             Self::Retransmits => Metric::Retransmits,
+            Self::RetransmitRatio => Metric::RetransmitRatio,
+            Self::Loss => Metric::LossRatio,
         }
     }
 }
@@ -79,11 +101,20 @@ impl Judged {
 impl CompareArgs {
     /// Compares.
     pub fn run(self) -> Outcome {
-        let b = Found::find(self.b.as_deref(), &self.store)?;
-        let a = match &self.a {
-            Some(_) => Found::find(self.a.as_deref(), &self.store)?,
-            None => before(&b.info, &self.store)?,
+        let (a, b) = match (&self.by, &self.a) {
+            (Some(by), run) => {
+                let of = |value: &str| by.select(Found::find(run.as_deref(), &self.store)?, value);
+                (of(&by.values[0])?, of(&by.values[1])?)
+            }
+            (None, Some(run)) => {
+                (Found::find(Some(run), &self.store)?, Found::find(self.b.as_deref(), &self.store)?)
+            }
+            (None, None) => {
+                let newest = Found::find(None, &self.store)?;
+                (before(&newest.info, &self.store)?, newest)
+            }
         };
+        let settings = self.by.as_ref().map(Settings::each).unwrap_or_default();
         let plan = ComparePlan {
             a: figures(&a)?,
             b: figures(&b)?,
@@ -93,23 +124,91 @@ impl CompareArgs {
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
         let ended = Job::Compare(Box::new(plan)).run(guest::commands(), None, &mut |_| {}, &never);
-        let exit = ended.ending().into();
+        let exit = Exit::of(&ended, self.strict);
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };
         if self.json {
-            output::print(&format!("{:#}\n", compared.json(&about(&a), &about(&b), threshold)))?;
+            output::print(&format!(
+                "{:#}\n",
+                compared.json(&about(&a, &settings[0]), &about(&b, &settings[1]), threshold)
+            ))?;
         } else {
             let style = output::style();
-            let heading = format!("A  {}\nB  {}\n\n", line(&a.info), line(&b.info));
+            let of = |found: &Found, setting: &Option<String>| {
+                setting.iter().fold(line(&found.info), |line, setting| format!("{line}  {}", tame(setting)))
+            };
+            let heading = format!("A  {}\nB  {}\n\n", of(&a, &settings[0]), of(&b, &settings[1]));
             output::print(&(heading + &compared.table(threshold, &style)))?;
+        }
+        if let Some(folder) = &self.figures {
+            let name = |run: &RunInfo, setting: &Option<String>| {
+                setting.clone().or_else(|| run.label.clone()).unwrap_or_else(|| run.id.clone())
+            };
+            let (of, against) = (name(&b.info, &settings[1]), name(&a.info, &settings[0]));
+            let figures = bdp_report::figures_of_comparison(&compared, &against, &of);
+            let paths = crate::report::write_figures(folder, &figures)?;
+            paths.lines().for_each(|path| output::note(&format!("figure  {path}")));
         }
         let store = self.store.given();
         self.page.write(None, &self.store, |words| {
-            let about = |found| About { planned: None, ..Found::about(found, store.as_deref()) };
-            let first = About { title: words.title, note: words.note, ..about(&a) };
-            bdp_report::html_of_comparison(&compared, &first, &about(&b), threshold)
+            let store = store.as_deref();
+            let first = About { title: words.title, note: words.note, ..page_about(&a, store, &settings[0]) };
+            bdp_report::html_of_comparison(&compared, &first, &page_about(&b, store, &settings[1]), threshold)
         })?;
         Ok(exit)
+    }
+}
+
+/// Two settings of what a run varied.
+#[derive(Debug, Clone)]
+struct Settings {
+    name: String,
+    values: [String; 2],
+}
+
+impl Settings {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a parameter with two settings, as congestion=reno,cubic");
+        let (name, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let values = <[String; 2]>::try_from(values).map_err(|_| wrong())?;
+        if name.trim().is_empty() || values.iter().any(String::is_empty) || values[0] == values[1] {
+            return Err(wrong());
+        }
+        Ok(Self { name: name.trim().to_owned(), values })
+    }
+
+    /// `congestion=reno` of each.
+    fn each(&self) -> [Option<String>; 2] {
+        [0, 1].map(|index| Some(format!("{}={}", self.name, self.values[index])))
+    }
+
+    /// What a run has of one of them, as if nothing had been varied there.
+    fn select(&self, mut found: Found, value: &str) -> anyhow::Result<Found> {
+        let mut there: BTreeSet<String> = BTreeSet::new();
+        let mut is_it = |params: &mut BTreeMap<String, Value>| {
+            let path =
+                params.keys().find(|path| **path == self.name || path.ends_with(&format!(".{}", self.name)));
+            let Some(set) = path.cloned().and_then(|path| params.remove(&path)) else { return false };
+            let set = set.as_str().map_or_else(|| set.to_string(), str::to_owned);
+            let is_it = set == value;
+            there.insert(set);
+            is_it
+        };
+        match &mut found.kept {
+            Kept::Measurements(all) => all.retain_mut(|kept| is_it(&mut kept.params)),
+            Kept::Records(all) => all.retain_mut(|(_, record)| is_it(&mut record.params)),
+        }
+        if there.contains(value) {
+            return Ok(found);
+        }
+        let run = tame(&found.info.id);
+        let there: Vec<String> = there.iter().map(|set| tame(set)).collect();
+        Err(exit::usage(if there.is_empty() {
+            format!("run {run} varied no {}; --by takes a parameter of a sweep", tame(&self.name))
+        } else {
+            format!("run {run} has no {}={}; it has {}", tame(&self.name), tame(value), there.join(", "))
+        }))
     }
 }
 
@@ -151,16 +250,29 @@ fn figures(found: &Found) -> anyhow::Result<RunFigures> {
 
 fn line(run: &RunInfo) -> String {
     let label = run.label.as_deref().map(|l| format!("  {}", tame(l))).unwrap_or_default();
+    let label =
+        if run.labels.is_empty() { label } else { format!("{label}  {}", tame(&run.labels.to_string())) };
     format!("{}{label}  {}  {}", tame(&run.id), utc(run.started_unix_ms), tame(&run.scenario))
 }
 
-fn about(found: &Found) -> Value {
+fn about(found: &Found, setting: &Option<String>) -> Value {
     let run = &found.info;
-    json!({
+    let mut about = json!({
         "run": run.id,
         "label": run.label,
+        "labels": run.labels,
         "kind": run.kind.name(),
         "scenario": run.scenario,
         "started_unix_ms": run.started_unix_ms,
-    })
+    });
+    if let Some(setting) = setting {
+        about["setting"] = setting.as_str().into();
+    }
+    about
+}
+
+/// What the page says of a side.
+fn page_about<'a>(found: &'a Found, store: Option<&'a str>, setting: &'a Option<String>) -> About<'a> {
+    let about = found.about(store);
+    About { planned: None, label: setting.as_deref().or(about.label), ..about }
 }

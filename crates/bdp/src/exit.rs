@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use bdp_model::plain::in_words;
-use bdp_run::job::Ending;
+use bdp_run::job::{Ended, Ending};
 
 /// What every subcommand gives back.
 pub type Outcome = anyhow::Result<Exit>;
@@ -24,14 +24,24 @@ pub enum Exit {
     Bug,
     /// Every repetition of a case was INVALID.
     Invalid,
+    /// With `--strict`: whether anything came out worse than asked is not known.
+    Open,
     /// As a program of the user's did, or why that could not be run ('bdp lab exec').
     Program(u8),
 }
 
 impl Exit {
     /// Each of bdp's own, by code.
-    pub const ALL: [Self; 6] =
-        [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid];
+    pub const ALL: [Self; 7] =
+        [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid, Self::Open];
+
+    /// How a job ended; `strict` tells what is not known from what is well and from what was missed.
+    pub fn of(ended: &Ended, strict: bool) -> Self {
+        match ended.ending() {
+            Ending::Done | Ending::Missed if strict && ended.is_open() => Self::Open,
+            ending => ending.into(),
+        }
+    }
 
     /// The code that the process ends with.
     pub const fn code(self) -> u8 {
@@ -42,6 +52,7 @@ impl Exit {
             Self::Environment => 3,
             Self::Bug => 4,
             Self::Invalid => 5,
+            Self::Open => 6,
             Self::Program(code) => code,
         }
     }
@@ -55,6 +66,7 @@ impl Exit {
             Self::Environment => "environment",
             Self::Bug => "bug",
             Self::Invalid => "invalid",
+            Self::Open => "open",
             Self::Program(_) => "program",
         }
     }
@@ -70,6 +82,7 @@ impl Exit {
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",
             Self::Invalid => "Every repetition of a case was INVALID.",
+            Self::Open => "With --strict: unknown or inconclusive.",
             Self::Program(_) => "As the program did.",
         }
     }

@@ -280,6 +280,7 @@ fn described(id: String, kind: RunKind, kept: &Kept) -> RunInfo {
         Kept::Measurements(all) => {
             names.extend(all.iter().map(|kept| kept.measurement.request.host.as_str()));
             info.label = all.first().and_then(|kept| kept.measurement.label.clone());
+            info.labels = all.first().map(|kept| kept.measurement.labels.clone()).unwrap_or_default();
             all.iter().map(|kept| kept.measurement.started_unix_ms).min()
         }
     };

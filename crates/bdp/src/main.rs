@@ -20,6 +20,7 @@ mod guest;
 mod help;
 mod interrupt;
 mod lab;
+mod labels;
 mod manual;
 mod measure;
 mod metrics;

@@ -5,9 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_report::About;
+use bdp_report::{About, VectorFigure};
 use bdp_store::{SqliteStore, StoredMeasurement};
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ use crate::store::StoreArgs;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bdp report 7f3a\n  bdp report 7f3a --output - | less\n  \
     bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json\n  bdp report --csv    of the newest run\n  \
+    bdp report 7f3a --figures figures    the curves of a sweep as SVG and PDF\n  \
     bdp report 7f3a --title 'Office to Tokyo' --note 'Before the new line.'")]
 pub struct ReportArgs {
     /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
@@ -34,6 +36,10 @@ pub struct ReportArgs {
     /// Write comma-separated values instead ('bdp help reports'), to standard output where no --output is given
     #[arg(long, conflicts_with_all = ["title", "note"])]
     csv: bool,
+
+    /// Write the curves of a sweep instead, each as SVG and as PDF, into this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["csv", "output", "title", "note"])]
+    figures: Option<PathBuf>,
 
     #[command(flatten)]
     words: PageWords,
@@ -121,6 +127,16 @@ impl ReportArgs {
     /// Writes the report.
     pub fn run(self) -> Outcome {
         let found = Found::find(self.run.as_deref(), &self.store)?;
+        if let Some(folder) = &self.figures {
+            let figures = figures(&found);
+            if figures.is_empty() {
+                return Err(exit::usage(format!(
+                    "run {} has no curve: one needs 3 points or more of one parameter; 'bdp sweep' makes them",
+                    output::tame(&found.info.id)
+                )));
+            }
+            return print(&write_figures(folder, &figures)?);
+        }
         if self.csv {
             let text = csv(&found);
             return match &self.output {
@@ -157,9 +173,35 @@ fn page(found: &Found, about: &About<'_>) -> String {
 
 fn csv(found: &Found) -> String {
     match &found.kept {
-        Kept::Records(_) => bdp_report::csv(&found.records()),
+        Kept::Records(_) => bdp_report::csv(&found.records(), &found.info.labels),
         Kept::Measurements(kept) => bdp_report::csv_of_measurements(&varied(kept)),
     }
+}
+
+fn figures(found: &Found) -> Vec<VectorFigure> {
+    match &found.kept {
+        Kept::Records(_) => bdp_report::figures_of_cases(&found.records()),
+        Kept::Measurements(kept) => bdp_report::figures_of_measurements(&varied(kept)),
+    }
+}
+
+/// Writes each figure as SVG and as PDF into a folder, which is made where it is not there; their paths, a line each.
+pub fn write_figures(folder: &Path, figures: &[VectorFigure]) -> anyhow::Result<String> {
+    fs::create_dir_all(folder).map_err(|error| {
+        exit::environment(format!(
+            "make the folder '{}' for figures: {error}; name another",
+            folder.display()
+        ))
+    })?;
+    let mut paths = String::new();
+    for figure in figures {
+        for (ending, bytes) in [("svg", figure.svg.as_bytes()), ("pdf", figure.pdf.as_slice())] {
+            let path = folder.join(format!("{}.{ending}", figure.name));
+            write(&path, bytes, "figure")?;
+            paths.push_str(&format!("{}\n", shown(&path)));
+        }
+    }
+    Ok(paths)
 }
 
 fn varied(kept: &[StoredMeasurement]) -> Vec<(&BTreeMap<String, Value>, &Measurement)> {
@@ -177,8 +219,8 @@ pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> St
 }
 
 /// Writes what Prometheus collects of the cases of scenarios.
-pub fn write_case_metrics(path: &Path, records: &[Record]) -> anyhow::Result<()> {
-    write(path, &bdp_report::prometheus_of_cases(records, env!("CARGO_PKG_VERSION")), "metrics")
+pub fn write_case_metrics(path: &Path, records: &[Record], labels: &Labels) -> anyhow::Result<()> {
+    write(path, &bdp_report::prometheus_of_cases(records, labels, env!("CARGO_PKG_VERSION")), "metrics")
 }
 
 /// Refuses a path that was given and whose folder is not there, or that is one.
@@ -197,7 +239,7 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a file whole or not at all: no reader finds half of it.
-pub fn write(path: &Path, text: &str, what: &str) -> anyhow::Result<()> {
+pub fn write(path: &Path, text: impl AsRef<[u8]>, what: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(
             "cannot write the {what} to {}: {error}; name another place for it",
@@ -209,7 +251,7 @@ pub fn write(path: &Path, text: &str, what: &str) -> anyhow::Result<()> {
         return fs::OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|mut file| file.write_all(text.as_ref()))
             .map_err(refused);
     }
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{Direction, MeasureRequest};
+use bdp_model::method::EndReason;
 use bdp_model::one_way::ClockOffset;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
@@ -20,6 +21,7 @@ use bdp_flow::send::{self, SendPlan};
 use bdp_flow::session::datagrams;
 use bdp_flow::session::options::PATIENCE;
 use bdp_flow::session::peer::Outcome;
+use bdp_flow::session::salvage;
 use bdp_flow::stall;
 
 /// A flow whose connections are made.
@@ -90,6 +92,23 @@ impl Flow {
                 (Outcome::of(self.way, received, sent), self.sending_since_ns)
             }
             _ => return None,
+        };
+        Some(Outcome { clocks: self.clocks, begun_at_ns, ..outcome })
+    }
+
+    /// What the near end knows by itself of connections that are to end; `None` where it knows nothing.
+    pub(super) fn near_alone(mut self, request: &MeasureRequest) -> Option<Outcome> {
+        let streams = request.spec.streams as usize;
+        let (outcome, begun_at_ns) = match self.work.finish().ok()? {
+            End::Received(received) => {
+                let (first, ended) = (received.first_byte_at_ns, EndReason::Reset);
+                let received = Received { ended, ..received };
+                (Outcome::of(self.way, received, Sent::default()), first)
+            }
+            End::Sent(sent) => {
+                let received = salvage::acknowledged(&sent, request.spec.omit, streams);
+                (Outcome::of(self.way, received, sent), self.sending_since_ns)
+            }
         };
         Some(Outcome { clocks: self.clocks, begun_at_ns, ..outcome })
     }

@@ -219,6 +219,12 @@ impl Peer for Session {
         Ok(())
     }
 
+    fn salvage(&mut self, request: &MeasureRequest) -> Vec<Outcome> {
+        let flows = std::mem::take(&mut self.round).flows;
+        flows.iter().for_each(|flow| flow.work.stop());
+        flows.into_iter().filter_map(|flow| flow.near_alone(request)).collect()
+    }
+
     fn finish(&mut self, _: &MeasureRequest, _: &mut Context<'_>) -> Result<Vec<Outcome>> {
         let address = self.control.address;
         let mut outcomes = Vec::new();

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::time::Instant;
 
 use bdp_model::caveat::Caveat;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement, PathFacts};
+use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts};
 use bdp_model::record::RttSummary;
 use bdp_sys::clock;
 
-use super::error::Result;
+use super::error::{Result, SessionError};
 use super::peer::{Context, Peer, Probes};
 use super::progress::Stage;
 use super::reporter::{Goodput, Reporter};
@@ -24,8 +24,20 @@ pub fn measure(request: &MeasureRequest, peer: &mut dyn Peer, reporter: Reporter
     let idle = probe_idle(&granted, peer, &mut context)?;
     let (path, moved) = (PathFacts::default(), Moved::default());
     let mut rounds = Rounds { peer, context, idle, path, moved };
-    let directions = rounds.run_all(&granted)?;
-    conclude(request, directions, rounds)
+    match rounds.run_all(&granted) {
+        (directions, None) => conclude(request, directions, rounds),
+        (directions, Some(cause)) if directions.is_empty() => Err(cause),
+        (directions, Some(cause)) => {
+            // Who went away describes no machine any more.
+            let far = match cause {
+                SessionError::Far { .. } | SessionError::Near(_) => rounds.peer.remote_facts(request).ok(),
+                _ => None,
+            };
+            let measurement = put_together(request, directions, rounds, far.unwrap_or_default());
+            let measurement = Box::new(Measurement { error: Some(cause.to_string()), ..measurement });
+            Err(SessionError::Broken { cause: Box::new(cause), measurement })
+        }
+    }
 }
 
 /// Lets probes run alone for a while; when that was, by the monotonic clock.
@@ -47,9 +59,9 @@ fn probe_idle(
 }
 
 impl Rounds<'_, '_> {
-    /// All rounds, or those until one was interrupted.
-    fn run_all(&mut self, request: &MeasureRequest) -> Result<Vec<DirectionResult>> {
-        let mut directions = Vec::new();
+    /// All rounds, or those until one was interrupted, or broke: with the reason, and with what is known of that.
+    fn run_all(&mut self, request: &MeasureRequest) -> (Vec<DirectionResult>, Option<SessionError>) {
+        let (mut directions, mut broken) = (Vec::new(), None);
         for ways in self.peer.rounds(request) {
             let results = match (request.spec.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
                 (Some(wanted), &[way]) => search::search(self, request, &wanted, way),
@@ -64,22 +76,54 @@ impl Rounds<'_, '_> {
                 self.context.caveats.push(Caveat::NotMeasured { directions: ways, reason });
                 continue;
             }
-            if !self.context.reporter.go_on(&mut directions, results)? {
-                break;
+            match self.context.reporter.go_on(&mut directions, results) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    if !matches!(error, SessionError::Cancelled | SessionError::Request(_)) {
+                        directions.extend(self.salvage(request));
+                    }
+                    broken = Some(error);
+                    break;
+                }
             }
         }
         let asked = |way| request.directions.iter().position(|&asked| asked == way).unwrap_or(usize::MAX);
         directions.sort_by_key(|result| asked(result.direction));
-        Ok(directions)
+        (directions, broken)
+    }
+
+    /// Results of what this end knows of connections that broke; what no figures can be made of is left out.
+    fn salvage(&mut self, request: &MeasureRequest) -> Vec<DirectionResult> {
+        // Of datagrams one end knows too little, and of a load that grows the whole is the result.
+        if request.spec.udp.is_some() || request.responsiveness {
+            return Vec::new();
+        }
+        let known = self.peer.salvage(request);
+        known
+            .into_iter()
+            .filter_map(|one| self.put_together(request, vec![one], false).ok())
+            .flatten()
+            .collect()
     }
 }
 
 /// The measurement of these directions.
 fn conclude(
     request: &MeasureRequest,
-    mut directions: Vec<DirectionResult>,
+    directions: Vec<DirectionResult>,
     rounds: Rounds<'_, '_>,
 ) -> Result<Measurement> {
+    let far = rounds.peer.remote_facts(request)?;
+    Ok(put_together(request, directions, rounds, far))
+}
+
+fn put_together(
+    request: &MeasureRequest,
+    mut directions: Vec<DirectionResult>,
+    rounds: Rounds<'_, '_>,
+    mut far: HostFacts,
+) -> Measurement {
     let Rounds { peer, mut context, idle, mut path, moved } = rounds;
     let span = (idle.end - idle.start) as i64;
     let idle_probes = peer.probes().map(|probes| probes.series(idle.start).since(0, 0..span));
@@ -87,7 +131,6 @@ fn conclude(
         Some(probes) => RttSummary::of_probes(probes.outcomes(&idle)),
         None => peer.idle_rtt(),
     };
-    let mut far = peer.remote_facts(request)?;
     let mut near = context.near_facts();
     disturbance::note(&mut near, &mut far, &moved, &mut context.caveats);
     for direction in &mut directions {
@@ -100,7 +143,7 @@ fn conclude(
     outcome::add_caveats(request, &directions, &mut context.caveats);
     context.caveats.extend(peer.caveats(&directions));
     context.reporter.add_caveat(request, &directions, &mut context.caveats);
-    Ok(Measurement {
+    Measurement {
         near,
         far,
         path,
@@ -110,5 +153,5 @@ fn conclude(
         caveats: context.caveats,
         server_output: peer.server_output(),
         ..Measurement::of(request)
-    })
+    }
 }

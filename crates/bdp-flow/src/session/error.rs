@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use bdp_model::measurement::Measurement;
 use bdp_model::units::Nanos;
 use bdp_wire::session::Refusal;
 
@@ -204,6 +205,14 @@ pub enum SessionError {
         /// Why, and the way out.
         what: String,
     },
+    /// It broke off after something had been measured, which is kept.
+    #[error("{cause}")]
+    Broken {
+        /// Why.
+        cause: Box<SessionError>,
+        /// What was measured until then, with the reason as its error.
+        measurement: Box<Measurement>,
+    },
     /// The cancel flag was raised.
     #[error("cancelled before its end")]
     Cancelled,
@@ -220,6 +229,16 @@ impl SessionError {
         match error {
             FlowError::Stalled { within } => Self::Stalled { address, within },
             other => Self::Near(other),
+        }
+    }
+
+    /// The same with what was measured changed, where there is any.
+    pub fn with_measurement(self, change: impl FnOnce(Measurement) -> Measurement) -> Self {
+        match self {
+            Self::Broken { cause, measurement } => {
+                Self::Broken { cause, measurement: Box::new(change(*measurement)) }
+            }
+            other => other,
         }
     }
 

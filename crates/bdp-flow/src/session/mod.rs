@@ -15,5 +15,6 @@ pub mod reporter;
 pub mod request;
 mod responsiveness;
 mod round;
+pub mod salvage;
 mod search;
 pub mod timing;

@@ -86,6 +86,11 @@ pub trait Peer {
     /// Lets a round go that has nothing to conclude.
     fn abandon(&mut self) {}
 
+    /// What this end knows by itself of connections of a round that broke; nothing of what it does not.
+    fn salvage(&mut self, _request: &MeasureRequest) -> Vec<Outcome> {
+        Vec::new()
+    }
+
     /// What came of a round that is over, in the order of its directions.
     fn finish(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Vec<Outcome>>;
 

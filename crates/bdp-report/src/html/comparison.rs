@@ -8,7 +8,7 @@ use super::page::{About, head, inline, numbers, page, words};
 use super::plain_language;
 use super::sentence::sentence;
 use super::verdict::Verdict;
-use crate::comparison::{ComparedText, MetricText, effect};
+use crate::comparison::{ComparedText, MetricText, effect, verdict_words};
 use crate::markup::Markup;
 use crate::number::{percent, three_digits};
 use crate::svg::number;
@@ -30,8 +30,7 @@ pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, thr
     verdict(compared, threshold).write(&mut m);
     plain_language::write(&mut m, &sentences(compared));
     // Each metric has scales of its own: what can't be compared does not stand on one axis.
-    let metrics = [Metric::GoodputBps, Metric::RttIdleNs, Metric::RttLoadedP95Ns, Metric::Retransmits];
-    for metric in metrics {
+    for metric in Metric::ALL {
         let rows: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == metric).collect();
         if !rows.is_empty() {
             table(&mut m, metric, &rows);
@@ -59,8 +58,7 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
     let count = |shown: Shown| goodput.iter().filter(|r| r.comparison.verdict == shown).count();
     let headline = match (goodput.as_slice(), compared.regressed()) {
         ([only], _) => {
-            let what = if only.regressed { "REGRESSED" } else { only.comparison.verdict.words() };
-            format!("Goodput of B against A: {}, {what}.", effect(only))
+            format!("Goodput of B against A: {}, {}.", effect(only), verdict_words(only))
         }
         (_, true) => {
             let n = compared.rows.iter().filter(|r| r.regressed).count();
@@ -155,9 +153,8 @@ fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {
                                 difference(m, share, &interval);
                             }
                         });
-                        let (class, text) =
-                            if row.regressed { ("bad", "REGRESSED") } else { ("w", c.verdict.words()) };
-                        m.leaf("td", &[("class", class)], text);
+                        let class = if row.regressed { "bad" } else { "w" };
+                        m.leaf("td", &[("class", class)], verdict_words(row));
                     });
                     m.line();
                 }
@@ -173,6 +170,8 @@ fn heading(metric: Metric) -> String {
         Metric::RttIdleNs => "Round trip, idle, median, ms",
         Metric::RttLoadedP95Ns => "Round trip, loaded, 95th percentile, ms",
         Metric::Retransmits => "Retransmits",
+        Metric::RetransmitRatio => "Retransmits, % of segments sent",
+        Metric::LossRatio => "Loss, % of what was sent",
     }
     .to_owned()
 }

@@ -169,7 +169,7 @@ impl Curve<'_, '_> {
             format_bps(self.best_bps())
         );
         let chart = drawing.finish(HEIGHT, &format!("{}: goodput against {axis}", self.name), &description);
-        Figure { title: "Goodput", keys, notes, chart }
+        Figure { title: "Goodput", keys, notes, chart: chart.into() }
     }
 
     /// The recommended ranges as fields, and the knee.
@@ -360,7 +360,7 @@ impl Curve<'_, '_> {
             format!("{} points, {} to {} ms.", delays.len(), three_digits(low), three_digits(high));
         let chart =
             drawing.finish(DELAY_HEIGHT, &format!("{}: equivalent delivery delay", self.name), &description);
-        Some(Figure { title: "Equivalent delivery delay", keys, notes, chart })
+        Some(Figure { title: "Equivalent delivery delay", keys, notes, chart: chart.into() })
     }
 
     fn best_bps(&self) -> f64 {

@@ -56,7 +56,7 @@ pub(crate) fn figure(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
     }
     let description = shown.iter().map(|s| words(s.summary, s.name)).collect::<Vec<_>>().join("; ");
     let chart = drawing.finish(HEIGHT, &format!("{title}: distribution of round trips"), &description);
-    Some(Figure { title: "Round trips, idle and loaded", keys, notes, chart })
+    Some(Figure { title: "Round trips, idle and loaded", keys, notes, chart: chart.into() })
 }
 
 /// The round trips under one condition, and how they are drawn.

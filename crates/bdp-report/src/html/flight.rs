@@ -123,7 +123,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         false => "Logarithmic: equal steps are equal factors.".to_owned(),
     });
     let notes = notes(transfer, scale, stride);
-    Some(Figure { title: "In flight, and what allows it", keys, notes, chart })
+    Some(Figure { title: "In flight, and what allows it", keys, notes, chart: chart.into() })
 }
 
 fn notes(transfer: &Transfer<'_>, scale: Option<String>, stride: usize) -> Vec<String> {

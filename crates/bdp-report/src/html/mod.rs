@@ -32,6 +32,8 @@ mod verdict;
 
 pub use capture::html_of_captures;
 pub use comparison::html_of_comparison;
+pub(crate) use curve::{Curve, curves, of_known};
 pub use lab::html;
 pub use measurement::html_of_measurements;
 pub use page::About;
+pub(crate) use page::{Drawn, Figure, Sign};

@@ -3,7 +3,7 @@
 use super::glossary::glossary;
 use super::patterns;
 use crate::markup::Markup;
-use crate::svg::number;
+use crate::svg::{Chart, number};
 
 /// What a page says of a run beside its records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -155,7 +155,25 @@ pub(crate) struct Figure<'a> {
     pub title: &'a str,
     pub keys: Vec<(Sign, String)>,
     pub notes: Vec<String>,
-    pub chart: Markup,
+    pub chart: Drawn,
+}
+
+/// A chart, as shapes or, where it has parts of its own, as elements.
+pub(crate) enum Drawn {
+    Chart(Chart),
+    Markup(Markup),
+}
+
+impl From<Chart> for Drawn {
+    fn from(chart: Chart) -> Self {
+        Self::Chart(chart)
+    }
+}
+
+impl From<Markup> for Drawn {
+    fn from(markup: Markup) -> Self {
+        Self::Markup(markup)
+    }
 }
 
 impl Figure<'_> {
@@ -178,7 +196,10 @@ impl Figure<'_> {
                     m.leaf("p", &[], note);
                 }
             });
-            m.append(self.chart);
+            m.append(match self.chart {
+                Drawn::Chart(chart) => chart.into_markup(),
+                Drawn::Markup(markup) => markup,
+            });
         });
         m.line();
     }

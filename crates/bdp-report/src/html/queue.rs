@@ -86,5 +86,5 @@ fn figure(direction: &DirectionFidelity, title: &str) -> Option<Figure<'static>>
         (Sign::Line("here"), format!("packets that wait, {name}")),
         (Sign::Line("third"), "how long the packet on the wire had waited for it".to_owned()),
     ];
-    Some(Figure { title: "Queue over time", keys, notes, chart })
+    Some(Figure { title: "Queue over time", keys, notes, chart: chart.into() })
 }

@@ -178,5 +178,5 @@ pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     notes.extend(shown.iter().filter_map(|row| row.interval(unit)));
     let description = shown.iter().map(|row| row.description(unit)).collect::<Vec<_>>().join("; ");
     let chart = drawing.finish(bottom + 22.0, &format!("{title}: repetitions"), &description);
-    Some(Figure { title: "Repetitions", keys, notes, chart })
+    Some(Figure { title: "Repetitions", keys, notes, chart: chart.into() })
 }

@@ -62,7 +62,12 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         (stride > 1).then(|| format!("Each column is {stride} intervals.")),
     ];
     let chart = drawing.finish(HEIGHT, &format!("{title}: where the sender's time went"), &description);
-    Some(Figure { title: "Where the time went", keys, notes: notes.into_iter().flatten().collect(), chart })
+    Some(Figure {
+        title: "Where the time went",
+        keys,
+        notes: notes.into_iter().flatten().collect(),
+        chart: chart.into(),
+    })
 }
 
 /// The shares side by side, each with its name where there is room.

@@ -102,7 +102,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
         },
         keys,
         notes,
-        chart: drawing.finish(bottom + LABELS, &title_of_chart, &description),
+        chart: drawing.finish(bottom + LABELS, &title_of_chart, &description).into(),
     })
 }
 

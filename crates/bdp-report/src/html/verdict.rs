@@ -212,7 +212,7 @@ pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) 
         &description.join("; "),
     );
     let mut m = Markup::default();
-    m.element("div", &[("class", "bar")], |m| m.append(chart));
+    m.element("div", &[("class", "bar")], |m| m.append(chart.into_markup()));
     m
 }
 

@@ -45,6 +45,8 @@ fn summary(measurements: &[Measurement], way: Direction) -> Value {
         "goodput_min_bps": least,
         "goodput_max_bps": most,
         "retransmits_median": figure(Figure::Retransmits(way), measurements),
+        "retransmit_ratio_median": figure(Figure::RetransmitRatio(way), measurements),
+        "loss_ratio_median": figure(Figure::Loss(way), measurements),
         "on_the_wire_median_bytes": figure(Figure::Window(way), measurements),
         "rtt_loaded_ns": quantiles(measurements, |quantile| Figure::RttLoaded(way, quantile)),
         "limits": limits(measurements, way),

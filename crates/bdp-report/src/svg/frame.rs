@@ -81,7 +81,7 @@ mod tests {
         let mut drawing = Drawing::default();
         let label = |v: f64| format!("{v:.0} Mbit/s");
         frame.bottom(&mut drawing, &[100.0, 1000.0, 1400.0, 2000.0, 3000.0, 4000.0, 4990.0], label);
-        let drawn = drawing.finish(120.0, "", "").into_string();
+        let drawn = drawing.finish(120.0, "", "").into_markup().into_string();
         let mut end = 0.0;
         let mut labels = 0;
         for text in drawn.split("<text ").skip(1) {

@@ -14,9 +14,31 @@ pub(crate) const WIDTH: f64 = 720.0;
 /// A drawing.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
-    body: Markup,
+    body: Vec<Shape>,
     /// Text, above everything else.
-    over: Markup,
+    over: Vec<Shape>,
+}
+
+/// What a drawing is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// A path of `M`, `L`, `H`, `V` and `Z`, absolute.
+    Path { class: String, d: String },
+    /// A rectangle: its corner, its width and height.
+    Rect { class: String, at: [f64; 2], size: [f64; 2] },
+    /// A circle.
+    Dot { class: String, at: [f64; 2], radius: f64 },
+    /// Text on its baseline.
+    Text { class: String, at: [f64; 2], anchor: Anchor, text: String },
+}
+
+/// A drawing that is finished.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    pub height: f64,
+    pub title: String,
+    pub description: String,
+    pub shapes: Vec<Shape>,
 }
 
 /// Where text stands to its point.
@@ -27,29 +49,75 @@ pub(crate) enum Anchor {
     End,
 }
 
-impl Drawing {
-    /// The drawing as an element, with what a reader who does not see it hears.
-    pub fn finish(self, height: f64, title: &str, description: &str) -> Markup {
+impl Chart {
+    /// It as an element, with what a reader who does not see it hears.
+    pub fn into_markup(self) -> Markup {
         let mut svg = Markup::default();
-        let view = format!("0 0 {} {}", number(WIDTH), number(height));
-        let attributes =
-            [("viewBox", view.as_str()), ("role", "img"), ("class", "chart"), ("aria-label", title)];
+        let view = format!("0 0 {} {}", number(WIDTH), number(self.height));
+        let attributes = [
+            ("viewBox", view.as_str()),
+            ("role", "img"),
+            ("class", "chart"),
+            ("aria-label", self.title.as_str()),
+        ];
         svg.element("svg", &attributes, |m| {
-            m.leaf("title", &[], title);
-            m.leaf("desc", &[], description);
-            m.append(self.body);
-            m.append(self.over);
+            m.leaf("title", &[], &self.title);
+            m.leaf("desc", &[], &self.description);
+            self.shapes.iter().for_each(|shape| shape.write(m));
         });
         svg.line();
         svg
+    }
+}
+
+impl Shape {
+    fn write(&self, m: &mut Markup) {
+        match self {
+            Self::Path { class, d } => m.void("path", &[("class", class), ("d", d)]),
+            Self::Rect { class, at: [x, y], size: [width, height] } => {
+                let [x, y, width, height] = [*x, *y, *width, *height].map(number);
+                m.void(
+                    "rect",
+                    &[("class", class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)],
+                );
+            }
+            Self::Dot { class, at: [x, y], radius } => {
+                let [x, y, radius] = [*x, *y, *radius].map(number);
+                m.void("circle", &[("class", class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+            }
+            Self::Text { class, at: [x, y], anchor, text } => {
+                let [x, y] = [*x, *y].map(number);
+                let attributes =
+                    [("class", class.as_str()), ("x", &x), ("y", &y), ("text-anchor", anchor.name())];
+                m.leaf("text", &attributes, text);
+            }
+        }
+    }
+}
+
+impl Anchor {
+    /// As SVG has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
+}
+
+impl Drawing {
+    /// The drawing, with what a reader who does not see it hears.
+    pub fn finish(self, height: f64, title: &str, description: &str) -> Chart {
+        let shapes = self.body.into_iter().chain(self.over).collect();
+        Chart { height, title: title.to_owned(), description: description.to_owned(), shapes }
     }
 
     /// What was drawn, to be put into another drawing.
     pub fn into_group(self, class: &str) -> Markup {
         let mut group = Markup::default();
         group.element("g", &[("class", class)], |m| {
-            m.append(self.body);
-            m.append(self.over);
+            self.body.iter().chain(&self.over).for_each(|shape| shape.write(m));
         });
         group
     }
@@ -60,12 +128,12 @@ impl Drawing {
         } else {
             format!("M{} {}L{} {}", number(x1), number(y1), number(x2), number(y2))
         };
-        self.body.void("path", &[("class", class), ("d", &d)]);
+        self.path(&d, class);
     }
 
     pub fn path(&mut self, d: &str, class: &str) {
         if !d.is_empty() {
-            self.body.void("path", &[("class", class), ("d", d)]);
+            self.body.push(Shape::Path { class: class.to_owned(), d: d.to_owned() });
         }
     }
 
@@ -86,15 +154,13 @@ impl Drawing {
         self.path(&d, class);
     }
 
-    pub fn rect(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2], class: &str) {
-        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(number);
-        self.body
-            .void("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)]);
+    pub fn rect(&mut self, at: [f64; 2], [width, height]: [f64; 2], class: &str) {
+        let size = [width.max(0.0), height.max(0.0)];
+        self.body.push(Shape::Rect { class: class.to_owned(), at, size });
     }
 
-    pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, class: &str) {
-        let [x, y, radius] = [x, y, radius].map(number);
-        self.body.void("circle", &[("class", class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+    pub fn dot(&mut self, at: [f64; 2], radius: f64, class: &str) {
+        self.body.push(Shape::Dot { class: class.to_owned(), at, radius });
     }
 
     /// A cross, for what does not count.
@@ -103,15 +169,8 @@ impl Drawing {
         self.path(&format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"), class);
     }
 
-    pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, class: &str, text: &str) {
-        let [x, y] = [x, y].map(number);
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
-        let attributes = [("class", class), ("x", x.as_str()), ("y", y.as_str()), ("text-anchor", anchor)];
-        self.over.leaf("text", &attributes, text);
+    pub fn text(&mut self, at: [f64; 2], anchor: Anchor, class: &str, text: &str) {
+        self.over.push(Shape::Text { class: class.to_owned(), at, anchor, text: text.to_owned() });
     }
 }
 
@@ -152,7 +211,7 @@ mod tests {
     fn a_missing_point_is_a_gap() {
         let mut drawing = Drawing::default();
         drawing.polyline([Some([0.0, 1.0]), Some([1.0, 1.0]), None, Some([2.0, 1.0]), Some([3.0, 2.0])], "a");
-        let text = drawing.finish(10.0, "t", "d").into_string();
+        let text = drawing.finish(10.0, "t", "d").into_markup().into_string();
         assert!(text.contains("d=\"M0 1L1 1M2 1L3 2\""), "{text}");
     }
 }

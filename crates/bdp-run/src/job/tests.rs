@@ -5,6 +5,7 @@ use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::expectation::Expectation;
 use bdp_model::hops::{PathRequest, Phase, ProbeProtocol};
+use bdp_model::labels::{Label, Labels};
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::payload::PayloadCheck;
 use bdp_model::ping::{Fate, PingRequest, Sample};
@@ -36,6 +37,7 @@ fn jobs() -> [Job; 7] {
             request: request.clone(),
             credentials: credentials.clone(),
             label: None,
+            labels: [Label::new("site", "ams").unwrap()].into_iter().collect(),
             runs: 2,
             flood: true,
             expectations: vec!["to.goodput>=900M".parse().unwrap()],
@@ -65,6 +67,7 @@ fn jobs() -> [Job; 7] {
             refine: true,
             seed: 7,
             label: None,
+            labels: Labels::NONE,
             command: command.clone(),
         })),
         Job::Lab(Box::new(LabPlan::new(&[scenario], cases, 7, command))),

@@ -1,3 +1,4 @@
+use bdp_model::labels::Labels;
 use std::cell::RefCell;
 
 use bdp_model::measurement::{Direction, DirectionResult};
@@ -50,6 +51,7 @@ fn plan(varied: Vec<Varied>, runs: u32) -> SweepPlan {
         refine: true,
         seed: 7,
         label: None,
+        labels: Labels::NONE,
         command,
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::plain::of_json;
 use bdp_model::record::Record;
@@ -20,6 +21,8 @@ use crate::{
     StoredRecord,
 };
 
+/// Labels of a run are one more document of it, which is no [`DocumentKind`]: a bdp that knows none of them reads the store all the same.
+const LABELS: &str = "labels";
 /// Runs that an error names.
 const NAMED: usize = 5;
 
@@ -93,7 +96,8 @@ impl SqliteStore {
                         + (SELECT count(DISTINCT case_key) FROM measurement WHERE run = run.seq),
                     (SELECT count(DISTINCT case_key) FROM record WHERE run = run.seq AND valid)
                         + (SELECT count(DISTINCT case_key) FROM measurement WHERE run = run.seq AND valid),
-                    plan_digest, command, bdp, kind, label
+                    plan_digest, command, bdp, kind, label,
+                    (SELECT json FROM document WHERE run = run.seq AND kind = '{LABELS}')
              FROM (SELECT * FROM run WHERE {condition} ORDER BY started_unix_ms DESC, seq DESC LIMIT {limit}) AS run
              ORDER BY started_unix_ms DESC, seq DESC"
         );
@@ -264,9 +268,14 @@ impl Store for SqliteStore {
             return Err(self.unknown(id_label_or_prefix));
         }
         // A whole id is meant even where a longer one begins with it, and a label even where an id does.
-        let conditions: [(&str, &str, usize); 3] = [
+        let named = format!(
+            "EXISTS (SELECT 1 FROM document, json_each(document.json) AS one WHERE document.run = run.seq
+                 AND document.kind = '{LABELS}' AND one.key || '=' || one.value = ?1)"
+        );
+        let conditions: [(&str, &str, usize); 4] = [
             ("id = ?1", &id, 1),
             ("label = ?1", id_label_or_prefix, 1),
+            (&named, id_label_or_prefix, 1),
             ("substr(id, 1, length(?1)) = ?1", &id, NAMED),
         ];
         for (condition, value, limit) in conditions {
@@ -451,6 +460,15 @@ fn insert_run(db: &Connection, new: &NewRun) -> rusqlite::Result<String> {
             new.label
         ],
     )?;
+    if !new.labels.is_empty() {
+        let row = db.last_insert_rowid();
+        let json = serde_json::to_string(&new.labels)
+            .map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))?;
+        db.execute(
+            "INSERT INTO document (run, kind, at_unix_ms, checksum, json) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![row, LABELS, whole(new.started_unix_ms), encoding::checksum(json.as_bytes()), json],
+        )?;
+    }
     Ok(id)
 }
 
@@ -471,7 +489,13 @@ fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunInfo> {
         bdp: row.get(9)?,
         kind: kind(row.get(10)?)?,
         label: row.get(11)?,
+        labels: labels(row.get(12)?),
     })
+}
+
+/// Labels that can't be read are none: the run is what it is without them.
+fn labels(json: Option<String>) -> Labels {
+    json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }
 
 fn kind(name: String) -> rusqlite::Result<RunKind> {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::thread;
 
+use bdp_model::labels::{Label, Labels};
 use bdp_store::{DocumentKind, Error, NewRun, Page, RunInfo, RunKind, Store, StoredDocument};
 
 use crate::samples::{attempt, measured, record, run};
@@ -32,6 +33,7 @@ fn what_is_entered_is_read_back<F: Factory>() {
         id: id.clone(),
         kind: RunKind::Lab,
         label: None,
+        labels: Labels::NONE,
         scenario: new.scenario,
         started_unix_ms: 1_767_225_600_123,
         finished_unix_ms: None,
@@ -48,6 +50,35 @@ fn what_is_entered_is_read_back<F: Factory>() {
 
     store.finish_run(&id, 1_767_225_660_000).unwrap();
     assert_eq!(place.open().run(&id).unwrap().finished_unix_ms, Some(1_767_225_660_000));
+}
+
+fn labels_belong_to_their_run<F: Factory>() {
+    let place = F::new();
+    let mut store = place.open();
+    let labels = |value: &str| -> Labels {
+        [Label::new("site", value).unwrap(), Label::new("rack", "7").unwrap()].into_iter().collect()
+    };
+    let older = store.begin_run(&NewRun { labels: labels("ams"), ..run("a", "d", 1) }).unwrap();
+    let newer = store.begin_run(&NewRun { labels: labels("ams"), ..run("a", "d", 2) }).unwrap();
+    let other = store.begin_run(&NewRun { labels: labels("fra"), ..run("a", "d", 3) }).unwrap();
+    store.begin_run(&run("a", "d", 4)).unwrap();
+    assert_eq!(
+        all(&store).iter().map(|run| run.labels.to_string()).collect::<Vec<_>>(),
+        ["", "rack=7 site=fra", "rack=7 site=ams", "rack=7 site=ams"]
+    );
+    // They name the newest that has them, and are none of its documents.
+    assert_eq!(store.run("site=ams").unwrap().id, newer);
+    assert_eq!(store.run("site=fra").unwrap().id, other);
+    assert!(matches!(store.run("site=lhr"), Err(Error::UnknownRun { .. })));
+    assert!(store.documents(&newer).unwrap().is_empty());
+    let mut lines = Vec::new();
+    bdp_store::export(&store, &store.run(&older).unwrap(), "0.1.0", &mut lines).unwrap();
+    let elsewhere = F::new();
+    let mut carried = elsewhere.open();
+    bdp_store::import(&mut carried, lines.as_slice()).unwrap();
+    assert_eq!(carried.run(&older).unwrap().labels, labels("ams"));
+    store.remove_run(&newer).unwrap();
+    assert_eq!(place.open().run("site=ams").unwrap().id, older);
 }
 
 fn a_record_survives_to_the_last_bit<F: Factory>() {
@@ -506,6 +537,7 @@ mod sqlite {
 
     conform! { InFolder:
         what_is_entered_is_read_back
+        labels_belong_to_their_run
         a_record_survives_to_the_last_bit
         records_keep_their_order_and_their_run
         cases_are_counted_not_attempts

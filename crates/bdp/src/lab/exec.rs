@@ -12,6 +12,7 @@ use bdp_run::{CaptureOrder, RunError};
 use super::parameter::{ClockArgs, setting};
 use super::source;
 use crate::exit::{self, Exit, Outcome};
+use crate::labels::LabelArgs;
 use crate::output;
 use crate::store::{StoreArgs, refuse};
 use crate::{command_line, help, interrupt, program};
@@ -39,9 +40,8 @@ pub struct PathArgs {
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
-    /// Name the run in the store
-    #[arg(long, value_name = "TEXT", help_heading = help::OUTPUT)]
-    label: Option<String>,
+    #[command(flatten)]
+    labels: LabelArgs,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -96,7 +96,8 @@ impl PathArgs {
     pub fn keep(&self, record: &Record, path: &AskedPath) -> anyhow::Result<Option<String>> {
         let Some(mut store) = self.store.open()? else { return Ok(None) };
         let typed = command_line::typed();
-        let kept = exec::keep(&mut store, record, &path.text, self.label.as_deref(), &typed);
+        let (label, labels) = self.labels.read()?;
+        let kept = exec::keep(&mut store, record, &path.text, (label.as_deref(), &labels), &typed);
         kept.map(Some).map_err(refusal)
     }
 

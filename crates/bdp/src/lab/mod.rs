@@ -29,6 +29,7 @@ use bdp_report::About;
 
 use crate::exit::{self, Outcome};
 use crate::help;
+use crate::labels::LabelArgs;
 use crate::report::{PageArgs, PageWords};
 use crate::store::StoreArgs;
 
@@ -149,6 +150,9 @@ struct RunArgs {
     #[command(flatten)]
     page: PageArgs,
 
+    #[command(flatten)]
+    labels: LabelArgs,
+
     /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     prometheus: Option<PathBuf>,
@@ -166,6 +170,8 @@ impl RunArgs {
             .map(|name| source::load(name, &options))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let mut work = Work::plan(scenarios, &options)?;
+        let (label, labels) = self.labels.read()?;
+        work.call(label, labels.clone());
         self.page.check()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
@@ -190,7 +196,9 @@ impl RunArgs {
             }),
         };
         let written = match (&self.prometheus, &outcome) {
-            (Some(path), Ok(records) | Err((records, _))) => crate::report::write_case_metrics(path, records),
+            (Some(path), Ok(records) | Err((records, _))) => {
+                crate::report::write_case_metrics(path, records, &labels)
+            }
             (None, _) => Ok(()),
         };
         finish(outcome, &ending).and_then(|exit| written.map(|()| exit))

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
 use bdp_model::units::format_bps;
@@ -66,10 +67,14 @@ impl Work {
     }
 
     /// Makes it a sweep, with points that are added where its curves bend.
-    pub fn as_sweep(&mut self, label: Option<String>, refine: Option<RefinedSweep>) {
+    pub fn as_sweep(&mut self, refine: Option<RefinedSweep>) {
         self.plan.kind = RunKind::Sweep;
-        self.plan.label = label;
         self.plan.refine = refine;
+    }
+
+    /// Gives the run a name, and labels.
+    pub fn call(&mut self, label: Option<String>, labels: Labels) {
+        (self.plan.label, self.plan.labels) = (label, labels);
     }
 
     /// The run's id in the store.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bdp_model::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_run::Event;
 use bdp_run::job::Job;
@@ -40,6 +41,7 @@ impl AccessArgs {
                 login: None,
             },
             label,
+            labels: Labels::NONE,
             runs: 1,
             flood: false,
             expectations: Vec::new(),

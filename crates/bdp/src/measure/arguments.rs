@@ -25,6 +25,7 @@ use super::ssh::SshArgs;
 use super::target;
 use super::udp::UdpArgs;
 use crate::arguments::{blocks, range, seconds};
+use crate::labels::LabelArgs;
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
 use crate::{command_line, exit, help, output, token};
@@ -87,6 +88,10 @@ pub struct MeasureArgs {
     /// Exit 1 unless this holds, as to.goodput>=900M; repeatable
     #[arg(long, value_name = "EXPR", help_heading = help::TEST, hide_short_help = true)]
     expect: Vec<String>,
+
+    /// Exit 6 if --expect or --baseline is unknown or inconclusive, rather than missed or met
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
+    pub(super) strict: bool,
 
     /// Connections of each direction
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(range("streams")), help_heading = help::TRAFFIC)]
@@ -168,9 +173,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) prometheus: Option<PathBuf>,
 
-    /// Name of the run for 'bdp show' and --baseline
-    #[arg(long, value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
-    label: Option<String>,
+    #[command(flatten)]
+    pub(super) labels: LabelArgs,
 
     #[command(flatten)]
     pub(super) store: StoreArgs,
@@ -226,8 +230,9 @@ fn concat_help() -> String {
 Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow beside it. Flags of iperf3 mean the same \
 here, but for -w: here it is the window on the wire.
 
-Figures of --expect: to.goodput, to.retransmits, to.window, to.rpm, to.rtt.loaded.p95 (min, p50, p95, p99, max), with -u \
-to.loss and to.jitter, the same of from, and rtt.idle.p95; with --runs N their medians.
+Figures of --expect: to.goodput, to.loss, to.retransmits, to.retransmits.ratio, to.window, to.rpm, to.rtt.loaded.p95 (min, \
+p50, p95, p99, max), with -u to.jitter, the same of from, and rtt.idle.p95; with --runs N their medians. With -u -b RATE \
+what is lost or delayed under less than RATE is missed.
 
 Ctrl-C or SIGTERM ends the flow that runs; what was measured is printed and stored, and the exit code is 130 or 143. A \
 second one ends bdp at once."
@@ -295,13 +300,15 @@ impl MeasureArgs {
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
         let request = self.request()?;
         let expectations = self.expectations(&request)?;
+        let (label, labels) = self.labels.read()?;
         Ok(MeasurePlan {
             request,
             credentials: Credentials {
                 token: token::find(self.token.as_deref(), self.token_file.as_deref())?,
                 login: self.login.find()?,
             },
-            label: self.label.clone(),
+            label,
+            labels,
             runs: self.runs,
             flood: self.udp.may_flood(),
             expectations,
@@ -474,8 +481,10 @@ impl MeasureArgs {
     /// Why a figure can't come out of what is measured, and what to do about it.
     fn impossible(&self, figure: Figure) -> Option<&'static str> {
         match (figure, self.udp.is_asked()) {
-            (Figure::Loss(_) | Figure::Jitter(_), false) => Some("is of datagrams; add -u"),
-            (Figure::Retransmits(_) | Figure::Window(_), true) => Some("is of TCP; leave out -u"),
+            (Figure::Jitter(_), false) => Some("is of datagrams; add -u"),
+            (Figure::Retransmits(_) | Figure::RetransmitRatio(_) | Figure::Window(_), true) => {
+                Some("is of TCP; leave out -u")
+            }
             (Figure::RttIdle(_), _) if self.idle == Nanos::ZERO => {
                 Some("needs round trips before the load; leave out --idle 0")
             }
@@ -515,12 +524,4 @@ fn rate_unit(text: &str) -> Result<RateUnit, String> {
     let mut letters = text.chars();
     let unit = letters.next().filter(|_| letters.next().is_none()).and_then(RateUnit::of_letter);
     unit.ok_or_else(|| format!("'{text}' is not a unit: k, m, g or t for bit/s, K, M, G or T for byte/s"))
-}
-
-fn label(text: &str) -> Result<String, String> {
-    let trimmed = text.trim();
-    if trimmed.is_empty() || trimmed.chars().count() > 100 || trimmed.chars().any(char::is_control) {
-        return Err("a label has 1 to 100 printable characters".to_owned());
-    }
-    Ok(trimmed.to_owned())
 }

@@ -1,6 +1,6 @@
 //! A stored run to compare with.
 
-use bdp_model::comparison::{LEAST_RUNS, Verdict};
+use bdp_model::comparison::{LEAST_RUNS, Regression, Verdict};
 use bdp_model::figure::Figures;
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::ByteCount;
@@ -101,6 +101,9 @@ pub fn line(run: &str, against: &Against) -> String {
                 "unknown with {} and {} runs: needs {LEAST_RUNS} runs on each side (--runs {LEAST_RUNS})",
                 comparison.a.n, comparison.b.n
             )
+        }
+        Verdict::NoDifferenceShown if against.regression() == Some(Regression::Inconclusive) => {
+            "inconclusive: the interval holds a regression and none".to_owned()
         }
         verdict => verdict.words().to_owned(),
     };

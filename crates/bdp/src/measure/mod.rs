@@ -20,7 +20,6 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::measurement::MeasureRequest;
 use bdp_run::baseline::Baseline;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
@@ -35,9 +34,9 @@ use live::Live;
 pub use socket::{SocketArgs, dscp};
 use stream::Lines;
 
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::found::alone;
-use crate::store::{self, refuse};
+use crate::store::{self, StoreArgs, refuse};
 use crate::{guest, interrupt, output};
 
 impl MeasureArgs {
@@ -69,7 +68,8 @@ impl MeasureArgs {
         drop(far_end);
         let captured = capture.map(BesideCapture::end);
         let outcome = std::mem::replace(&mut ended.result, Ok(()));
-        let outcome = outcome.map_err(|error| refusal(error, &plan.request.host));
+        let outcome =
+            outcome.map_err(|error| broken(refusal(error, &plan.request.host), &ended, &self.store));
         // Where nothing was measured there is nothing to print, only the error.
         let measured = ended.results.measurements();
         if let Some(log) = log {
@@ -83,7 +83,7 @@ impl MeasureArgs {
             captured::print(&captured, beside_data, &self.style())?;
         }
         self.write_page(&ended, store.as_ref())?;
-        let metrics = self.write_metrics(&ended, &plan.request);
+        let metrics = self.write_metrics(&ended, &plan);
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
@@ -122,13 +122,14 @@ impl MeasureArgs {
     }
 
     /// The figures for Prometheus that were asked for.
-    fn write_metrics(&self, ended: &Ended, request: &MeasureRequest) -> anyhow::Result<()> {
+    fn write_metrics(&self, ended: &Ended, plan: &MeasurePlan) -> anyhow::Result<()> {
         let Some(path) = &self.prometheus else { return Ok(()) };
+        let request = &plan.request;
         let port = request.ssh.as_ref().map_or(Some(request.port), |ssh| ssh.data_port);
         let text = bdp_report::prometheus(
             ended.results.measurements(),
             &ended.judgements,
-            bdp_report::FarEnd { host: &request.host, port },
+            bdp_report::FarEnd { host: &request.host, port, own: &plan.labels },
             env!("CARGO_PKG_VERSION"),
         );
         crate::report::write(path, &text, "metrics")
@@ -148,7 +149,7 @@ impl MeasureArgs {
                 output::print(&lines.collect::<String>())?;
             }
         }
-        Ok(ended.ending().into())
+        Ok(Exit::of(ended, self.strict))
     }
 
     fn print(&self, ended: &Ended) -> anyhow::Result<()> {
@@ -232,5 +233,17 @@ pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
         RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),
         RunError::Store(error) => refuse(error),
         other => exit::environment(other.to_string()),
+    }
+}
+
+/// The same, with what was kept of a measurement that broke.
+fn broken(error: anyhow::Error, ended: &Ended, store: &StoreArgs) -> anyhow::Error {
+    let is_broken = ended.results.measurements().last().is_some_and(|last| last.error.is_some());
+    match (is_broken, &ended.run) {
+        (true, Some(run)) => exit::environment(format!(
+            "{error}; what was measured until then is stored, and '{}' prints it again",
+            store.show_command(run)
+        )),
+        _ => error,
     }
 }

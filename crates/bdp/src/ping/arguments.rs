@@ -101,6 +101,10 @@ pub struct PingArgs {
     #[arg(long, value_name = "EXPR", help_heading = help::TEST)]
     expect: Vec<Expectation<PingFigure>>,
 
+    /// Exit 6 if a figure of --expect was not measured, rather than missed
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
+    pub(super) strict: bool,
+
     /// Print the summary alone, no line for each probe
     #[arg(short, long, help_heading = help::OUTPUT)]
     pub(super) quiet: bool,

@@ -6,6 +6,7 @@ mod live;
 use std::sync::atomic::Ordering;
 
 use bdp_model::expectation::Judgement;
+use bdp_model::labels::Labels;
 use bdp_model::ping::{Ping, PingMode};
 use bdp_report::{csv_of_ping, ping_text};
 use bdp_run::job::{Ended, Job, Results};
@@ -40,7 +41,7 @@ impl PingArgs {
         live.end();
         let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
             Some(path) => {
-                let far = bdp_report::FarEnd { host: &host, port };
+                let far = bdp_report::FarEnd { host: &host, port, own: &Labels::NONE };
                 let text = bdp_report::prometheus_of_ping(pinged, judged, far, env!("CARGO_PKG_VERSION"));
                 crate::report::write(path, &text, "metrics")
             }
@@ -83,6 +84,11 @@ impl PingArgs {
         }
         result.map_err(|error| exit::environment(error.to_string()))?;
         judgement::report(&judged, 1);
-        Ok(if judged.iter().all(|judgement| judgement.met) { Exit::Done } else { Exit::Missed })
+        let missed = |judgement: &&Judgement| !judgement.met;
+        Ok(match judged.iter().filter(missed).collect::<Vec<_>>().as_slice() {
+            [] => Exit::Done,
+            missed if self.strict && missed.iter().all(|judgement| judgement.is_open()) => Exit::Open,
+            _ => Exit::Missed,
+        })
     }
 }

@@ -3,12 +3,17 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use bdp_store::{Error, RunInfo, Store};
+use bdp_store::{Error, Page, RunInfo, Store};
+use bdp_sys::clock;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::output;
 use crate::store::{StoreArgs, refuse};
+
+/// A run that has not ended may be running still for so long.
+const MAY_RUN: Duration = Duration::from_secs(86_400);
 
 /// Arguments of `bdp runs export`.
 #[derive(clap::Args)]
@@ -40,11 +45,27 @@ pub struct ImportArgs {
 
 /// Arguments of `bdp runs remove`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp runs remove 7f3a\n  bdp runs remove 7f3a 91c0")]
+#[command(
+    after_help = "Examples:\n  bdp runs remove 7f3a 91c0\n  bdp runs remove --older-than 30d\n  bdp runs remove --keep 1000\n  \
+    bdp runs remove --older-than 30d --keep 20     those older than 30 days, but never the newest 20\n\n\
+    A run that began within the last day and has not ended is kept by both options: it may be running."
+)]
 pub struct RemoveArgs {
     /// The runs: each its id, the beginning of it, or its label
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present_any = ["older_than", "keep"], conflicts_with_all = ["older_than", "keep"], value_name = "RUN")]
     runs: Vec<String>,
+
+    /// Remove every run that began longer ago than this: 36h, 30d or 8w
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Option<Duration>,
+
+    /// Remove all but the newest N; with --older-than these are kept however old they are
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+
+    /// Print the runs that would be removed, and remove none
+    #[arg(long, conflicts_with = "runs")]
+    dry_run: bool,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -94,12 +115,45 @@ impl RemoveArgs {
     /// Removes the runs and prints their ids.
     pub fn run(self) -> Outcome {
         let mut store = writable(&self.store)?;
-        let runs = find(&store, &self.runs)?;
-        for run in &runs {
+        let runs = match (self.older_than, self.keep) {
+            (None, None) => find(&store, &self.runs)?,
+            (age, keep) => aged(store.runs(&Page::default()).map_err(refuse)?, age, keep, clock::unix_ms()),
+        };
+        for run in runs.iter().filter(|_| !self.dry_run) {
             store.remove_run(&run.id).map_err(refuse)?;
+        }
+        if runs.is_empty() {
+            output::note("no run is that old; none was removed");
         }
         output::print(&runs.iter().map(|run| format!("{}\n", run.id)).collect::<String>())
     }
+}
+
+/// Of runs, newest first, those that are older and not among the newest; what may be running is not one of them.
+fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix_ms: u64) -> Vec<RunInfo> {
+    let since =
+        |age: Duration| now_unix_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let before = age.map_or(u64::MAX, since);
+    let may_run = |run: &RunInfo| {
+        run.finished_unix_ms.is_none() && run.started_unix_ms >= since(MAY_RUN) && now_unix_ms > 0
+    };
+    let older = runs.into_iter().skip(keep.unwrap_or(0)).filter(|run| run.started_unix_ms < before);
+    older.filter(|run| !may_run(run)).collect()
+}
+
+/// `36h`, `30d`, `8w`.
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is not an age: a number with m, h, d or w, as 36h, 30d or 8w");
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
 /// The runs of these names, each once; none where one of them is unknown.
@@ -122,4 +176,47 @@ fn writable(store: &StoreArgs) -> anyhow::Result<bdp_store::SqliteStore> {
 
 fn nothing_stored(run: &str) -> anyhow::Error {
     exit::usage(format!("there is no run '{run}'; nothing is stored yet"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400_000;
+
+    fn run(id: &str, days_ago: u64, finished: bool) -> RunInfo {
+        let started_unix_ms = (100 - days_ago) * DAY - 1;
+        RunInfo {
+            id: id.to_owned(),
+            started_unix_ms,
+            finished_unix_ms: finished.then_some(started_unix_ms),
+            ..RunInfo::default()
+        }
+    }
+
+    #[test]
+    fn what_is_old_goes_but_for_the_newest_and_for_what_may_be_running() {
+        let all = || {
+            vec![
+                run("now", 0, false),
+                run("a", 1, true),
+                run("b", 10, true),
+                run("cut", 20, false),
+                run("c", 40, true),
+            ]
+        };
+        let gone = |age: Option<&str>, keep| -> Vec<String> {
+            let age = age.map(|text| super::age(text).unwrap());
+            aged(all(), age, keep, 100 * DAY).into_iter().map(|run| run.id).collect()
+        };
+        assert_eq!(gone(Some("30d"), None), ["c"]);
+        assert_eq!(gone(Some("2w"), None), ["cut", "c"]);
+        assert_eq!(gone(None, Some(2)), ["b", "cut", "c"]);
+        assert_eq!(gone(Some("1h"), Some(4)), ["c"]);
+        assert_eq!(gone(None, Some(0)), ["a", "b", "cut", "c"], "the one that may be running stays");
+        assert!(gone(Some("8w"), None).is_empty());
+        for wrong in ["", "30", "d", "-1d", "1y", "30é", "99999999999999999999w", "18446744073709551615w"] {
+            assert!(super::age(wrong).unwrap_err().contains("as 36h, 30d or 8w"), "{wrong}");
+        }
+    }
 }

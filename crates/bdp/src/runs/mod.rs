@@ -128,7 +128,7 @@ fn table(runs: &[RunInfo]) -> String {
             utc(run.started_unix_ms),
             run.kind.name().to_owned(),
             tame(&run.scenario),
-            run.label.as_deref().map(tame).unwrap_or_default(),
+            labels(run),
             format!("{}/{}", run.recorded, run.planned),
             run.valid.to_string(),
             state(run).to_owned(),
@@ -156,12 +156,20 @@ fn table(runs: &[RunInfo]) -> String {
     rows.iter().map(line).collect()
 }
 
+/// The label, and those with names.
+fn labels(run: &RunInfo) -> String {
+    let plain = run.label.as_deref().map(tame);
+    let named = (!run.labels.is_empty()).then(|| tame(&run.labels.to_string()));
+    plain.into_iter().chain(named).collect::<Vec<_>>().join(" ")
+}
+
 fn document(runs: &[RunInfo], store: Option<&Path>) -> Value {
     let run = |run: &RunInfo| {
         json!({
             "run": run.id,
             "kind": run.kind.name(),
             "label": run.label,
+            "labels": run.labels,
             "scenario": run.scenario,
             "state": state(run),
             "started": utc(run.started_unix_ms),

@@ -8,6 +8,7 @@ use bdp_run::sweep::{Variable, Varied};
 
 use super::varied;
 use crate::arguments::seconds;
+use crate::labels::LabelArgs;
 use crate::measure::SocketArgs;
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
@@ -103,9 +104,8 @@ pub struct SweepArgs {
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// Name of the run
-    #[arg(long, help_heading = help::OUTPUT, hide_short_help = true, value_name = "NAME")]
-    pub(super) label: Option<String>,
+    #[command(flatten)]
+    pub(super) labels: LabelArgs,
 
     /// Resume the newest unfinished sweep of the same points
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]

@@ -29,6 +29,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     }
     let plan = plan(args, host, varied)?;
     let (seed, host, port) = (plan.seed, plan.request.host.clone(), plan.request.port);
+    let labels = plan.labels.clone();
     args.page.check()?;
     crate::report::check_place(args.prometheus.as_deref(), "metrics")?;
     let mut store = args.store.open()?;
@@ -45,7 +46,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
             let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
             let text = bdp_report::prometheus_of_sweep(
                 &all,
-                FarEnd { host: &host, port: Some(port) },
+                FarEnd { host: &host, port: Some(port), own: &labels },
                 env!("CARGO_PKG_VERSION"),
             );
             crate::report::write(path, &text, "metrics")?;
@@ -101,6 +102,7 @@ fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<Swe
     let request = request(args, host)?;
     let seed = args.seed.unwrap_or_else(|| clock::unix_ms() % SEEDS);
     let typed = command_line::typed();
+    let (label, labels) = args.labels.read()?;
     Ok(SweepPlan {
         request,
         credentials: Credentials {
@@ -111,7 +113,8 @@ fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<Swe
         runs: args.runs,
         refine: !args.no_refine,
         seed,
-        label: args.label.clone(),
+        label,
+        labels,
         command: if args.seed.is_some() { typed } else { format!("{typed} --seed {seed}") },
     })
 }

@@ -44,7 +44,9 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
 
     let refine = if args.no_refine { None } else { refinement(&scenario, &options, varied) };
     let mut work = Work::plan(vec![scenario], &options)?;
-    work.as_sweep(args.label.clone(), refine);
+    let (label, labels) = args.labels.read()?;
+    work.call(label, labels.clone());
+    work.as_sweep(refine);
     let mut store = args.store.open()?;
     if args.resume {
         work.resume();
@@ -56,7 +58,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
         output::print(&text).map(|_| ()).map_err(|error| exit::kept(error, again.as_deref()))?;
         if let Some(path) = &args.prometheus {
-            crate::report::write_case_metrics(path, records)?;
+            crate::report::write_case_metrics(path, records, &labels)?;
         }
         let stored = run.as_deref().zip(store.as_ref());
         args.page.write(stored, &args.store, |about| bdp_report::html(records, about))

@@ -5,6 +5,7 @@ use std::process::Output;
 use assert_cmd::Command;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
+use bdp_model::scenario::Clock;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,13 +13,15 @@ use tempfile::TempDir;
 struct Stored {
     folder: TempDir,
     store: SqliteStore,
+    /// Of the records.
+    clock: Clock,
 }
 
 impl Stored {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("s")).unwrap();
-        Self { folder, store }
+        Self { folder, store, clock: Clock::Real }
     }
 
     fn run(&mut self, kind: RunKind, label: &str) -> String {
@@ -40,6 +43,7 @@ impl Stored {
                 record.case.repetition = record.repetition;
                 record.goodput_bps = Some(goodput * 1e6);
                 record.valid = i < goodputs.len();
+                record.case.clock = self.clock;
                 let key = format!("{} {}", record.scenario, record.case.key());
                 self.store.append(&run, &key, &record, true).unwrap();
             }
@@ -165,6 +169,98 @@ fn few_runs_are_said_to_be_too_few() {
     let document: Value = serde_json::from_str(&stored.text("one five --json", 0)).unwrap();
     let row = &document["comparisons"][0];
     assert_eq!((&row["verdict"], &row["effect_interval"]), (&"too_few_runs".into(), &Value::Null), "{row}");
+}
+
+#[test]
+fn an_interval_that_holds_both_is_inconclusive_and_strict_says_so_by_its_code() {
+    const WILD: &[f64] = &[99.6, 11.0, 99.6, 103.0, 99.6, 99.6];
+    let mut stored = Stored::new();
+    stored.lab("before", &[("64K", GOOD)]);
+    stored.lab("wild", &[("64K", WILD)]);
+    stored.lab("one", &[("64K", &[100.0])]);
+    let text = stored.text("before wild", 0);
+    assert!(
+        text.contains("  inconclusive")
+            && text.contains("\ninconclusive: ")
+            && !text.contains("no regression"),
+        "{text}"
+    );
+    stored.text("before wild --strict", 6);
+    stored.text("one before --strict", 6);
+    assert!(stored.text("before before --strict", 0).contains("no regression beyond 5 %"));
+    assert!(stored.text("wild wild --threshold 95% --strict", 0).contains("no regression beyond 95 %"));
+    let document: Value = serde_json::from_str(&stored.text("before wild --json --strict", 6)).unwrap();
+    assert_eq!(document["regressed"], Value::Null);
+    assert_eq!(document["comparisons"][0]["regression"], "inconclusive");
+    // What regressed for sure is no question.
+    let slow = stored.lab("slow", &[("64K", SLOW)]);
+    stored.text(&format!("before {slow} --strict"), 1);
+}
+
+#[test]
+fn the_virtual_clock_needs_one_run_of_each() {
+    let mut stored = Stored::new();
+    stored.clock = Clock::Virtual;
+    stored.lab("before", &[("64K", &[100.0])]);
+    stored.lab("after", &[("64K", &[80.0])]);
+    let text = stored.text("before after", 1);
+    assert!(
+        text.contains("-20 % (exact)") && text.contains("REGRESSED") && !text.contains("unknown"),
+        "{text}"
+    );
+    assert!(stored.text("before before --strict", 0).contains("no difference"));
+}
+
+#[test]
+fn several_figures_are_judged_and_one_that_is_not_there_is_refused() {
+    let mut stored = Stored::new();
+    stored.lab("before", &[("64K", GOOD)]);
+    stored.lab("after", &[("64K", GOOD)]);
+    for judged in ["goodput,retransmits", "goodput --judge retransmits"] {
+        let text = stored.text(&format!("before after --json --judge {judged}"), 0);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let rows = document["comparisons"].as_array().unwrap();
+        let names: Vec<&str> = rows
+            .iter()
+            .filter(|row| row["judged"] == true)
+            .map(|row| row["metric"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["goodput_bps", "retransmits"]);
+    }
+    // The stored record is of a kernel that counts no needless retransmissions.
+    let text = stored.refused("before after --judge goodput,loss");
+    assert!(text.contains("no loss in common"), "{text}");
+}
+
+#[test]
+fn settings_of_one_run_are_compared_and_drawn() {
+    let mut stored = Stored::new();
+    stored.lab("swept", &[("64K", GOOD), ("128K", SLOW)]);
+    let text = stored.text("swept --by window=64K,128K", 1);
+    assert!(text.contains("A  ") && text.contains("  window=64K\nB  "), "{text}");
+    let row = text.lines().find(|l| l.contains("goodput")).unwrap();
+    assert!(row.contains("-20 % (-2") && row.contains("6/6"), "{text}");
+    let document: Value =
+        serde_json::from_str(&stored.text("swept --by flow.window=128K,64K --json", 0)).unwrap();
+    assert_eq!(document["b"]["setting"], "flow.window=64K");
+    assert_eq!(document["comparisons"][0]["verdict"], "better");
+    assert!(stored.refused("swept --by window=64K,1M").contains("has no window=1M; it has 128K, 64K"));
+    assert!(stored.refused("swept --by streams=1,2").contains("varied no streams"));
+    assert!(stored.refused("swept --by window").contains("as congestion=reno,cubic"));
+
+    let folder = stored.folder.path().join("figures");
+    let output = stored.compare(&format!("swept --by window=64K,128K --figures {}", folder.display()));
+    assert_eq!(output.status.code(), Some(1));
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let paths: Vec<&str> = notes.lines().filter_map(|line| line.strip_prefix("figure  ")).collect();
+    let svg = paths.iter().find(|path| path.ends_with(".svg") && path.contains("goodput")).unwrap();
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(
+        svg.starts_with("<svg xmlns=") && svg.contains("Goodput of window=128K against window=64K"),
+        "{svg}"
+    );
+    let pdf = paths.iter().find(|path| path.ends_with(".pdf")).unwrap();
+    assert!(std::fs::read(pdf).unwrap().starts_with(b"%PDF-1.4"));
 }
 
 #[test]

@@ -90,10 +90,14 @@ fn paths_that_lead_nowhere_and_cables_that_are_pulled_end_in_a_line() {
             if said(&bench, "absent").2.contains("no route") { "no route" } else { "no answer within 3 s" },
         ),
         ("port", "bdp serve"),
-        ("pulled", "went away"),
     ] {
         assert_refused(&bench, name, 3, word);
     }
+    // What had come by then is printed.
+    let (code, out, err) = said(&bench, "pulled");
+    assert_eq!(code, 3, "{err}");
+    assert!(err.lines().last().is_some_and(|line| line.contains("went away")), "{err}");
+    assert!(out.contains("FAILED") && out.contains("went away"), "{out}");
     let (code, _, err) = said(&bench, "after");
     assert_eq!(code, 0, "{err}");
 }

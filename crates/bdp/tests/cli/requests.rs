@@ -43,7 +43,7 @@ fn wrong_flags_and_units_are_refused_with_the_help_to_read() {
         ("measure ams1 -f x", ["'x' is not a unit", "k, m, g or t"]),
         ("measure ams1 -u -b 1M -k 10", ["-k", "-l 1400"]),
         ("measure ams1 -k 1x", ["'1x' is not a number of blocks", "10K"]),
-        ("measure ams1 --expect to.loss<=1%", ["to.loss<=1%", "add -u"]),
+        ("measure ams1 --expect to.jitter<=1ms", ["to.jitter<=1ms", "add -u"]),
         ("measure ams1 -u -b 1M --expect to.retransmits<=9", ["is of TCP", "leave out -u"]),
         ("measure ams1 --idle 0 --expect rtt.idle.p95<=9ms", ["rtt.idle", "--idle 0"]),
         ("measure ams1 -P 10001", ["10001", "1 to 10000"]),

@@ -163,6 +163,35 @@ fn a_server_that_is_killed_in_mid_test_is_one_line_and_exit_3() {
 }
 
 #[test]
+fn what_was_measured_before_the_server_died_is_printed_and_stored_as_broken() {
+    let bench = Bench::new();
+    for (way, options) in [("to", "--forward"), ("from", "-R"), ("to", "--forward -P 3")] {
+        let server = serve(&bench, "");
+        let line = format!("measure 127.0.0.1:{} -t 60 --idle 0.2 --json-stream {options}", server.port);
+        let mut client = start(bench.bdp(&line));
+        let stage = format!("\"stage\":\"{way}\"");
+        client.wait_until("data flows for a while", |p| p.out().matches(&stage).count() >= 8);
+        server.process.signal("KILL");
+        let ended = client.wait();
+        assert_eq!(ended.code(), 3, "{}", ended.err);
+        let line = ended.last_line();
+        assert!(line.contains("went away") && line.contains("' prints it again"), "{}", ended.err);
+        let shown = bench.run("show --json");
+        assert_eq!(shown.code(), 0, "{}", shown.err);
+        let shown = shown.json();
+        assert!(shown["error"].as_str().unwrap().contains("went away"), "{shown}");
+        assert_eq!(shown["directions"][0]["direction"], way);
+        assert!(shown["directions"][0]["goodput_bps"].as_f64().unwrap() > 0.0, "{shown}");
+        let end = ended.out.lines().find(|line| line.contains("\"event\":\"end\"")).unwrap();
+        assert!(end.contains("went away"), "{end}");
+        let text = bench.run("show").out;
+        assert!(text.contains("FAILED") && text.contains("went away") && text.contains("bit/s"), "{text}");
+        // It is no figure to compare with.
+        assert_eq!(bench.run("compare").code(), 2);
+    }
+}
+
+#[test]
 fn a_client_that_is_killed_in_mid_test_frees_its_place() {
     let bench = Bench::new();
     let mut server = serve(&bench, "--max-sessions 1");

@@ -16,13 +16,13 @@ use bdp_flow::session::deadline::Until;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::options::options;
+use bdp_flow::session::salvage;
 use bdp_flow::stall;
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::method::{EndReason, ReceiveMethod};
-use bdp_model::record::ReceiverSample;
+use bdp_model::method::EndReason;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info;
-use bdp_wire::control::{Mark, Received, Sent};
+use bdp_wire::control::{Received, Sent};
 use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 
 /// How long the server may take to say its version.
@@ -139,7 +139,7 @@ fn send_all(
     let until = Instant::now() + STRAGGLERS;
     let acked = || kept.iter().filter_map(|s| tcp_info::read(s).ok()?.bytes_acked).sum::<u64>();
     if spec.bytes.is_some() {
-        let all = acked_at_first(&sent) + sent.bytes;
+        let all = salvage::acknowledged_at_first(&sent) + sent.bytes;
         while acked() < all && Instant::now() < until && !stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }
@@ -155,36 +155,11 @@ fn send_all(
     Ok((acknowledged(&sent, request, count), sent))
 }
 
-/// What was acknowledged before any payload was sent.
-fn acked_at_first(sent: &Sent) -> u64 {
-    sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
-}
-
 /// What the far end received, as far as the near kernel knows.
 fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
-    let first = acked_at_first(sent);
-    let samples: Vec<ReceiverSample> = sent
-        .samples
-        .iter()
-        .filter_map(|s| Some((s.at_ns, s.acked_bytes?)))
-        .map(|(at_ns, acked)| ReceiverSample {
-            at_ns,
-            // An acknowledged end of a connection is to the kernel a byte more.
-            bytes: acked.saturating_sub(first).min(sent.bytes),
-            ..Default::default()
-        })
-        .collect();
-    let last = samples.last().copied().unwrap_or_default();
-    let from = samples.iter().find(|s| s.at_ns >= request.spec.omit.as_ns()).copied().unwrap_or_default();
     Received {
-        bytes: last.bytes,
-        duration_ns: last.at_ns,
-        counted_from: Mark { at_ns: from.at_ns, bytes: from.bytes },
-        stream_bytes: if streams == 1 { vec![last.bytes - from.bytes] } else { Vec::new() },
-        samples,
-        method: ReceiveMethod::Acknowledged,
         ended: if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
-        ..Default::default()
+        ..salvage::acknowledged(sent, request.spec.omit, streams)
     }
 }
 

@@ -213,7 +213,7 @@ impl Plot {
             m.append(times.into_group("times"));
         });
         chart.line();
-        Figure { title: heading, keys: self.keys, notes, chart }
+        Figure { title: heading, keys: self.keys, notes, chart: chart.into() }
     }
 }
 

@@ -1,0 +1,103 @@
+//! Figures of a sweep or a comparison for papers: the charts of the report as files of SVG and of PDF, each whole in itself.
+
+mod comparison;
+mod paint;
+mod pdf;
+mod scene;
+
+use std::collections::BTreeMap;
+
+use bdp_model::measured_curves::measured_curves;
+use bdp_model::measurement::Measurement;
+use bdp_model::record::Record;
+use bdp_model::run_comparison::Compared;
+use serde_json::Value;
+
+use crate::html::Curve;
+use crate::html::{curves, of_known};
+use crate::summary::points;
+use scene::Scene;
+
+/// A figure in both forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VectorFigure {
+    /// What a file of it is called, without its ending: letters, digits, `-` and `.`.
+    pub name: String,
+    /// As SVG 1.1, with attributes alone, which every drawing program reads.
+    pub svg: String,
+    /// As PDF 1.4, a page of the figure's size.
+    pub pdf: Vec<u8>,
+}
+
+/// The curves of scenarios: goodput and equivalent delay against what was swept.
+pub fn figures_of_cases(records: &[Record]) -> Vec<VectorFigure> {
+    let points = points(records);
+    let mut scenes = Vec::new();
+    for one in points.chunk_by(|a, b| a.scenario == b.scenario) {
+        let scenario = one.first().map_or("", |point| point.scenario);
+        let name = |curve: &Curve<'_, '_>| match curve.name.strip_prefix(scenario) {
+            Some(_) => curve.name.clone(),
+            None => format!("{scenario} {}", curve.name),
+        };
+        scenes.extend(curves(one).iter().flat_map(|curve| of_curve(&name(curve), curve)));
+    }
+    files(scenes)
+}
+
+/// The same of a sweep to a host, for each direction.
+pub fn figures_of_measurements(
+    measurements: &[(&BTreeMap<String, Value>, &Measurement)],
+) -> Vec<VectorFigure> {
+    let curves = measured_curves(measurements).into_iter().filter_map(of_known);
+    files(curves.flat_map(|curve| of_curve(&curve.name.clone(), &curve)).collect())
+}
+
+/// The differences of a comparison with their intervals, a figure for each quantity.
+pub fn figures_of_comparison(compared: &Compared, a: &str, b: &str) -> Vec<VectorFigure> {
+    files(comparison::scenes(compared, a, b))
+}
+
+fn of_curve(name: &str, curve: &Curve<'_, '_>) -> Vec<(String, Scene)> {
+    let figures = [("goodput", Some(curve.goodput_figure())), ("delay", curve.delay_figure())];
+    let scene = |(kind, figure): (&str, Option<crate::html::Figure<'static>>)| {
+        Some((format!("{name} {kind}"), Scene::of_figure(name, figure?)?))
+    };
+    figures.into_iter().filter_map(scene).collect()
+}
+
+/// Each under a name of its own.
+fn files(scenes: Vec<(String, Scene)>) -> Vec<VectorFigure> {
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let file = |(name, scene): (String, Scene)| {
+        let mut name = plain_name(&name);
+        let times = taken.entry(name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            name = format!("{name}-{times}");
+        }
+        VectorFigure { name, svg: scene.svg(), pdf: pdf::write(&scene) }
+    };
+    scenes.into_iter().map(file).collect()
+}
+
+/// `flow.window=64K to ams1` as `flow.window-64K-to-ams1`.
+fn plain_name(text: &str) -> String {
+    let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { ' ' });
+    let words: String = kept.collect();
+    let name = words.split_whitespace().collect::<Vec<_>>().join("-");
+    let name = name.trim_matches('.');
+    let end = name.char_indices().nth(100).map_or(name.len(), |(at, _)| at);
+    if name.is_empty() { "figure".to_owned() } else { name[..end].to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain() {
+        assert_eq!(plain_name("to ams1: flow.window=64K goodput"), "to-ams1-flow.window-64K-goodput");
+        assert_eq!(plain_name("../../etc/passwd"), "etc-passwd");
+        assert_eq!(plain_name("→ ü"), "figure");
+    }
+}

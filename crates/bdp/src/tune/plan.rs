@@ -9,7 +9,7 @@ use serde_json::json;
 use super::measured::MeasuredArgs;
 use crate::exit::{self, Outcome};
 use crate::output::{print, style};
-use crate::rehearse;
+use crate::{guest, rehearse};
 
 /// Arguments of `bdp tune plan`.
 #[derive(clap::Args)]
@@ -61,7 +61,13 @@ impl PlanArgs {
         let mut text = bdp_report::tuning::plan(plan, &style());
         if let Some(run) = run.filter(|_| !plan.changes.is_empty()) {
             let store = self.measured.store.option();
-            text.push_str(&format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"));
+            // What can't run here is no next step.
+            text.push_str(&match guest::obstacle() {
+                None => format!("next        bdp rehearse {run}{store} | bdp tune apply {run}{store}\n"),
+                Some(obstacle) => {
+                    format!("next        bdp tune apply {run}{store}\nnot here    bdp rehearse {run}{store}: {obstacle}\n")
+                }
+            });
         }
         print(&text)
     }

@@ -64,6 +64,21 @@ fn rate_that_falls_is_a_path_that_changed_and_one_that_drifts_is_not() {
     );
 }
 
+/// A window below a segment passes one segment each 200 ms: readings have one or none.
+#[test]
+fn readings_of_a_segment_or_none_are_one_rate() {
+    let limit = limit(|facts| {
+        let mut bytes = 0;
+        facts.received = (0..=100)
+            .map(|i| {
+                bytes += if i % 3 == 0 || i < 60 && i % 3 == 1 { 576 } else { 0 };
+                came(i, bytes)
+            })
+            .collect();
+    });
+    assert_ne!(limit, Limit::PathChanged);
+}
+
 /// Round trips that are longer from 6 s on.
 fn longer(ms: u64) -> ProbeOutcome {
     ProbeOutcome::Answered(if ms > 6000 { 60 * MS } else { 24 * MS })

@@ -23,6 +23,11 @@ impl Step {
     /// The moment that parts the values best into two levels, each held for a while; `None` of too few, or where there are none.
     /// The values are of moments in their order.
     pub fn of(values: &[(u64, f64)]) -> Option<Self> {
+        Self::of_grains(values, 0.0)
+    }
+
+    /// The same of values that come in grains, and lie from their level by as much at the least.
+    fn of_grains(values: &[(u64, f64)], grain: f64) -> Option<Self> {
         /// Values that a level has at least.
         const LEAST: usize = 8;
         if values.len() < 2 * LEAST {
@@ -50,7 +55,7 @@ impl Step {
         };
         // Readings are no finer than this.
         let least = 0.005 * before.max(after);
-        let scatter = scatter(left, before).max(scatter(right, after)).max(least);
+        let scatter = scatter(left, before).max(scatter(right, after)).max(least).max(grain);
         let clearness = if scatter > 0.0 { (after - before).abs() / scatter } else { 0.0 };
         Some(Self { at: Nanos(right[0].0), before, after, clearness })
     }
@@ -65,7 +70,11 @@ impl Step {
 impl Facts {
     /// A step in the rate at which data came, in stretches of two round trips or more after slow start.
     pub fn rate_step(&self) -> Option<Step> {
-        Step::of(&self.rates()?)
+        let rates = self.rates()?;
+        // Of a few segments in a stretch one more or less is no other rate.
+        let stretch_ns = median(&mut rates.windows(2).map(|r| (r[1].0 - r[0].0) as f64).collect::<Vec<_>>())?;
+        let half_a_segment = self.mss_bytes.unwrap_or(0) as f64 * 4.0;
+        Step::of_grains(&rates, half_a_segment * 1e9 / stretch_ns.max(1.0))
     }
 
     /// The rate at which data came before a moment and after it, medians.

@@ -41,16 +41,19 @@ build: ## Build bdp, one static binary: target/bdp
 		echo "$(BDP) is linked dynamically" >&2; exit 1; fi
 	@echo "built $(BDP)"
 
+# The kernel is built beside bdp: where it can't be, the demonstration goes by this machine's clock.
 .PHONY: demo
-demo: build ## Build bdp and run its demonstration, about a minute
+demo: ## Build bdp and the kernel of a guest, and run the demonstration: 5 minutes the first time, later one
+	@stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; $(MAKE) --no-print-directory build || built=$$?; \
+		wait $$kernel || echo "no kernel of a guest, as said above: the demonstration goes by this machine's clock" >&2; exit $$built
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
-		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or 'make kernel' first: its clock stands still meanwhile" >&2; }
+		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or by a guest's kernel ('make kernel'): its clock stands still meanwhile" >&2; }
 
 # Kernels that hosts with a virtual clock run on: stacks/linux/README.md.
 KERNELS := $(TARGET_DIR)/kernels
 LINUX ?= 6.1
 .PHONY: kernel
-kernel: ## Build the kernel of a guest, 5 minutes: LINUX=6.1 (also 6.12, 7.2, or the path of a tree)
+kernel: ## Build the kernel of a guest, 2 minutes, or take it from the cache: LINUX=6.1 (also 6.12, 7.2, or the path of a tree)
 	@stacks/linux/build $(LINUX) $(KERNELS)
 
 .PHONY: kernels
@@ -103,10 +106,21 @@ deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its se
 
 ##@ Contribute
 
+# What tests boot and hold against each other, as far as this machine can build it: without, they are SKIPPED.
+.PHONY: guests
+guests:
+	@stacks/linux/build $(LINUX) $(KERNELS) || echo "no kernel of a guest, as said above: tests that boot one are SKIPPED"
+	@if [ -e /usr/include/lwip/lwip/tcp.h ] && [ -e /usr/include/json-c/json.h ]; then \
+		stacks/lwip/build $(STACKS) || echo "no stack lwip, as said above: its tests are SKIPPED"; \
+		else echo "no stack lwip, whose tests are SKIPPED: it wants liblwip-dev and libjson-c-dev"; fi
+	@if command -v go >/dev/null; then \
+		stacks/gvisor/build $(STACKS) || echo "no stack gvisor, as said above: its tests are SKIPPED"; \
+		else echo "no stack gvisor, whose tests are SKIPPED: it wants Go"; fi
+
 # Most tests of the command line wait more than they work: more of them run side by side than there are processors.
 TEST_THREADS ?= 8
 .PHONY: test
-test: ## Run the tests that hold on any machine
+test: guests ## Run the tests that hold on any machine
 	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast
 
 # One after the other: each would spoil the figures of the next.

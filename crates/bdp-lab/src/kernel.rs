@@ -45,7 +45,7 @@ pub enum KernelError {
     Unknown(String),
     /// It is in none of the folders.
     #[error(
-        "{name} is not built{}; {} builds it from Debian's source, about 5 minutes",
+        "{name} is not built{}; {} in a checkout of bdp builds it, about 2 minutes ('bdp help stacks' says where it is looked for)",
         only(folder),
         make(name)
     )]
@@ -334,7 +334,10 @@ mod tests {
         let folders = only_in(folder.path());
         let error = folders.find("linux-6.12").unwrap_err();
         assert_eq!(error.command().unwrap(), "make kernel LINUX=6.12");
-        assert!(error.to_string().contains("'make kernel LINUX=6.12' builds it"), "{error}");
+        assert!(
+            error.to_string().contains("'make kernel LINUX=6.12' in a checkout of bdp builds it"),
+            "{error}"
+        );
         assert!(error.to_string().contains("BDP_KERNELS"), "{error}");
         write(folder.path(), "linux-6.1", &format!("CONFIG_UML=y\n\0{BANNER}"));
         let error = folders.find("linux-6.1").unwrap_err().to_string();

@@ -10,7 +10,8 @@ use crate::measurement::quote;
 use crate::summary::{Ending, Point, ending};
 
 /// What such a command is good for.
-pub(crate) const WHY: &str = "by the virtual clock, exact however busy the machine is";
+pub(crate) const WHY: &str =
+    "by the virtual clock, exact however busy the machine is; 'bdp lab stacks' says how to get its kernel";
 
 /// The cases of `bdp demo` that no scenario of that name ships for.
 const DEMO: &str = "demo-window";

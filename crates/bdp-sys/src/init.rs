@@ -2,7 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 
 use rustix::mount::{MountFlags, mount};
@@ -19,6 +21,26 @@ pub fn mount_own(kind: &'static str, folder: &str) -> Result<()> {
         Ok(()) | Err(rustix::io::Errno::BUSY) => Ok(()),
         Err(error) => Err(refused(error.into())),
     }
+}
+
+/// The same, with what lies in the folder below the mount still in its place.
+pub fn mount_own_around(kind: &'static str, folder: &str) -> Result<()> {
+    let refused = |e: std::io::Error| SysError::new("mount", format!("{kind} on {folder}"), e);
+    // What is mounted on the folder hides it from paths, and not from who has it open.
+    let below = File::open(folder).map_err(refused)?;
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        kept.push((entry.file_name(), entry.file_type().map_err(refused)?.is_dir()));
+    }
+    mount_own(kind, folder)?;
+    for (name, is_folder) in kept {
+        let at = Path::new(folder).join(&name);
+        if is_folder { fs::create_dir(&at) } else { File::create(&at).map(drop) }.map_err(refused)?;
+        let from = Path::new("/proc/self/fd").join(below.as_raw_fd().to_string()).join(&name);
+        rustix::mount::mount_bind(&from, &at).map_err(|e| refused(e.into()))?;
+    }
+    Ok(())
 }
 
 /// Writes a file so that it is there as a whole or not at all: what the disk refuses is an error here, and not a short file.

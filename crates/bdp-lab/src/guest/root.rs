@@ -15,8 +15,10 @@ use crate::host::Program;
 
 /// Scripts that run scripts which a kernel follows.
 const SCRIPTS: u32 = 4;
-/// On which a guest mounts file systems of its own.
-const OWN_FOLDERS: [&str; 4] = ["dev", "proc", "sys", "tmp"];
+/// On which a guest mounts file systems of its own, and nothing of this machine's is seen.
+const OWN_FOLDERS: [&str; 3] = ["dev", "proc", "sys"];
+/// On which it mounts one, with what the root has in it still in its place.
+const TEMPORARY: &str = "tmp";
 
 /// Makes roots. Dropped, all of them are gone; where this process is killed, a keeper removes them.
 #[derive(Debug)]
@@ -141,7 +143,7 @@ impl RootMaker {
 impl Root {
     fn fill(&self, from: &Path, files: &[PathBuf], order: &[u8]) -> io::Result<()> {
         make_private(&self.folder)?;
-        for folder in OWN_FOLDERS {
+        for folder in OWN_FOLDERS.into_iter().chain([TEMPORARY]) {
             fs::create_dir(self.folder.join(folder))?;
         }
         for file in files {

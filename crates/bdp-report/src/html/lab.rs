@@ -160,9 +160,20 @@ fn described(flow: &FlowRecord) -> Described<'_> {
 
 /// Several tests for readers who are no network engineers: how near to the theory they came, and where a curve stops to rise.
 fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '_>]) {
+    let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
+    if counting == 0 {
+        return plain_language::write(
+            m,
+            &[format!("None of {} tests gave a figure that counts.", points.len())],
+        );
+    }
+    let without = match points.len() - counting {
+        0 => String::new(),
+        1 => " One more gave no figure that counts.".to_owned(),
+        n => format!(" {n} more gave no figure that counts."),
+    };
     let mut sentences = vec![format!(
-        "This series of {} tests emulated network paths on one computer, sent data over them and measured how fast it arrived.",
-        points.len()
+        "This series of {counting} tests emulated network paths on one computer, sent data over them and measured how fast it arrived.{without}"
     )];
     let ratios = Spread::of(points.iter().filter_map(|p| p.model_ratio()).map(|r| r.median));
     sentences.extend(ratios.map(|ratio| {
@@ -437,7 +448,8 @@ fn summary(points: &[Point<'_>]) -> Verdict {
     let failed: usize = points.iter().map(|p| p.count(Ending::Failed)).sum();
     let mut why = match missed {
         0 if points.iter().flat_map(Point::valid).any(|r| r.expectation.is_some()) => {
-            "Every expectation that was written down before the run is met.".to_owned()
+            let of = if counting == points.len() { "" } else { " of what counts" };
+            format!("Every expectation{of} that was written down before the run is met.")
         }
         0 => "Nothing was expected of them beforehand.".to_owned(),
         n => format!("{n} of {valid} attempts missed what was expected before the run."),

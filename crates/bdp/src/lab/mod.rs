@@ -8,6 +8,7 @@ mod list;
 mod parameter;
 mod plan;
 mod profiles;
+mod progress;
 mod selftest;
 mod shell;
 pub mod source;

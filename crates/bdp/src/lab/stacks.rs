@@ -54,7 +54,7 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>, others: &[F
                 row(name, "virtual", &kernel.version, &place);
             }
             Err(error) => {
-                let way_out = error.command().map(|command| format!("{command} builds it, about 5 minutes"));
+                let way_out = error.command().map(|command| format!("{command} builds it, about 2 minutes"));
                 row(name, "virtual", "-", &way_out.unwrap_or_else(|| error.to_string()));
             }
         }

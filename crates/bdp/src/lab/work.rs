@@ -1,24 +1,19 @@
 //! The running of cases: progress on standard error, records to the store, the table or JSON to standard output.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
-use bdp_model::units::format_bps;
-use bdp_run::case_key::key;
 use bdp_run::job::{Job, Results};
 use bdp_run::lab::{LabPlan, RefinedSweep, StoreAt};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit;
-use crate::lab::{list::short_time, source};
+use crate::lab::{progress::Progress, source};
 use crate::output;
 use crate::store::refuse;
 use crate::{command_line, interrupt};
@@ -170,90 +165,5 @@ fn refusal(error: RunError) -> anyhow::Error {
         RunError::Case(_) => error.into(),
         RunError::Request(text) => exit::usage(text),
         error => exit::environment(error.to_string()),
-    }
-}
-
-/// A bar with the time left on a terminal, a line for each case elsewhere.
-struct Progress {
-    bar: Option<ProgressBar>,
-    done: usize,
-    planned: usize,
-    /// Whether the first round began; what is planned after it comes on top.
-    began: bool,
-}
-
-impl Progress {
-    fn new(done: usize, planned: usize) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(planned as u64);
-            let style = ProgressStyle::with_template("{wide_msg}\n[{bar:40}] {pos}/{len} cases  {prefix}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-            bar.set_position(done as u64);
-            bar.enable_steady_tick(Duration::from_millis(500));
-            bar
-        });
-        Self { bar, done, planned, began: false }
-    }
-
-    fn show(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Planned { cases, time } => {
-                if std::mem::replace(&mut self.began, true) {
-                    self.planned += cases;
-                }
-                match &self.bar {
-                    Some(bar) => {
-                        bar.set_length(self.planned as u64);
-                        bar.set_prefix(format!("about {} left", short_time(time.to_duration())));
-                    }
-                    None => {
-                        let s = if *cases == 1 { "" } else { "s" };
-                        output::note(&format!("{cases} case{s}, about {}", short_time(time.to_duration())));
-                    }
-                }
-            }
-            Event::CaseStarted { key, attempt } => {
-                if let Some(bar) = &self.bar {
-                    let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-                    bar.set_message(format!("{key}{again}"));
-                }
-            }
-            Event::CaseEnded { record, settled, left } => {
-                self.done += usize::from(*settled);
-                match &self.bar {
-                    Some(bar) => {
-                        bar.set_position(self.done as u64);
-                        bar.set_prefix(format!("about {} left", short_time(left.to_duration())));
-                    }
-                    None => output::note(&format!("{}/{} {}", self.done, self.planned, ended(record))),
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn ended(record: &Record) -> String {
-    let key = key(&record.case);
-    match (&record.error, record.goodput_bps) {
-        (Some(error), _) => format!("{key}: FAILED: {error}"),
-        (None, None) if record.skipped.is_some() => {
-            format!("{key}: SKIPPED: {}", record.skipped.as_deref().unwrap_or_default())
-        }
-        (None, Some(_)) if !record.valid => {
-            format!(
-                "{key}: INVALID (attempt {}): {}",
-                record.attempt,
-                bdp_report::why_invalid(&record.fidelity)
-            )
-        }
-        (None, Some(goodput)) => format!("{key}: {}", format_bps(goodput)),
-        (None, None) => key,
     }
 }

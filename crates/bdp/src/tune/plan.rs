@@ -10,7 +10,7 @@ use serde_json::json;
 use super::measured::MeasuredArgs;
 use crate::exit::{self, Outcome};
 use crate::output::{print, style};
-use crate::rehearse;
+use crate::{guest, rehearse};
 
 /// Arguments of `bdp tune plan`.
 #[derive(clap::Args)]
@@ -67,7 +67,13 @@ impl PlanArgs {
                 // No command from here alone changes the far end.
                 None => format!("bdp tune export {run}{store} --as sh --end far"),
             };
-            text.push_str(&format!("next        bdp rehearse {run}{store} | {then}\n"));
+            // What can't run here is no next step.
+            text.push_str(&match guest::obstacle() {
+                None => format!("next        bdp rehearse {run}{store} | {then}\n"),
+                Some(obstacle) => {
+                    format!("next        {then}\nnot here    bdp rehearse {run}{store}: {obstacle}\n")
+                }
+            });
         }
         print(&text)
     }

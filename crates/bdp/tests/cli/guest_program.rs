@@ -1,6 +1,7 @@
 //! A program in a guest: how it ends comes out, in emulated time, and what it says.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::guests::guests_boot;
@@ -55,9 +56,11 @@ fn what_can_not_be_taken_inside_is_one_line() {
     if !guests_boot(&bench) {
         return;
     }
-    for (path, word) in
-        [("/no/such", "No such file"), ("sh", "not absolute"), ("/tmp/x", "a guest has a /tmp of its own")]
-    {
+    for (path, word) in [
+        ("/no/such", "No such file"),
+        ("sh", "not absolute"),
+        ("/dev/shm/x", "a guest has a /dev of its own"),
+    ] {
         let mut order = shell("true");
         order["path"] = path.into();
         let ended = ordered(&order);
@@ -65,4 +68,40 @@ fn what_can_not_be_taken_inside_is_one_line() {
         assert_eq!(ended.status.code(), Some(3), "{said}");
         assert!(said.starts_with("bdp: ") && said.contains(word) && said.lines().count() == 1, "{said}");
     }
+}
+
+/// A checkout below /tmp has its programs there; what the guest writes beside them stays the guest's.
+#[test]
+fn a_program_below_tmp_runs_in_its_place() {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = folder.path().join("deep/er/program");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(
+        &program,
+        "#!/bin/sh\necho \"$0 $1\"; echo more > /tmp/note; read word < /tmp/note; echo $word\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let beside = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    std::fs::write(beside.path(), "beside\n").unwrap();
+    let mut order = shell("");
+    order["path"] = program.to_str().unwrap().into();
+    order["arguments"] = json!(["given"]);
+    order["files"] = json!([beside.path()]);
+    let ended = ordered(&order);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let run: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let output = format!("{} given\nmore\n", program.display());
+    assert_eq!(run, json!({ "end": { "exited": 0 }, "output": output, "errors": "" }));
+    order["path"] = "/bin/sh".into();
+    order["arguments"] = json!(["-c", format!("read word < {}; echo $word", beside.path().display())]);
+    let ended = ordered(&order);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let run: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(run["output"], "beside\n");
+    assert!(!std::path::Path::new("/tmp/note").exists());
 }

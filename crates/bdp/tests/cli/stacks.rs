@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
+use crate::support::untested::skip;
 use crate::support::{Bench, start};
 
 #[test]
@@ -37,4 +40,33 @@ fn a_kernel_that_is_missing_has_its_command_and_one_that_is_there_its_version() 
     assert_eq!(stack["version"], "6.12.117");
     assert_eq!(stack["congestion_controls"], serde_json::json!(["bbr", "reno"]));
     assert_eq!((&stack["default"], &stack["repeatable"]), (&true.into(), &false.into()));
+}
+
+/// What an earlier build left another checkout takes.
+#[test]
+fn a_kernel_that_was_built_before_is_taken_from_the_cache() {
+    let bench = Bench::new();
+    if std::env::consts::ARCH != "x86_64" {
+        return skip("guests are programs of x86-64 machines");
+    }
+    let tree = bench.path("tree");
+    fs::create_dir_all(tree.join("arch/um")).unwrap();
+    fs::write(tree.join("Makefile"), "VERSION = 9\nPATCHLEVEL = 8\n").unwrap();
+    let build = |arguments: &[&str]| {
+        let mut command =
+            Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/linux/build"));
+        command.args(arguments).args([&tree, &bench.path("kernels")]);
+        command.env("BDP_KERNEL_CACHE", bench.path("cache"));
+        start(command).wait()
+    };
+    let digest = build(&["--digest"]).out;
+    let kept = bench.path("cache").join(format!("linux-9.8-{}", digest.trim()));
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::write(&kept, "#!/bin/sh\necho 9.8.0\n").unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o755)).unwrap();
+    let taken = build(&[]);
+    assert_eq!(taken.code(), 0, "{}", taken.err);
+    assert!(taken.out.contains("took "), "{}", taken.out);
+    assert!(bench.path("kernels/linux-9.8").exists());
+    assert!(build(&[]).out.contains("is up to date"));
 }

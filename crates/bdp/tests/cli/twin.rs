@@ -67,6 +67,26 @@ fn a_twin_repeats_the_path_that_it_was_measured_on() {
     }
     let again = run(&bench, "bdp twin --store s --json --direction from");
     assert_eq!(again.json()["twins"][0]["figures"], from["figures"]);
+    // Without a kernel each says how to get one, and a plan proposes nothing that can't run.
+    let without = |line: &str| {
+        let mut command = bench.shell(line);
+        command.env("BDP_KERNELS", bench.path("none"));
+        start(command).wait()
+    };
+    for line in ["bdp twin --store s", "bdp rehearse --store s"] {
+        let ended = without(line);
+        let error = ended.refusal(3);
+        assert!(error.contains("'make kernel LINUX=6.1' in a checkout of bdp builds it"), "{line}: {error}");
+    }
+    let plan = without("bdp tune plan --store s");
+    assert_eq!(plan.code(), 0, "{}", plan.err);
+    let next = |line: &&str| line.starts_with("next ") && line.contains("rehearse");
+    assert_eq!(plan.out.lines().find(next), None, "{}", plan.out);
+    assert!(
+        plan.out.lines().any(|l| l.contains("bdp rehearse") && l.contains("make kernel")),
+        "{}",
+        plan.out
+    );
     // A rate that is given is a bottleneck.
     let given = run(&bench, "bdp twin --store s --json --direction to --rate 50M --no-run");
     assert_eq!(given.json()["twins"][0]["twin"]["to"]["bottleneck"]["rate_bps"], 50e6);

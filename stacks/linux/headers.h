@@ -1,0 +1,29 @@
+/* What most files of a kernel include: read once for all of them (cc). What a version does not have is left out. */
+#ifndef BDP_HEADERS_H
+#define BDP_HEADERS_H
+#include <linux/kconfig.h>
+#include <linux/compiler_types.h>
+#include <linux/module.h>
+#include <linux/kernel.h>
+#include <linux/slab.h>
+#include <linux/mm.h>
+#include <linux/fs.h>
+#include <linux/file.h>
+#include <linux/uaccess.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/sched/mm.h>
+#include <linux/syscalls.h>
+#include <linux/security.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/pagemap.h>
+#include <linux/interrupt.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/rtnetlink.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+#include <net/ipv6.h>
+#include <net/pkt_sched.h>
+#endif

@@ -49,41 +49,70 @@ pub fn measure(
     let mut reporter = Reporter::new(request, progress, cancel);
     reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     let login = credentials.login.as_ref();
+    let token = credentials.token.as_deref();
     let measurement = match request.peer {
         _ if request.url.is_some() => driver::measure(request, &mut Download::new(request)?, reporter),
         Some(PeerProtocol::Iperf3) => driver::measure(request, &mut Iperf3Peer::new(login), reporter),
         Some(PeerProtocol::Iperf2) => driver::measure(request, &mut Iperf2Peer::default(), reporter),
-        None => match client::greet(request, credentials.token.as_deref(), cancel)? {
+        None => match first_greeting(request, token, cancel)? {
             Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
             Greeted::Silent { error, opened } => {
-                recognise(request, Iperf3Peer::going_on(login, opened), reporter, error)
+                match recognise(request, Iperf3Peer::going_on(login, opened), reporter) {
+                    Some(measured) => measured,
+                    None => {
+                        let reporter = Reporter::new(request, progress, cancel);
+                        greet_again(request, token, reporter, cancel, error)
+                    }
+                }
             }
         },
     };
     Ok(started.note(measurement?))
 }
 
-/// Sees whether a server that says nothing is one of iperf3, and measures then.
+/// What ssh started is a bdp, and has its time; anything else that says nothing soon may be a server of iperf3.
+fn first_greeting(request: &MeasureRequest, token: Option<&str>, cancel: &AtomicBool) -> Result<Greeted> {
+    match request.ssh {
+        Some(_) => client::greet(request, token, cancel),
+        None => client::greet_soon(request, token, cancel),
+    }
+}
+
+/// Sees whether a server that says nothing is one of iperf3, and measures then; `None` where it has no word for iperf3's client either.
 fn recognise(
     request: &MeasureRequest,
     mut peer: Iperf3Peer<'_>,
     reporter: Reporter<'_>,
-    silent: SessionError,
-) -> Result<Measurement> {
+) -> Option<Result<Measurement>> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {
             measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
-            Ok(measurement)
+            Some(Ok(measurement))
         }
         Err(
             error @ (SessionError::Cancelled
             | SessionError::Denied { .. }
             | SessionError::Login { .. }
             | SessionError::Far { .. }),
-        ) => Err(error),
-        // It has no word for iperf3's client either.
+        ) => Some(Err(error)),
+        Err(_) => None,
+    }
+}
+
+/// A bdp that was too busy to answer soon has its time now, on a connection that nobody took for one of iperf3's.
+fn greet_again(
+    request: &MeasureRequest,
+    token: Option<&str>,
+    reporter: Reporter<'_>,
+    cancel: &AtomicBool,
+    silent: SessionError,
+) -> Result<Measurement> {
+    match client::greet(request, token, cancel) {
+        Ok(Greeted::Admitted(mut session)) => driver::measure(request, session.as_mut(), reporter),
+        Ok(Greeted::Silent { error, .. }) => Err(error),
+        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. })) => Err(error),
         Err(_) => Err(silent),
     }
 }

@@ -16,6 +16,7 @@ use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::absurd;
 use crate::exit;
 use crate::lab::{list::short_time, source};
 use crate::output;
@@ -45,6 +46,7 @@ impl Work {
             }
             cases.extend(source::plan(scenario, options)?);
         }
+        absurd::note_links(&cases);
         let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
         Ok(Self { plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()), run: None })
     }

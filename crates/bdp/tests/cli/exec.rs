@@ -223,3 +223,33 @@ fn sleeps(seconds: &str) -> bool {
             .is_ok_and(|line| line == format!("sleep\0{seconds}\0").as_bytes())
     })
 }
+
+/// A rate that nobody knows the path to carry is sent, and lowered after the first second where that lost many.
+#[test]
+fn datagrams_back_off_where_their_rate_harms() {
+    let bench = bench();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let measured = |options: &str| {
+        let client = format!("bdp measure server -u -b 50M --forward -t 2 --idle 0.2 --store none {options}");
+        let ended = exec(
+            &bench,
+            &format!("--clock virtual -q --serve 'server=bdp serve --open' --host client -- {client}"),
+        );
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        ended
+    };
+    let document = crate::support::the_measurement(measured("--json").json());
+    let caveats = document["caveats"].as_array().unwrap();
+    let backed_off = caveats.iter().find(|caveat| caveat["kind"] == "backed_off").unwrap();
+    assert_eq!(backed_off["asked_bps"], 50e6, "{backed_off}");
+    let udp = &document["directions"][0]["udp"];
+    let (rate, lost) = (backed_off["rate_bps"].as_f64().unwrap(), udp["loss_ratio"].as_f64().unwrap());
+    assert!((15e6..20e6).contains(&rate) && lost < 0.05, "{backed_off} {udp}");
+    let flooded = crate::support::the_measurement(measured("--flood --json").json());
+    assert!(flooded["directions"][0]["udp"]["loss_ratio"].as_f64().unwrap() > 0.5, "{flooded:#}");
+    assert!(!flooded["caveats"].to_string().contains("backed_off"), "{flooded:#}");
+    let text = measured("").out;
+    assert!(text.lines().take(5).any(|line| line.contains("NOTE  direction 'to': ")), "{text}");
+}

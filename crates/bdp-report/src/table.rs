@@ -18,7 +18,7 @@ use crate::sweep::{knees, sweeps};
 use crate::varied::{varied, window};
 use bdp_model::record_curves::window_curves;
 
-/// The knee of each sweep of windows, or what limits a single point; facts about the lab, one row for each point, notes on whatever does
+/// The knee of each curve of a sweep of windows, or what limits a single point; facts about the lab, one row for each point, notes on whatever does
 /// not count or was missed, and the curves. Ends with a newline. Goodput is the median of the valid repetitions, with its
 /// smallest and largest where there is more than one.
 pub fn table(records: &[Record], style: &Style) -> String {
@@ -30,8 +30,10 @@ pub fn table(records: &[Record], style: &Style) -> String {
     }
     let points = points(records);
     let curves = window_curves(&points);
-    // What one asks first: the knee of a sweep, what limits a point; or why there is none.
-    let mut text = knees(&curves, style);
+    // What one asks first: the knee of a sweep, what limits a point; or why there is none. Of several scenarios that is the table.
+    let is_sweep = points.windows(2).all(|pair| pair[0].scenario == pair[1].scenario);
+    let found = knees(&curves, style);
+    let mut text = if is_sweep { found.clone() } else { String::new() };
     let (notes, limits) = (notes(&points, style), limits(&points, style));
     let is_one = points.len() == 1;
     if is_one {
@@ -50,6 +52,7 @@ pub fn table(records: &[Record], style: &Style) -> String {
         crate::traffic::traffic(&points, unit(&points), style),
         if is_one { String::new() } else { notes },
         if is_one { String::new() } else { limits },
+        if is_sweep { String::new() } else { found },
         sweeps(&curves, style),
     ] {
         if !part.is_empty() {

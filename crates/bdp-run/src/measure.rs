@@ -168,6 +168,8 @@ pub fn measure_once(
 /// Adds what the session does not know: the label, the number, the ceiling and the findings.
 fn complete(measurement: &mut Measurement, label: Option<&str>, repetition: u32) {
     measurement.label = label.map(str::to_owned);
+    // How this run was led, and no part of what was asked for.
+    measurement.request.watch_loss = false;
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {

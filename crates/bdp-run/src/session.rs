@@ -59,10 +59,12 @@ pub fn measure(
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
             Greeted::Silent { error, opened } => {
                 match recognise(request, Iperf3Peer::going_on(login, opened), reporter) {
-                    Some(measured) => measured,
-                    None => {
+                    Ok(measured) => measured,
+                    Err(other) => {
                         let reporter = Reporter::new(request, progress, cancel);
-                        greet_again(request, token, reporter, cancel, error)
+                        // What iperf3's protocol has no word for says more than that nobody answers.
+                        let silent = if other.is_request() { other } else { error };
+                        greet_again(request, token, reporter, cancel, silent)
                     }
                 }
             }
@@ -79,25 +81,26 @@ fn first_greeting(request: &MeasureRequest, token: Option<&str>, cancel: &Atomic
     }
 }
 
-/// Sees whether a server that says nothing is one of iperf3, and measures then; `None` where it has no word for iperf3's client either.
+/// Sees whether a server that says nothing is one of iperf3, and measures then; the error of iperf3's client where it has no word for that
+/// either, or was asked for what it can't.
 fn recognise(
     request: &MeasureRequest,
     mut peer: Iperf3Peer<'_>,
     reporter: Reporter<'_>,
-) -> Option<Result<Measurement>> {
+) -> std::result::Result<Result<Measurement>, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {
             measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
-            Some(Ok(measurement))
+            Ok(Ok(measurement))
         }
         Err(
             error @ (SessionError::Cancelled
             | SessionError::Denied { .. }
             | SessionError::Login { .. }
             | SessionError::Far { .. }),
-        ) => Some(Err(error)),
-        Err(_) => None,
+        ) => Ok(Err(error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -111,8 +114,7 @@ fn greet_again(
 ) -> Result<Measurement> {
     match client::greet(request, token, cancel) {
         Ok(Greeted::Admitted(mut session)) => driver::measure(request, session.as_mut(), reporter),
-        Ok(Greeted::Silent { error, .. }) => Err(error),
         Err(error @ (SessionError::Cancelled | SessionError::Denied { .. })) => Err(error),
-        Err(_) => Err(silent),
+        Ok(Greeted::Silent { .. }) | Err(_) => Err(silent),
     }
 }

@@ -275,6 +275,7 @@ mod tests {
             ("measure -s", "'bdp serve'"),
             ("-c ams1 --fq-rate 20M --connect-timeout 500", "'bdp measure ams1 -b 20M'"),
             ("-c ams1 -T x -A 0,1", "'bdp measure ams1 -T x -A 0,1'"),
+            ("-c ams1 --title x", "'bdp measure ams1 --label x'"),
             ("-c ams1 --logfile out.txt -t 5", "'bdp measure ams1 -t 5' (--logfile: redirect the output"),
             ("-s -D -I /run/x.pid", "'bdp serve' (-D: bdp serve stays in the foreground"),
             ("iperf3", "'bdp measure HOST'"),
@@ -316,7 +317,7 @@ mod tests {
             let answer = refused(&["measure", "ams1", flag]).unwrap();
             assert!(!answer.contains("similar argument"), "{flag}: {answer}");
         }
-        for accepted in ["-T x", "--title x", "-A 0", "-A 0,1", "--affinity 1", "--forceflush"] {
+        for accepted in ["-T x", "-A 0", "-A 0,1", "--affinity 1", "--forceflush"] {
             let words: Vec<&str> = ["measure", "ams1"].into_iter().chain(accepted.split(' ')).collect();
             assert_eq!(refused(&words), None, "{accepted}");
         }

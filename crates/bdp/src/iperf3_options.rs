@@ -38,7 +38,7 @@ const BOTH: &[Role] = &[Role::Client, Role::Server];
 use Becomes::{Missing, Nothing, Option as Ours};
 
 #[rustfmt::skip]
-const ALL: [Foreign; 33] = [
+const ALL: [Foreign; 34] = [
     row(Some("-F"), "--file", true, BOTH, Missing, "bdp sends no file; --check-payload sends known bytes and checks each"),
     row(Some("-I"), "--pidfile", true, BOTH, Missing, "bdp writes no PID file; a shell has the PID in $! after 'bdp serve &', systemd keeps it by itself"),
     row(Some("-L"), "--flowlabel", true, CLIENT, Missing, "the kernel chooses the IPv6 flow label here; --dscp marks the packets"),
@@ -55,6 +55,7 @@ const ALL: [Foreign; 33] = [
     row(None, "--no-fq-socket-pacing", false, CLIENT, Nothing, "leave -b out for no pacing"),
     row(None, "--pacing-timer", true, CLIENT, Nothing, "bdp paces by the kernel or by the time of each write, without a timer to set"),
     row(None, "--repeating-payload", false, CLIENT, Nothing, "--check-payload sends a known pattern and checks it"),
+    row(None, "--title", true, CLIENT, Ours("--label"), "-T and --label name a run; --title is of the page of --report"),
     row(None, "--extra-data", true, CLIENT, Ours("--label"), "--label puts a text into the result"),
     row(None, "--udp-counters-64bit", false, CLIENT, Nothing, "counters of datagrams have 64 bits here"),
     row(None, "--skip-rx-copy", false, BOTH, Nothing, "--zerocopy chooses how bytes get to the kernel"),

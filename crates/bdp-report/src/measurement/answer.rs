@@ -9,7 +9,6 @@ use bdp_model::measurement::{Direction, Measurement};
 use super::arrow;
 use super::conclusion::word;
 use super::heading::far_name;
-use crate::caveat;
 use crate::finding::{confidence, missing, noun, rate, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::number::{RateUnit, percent};
@@ -64,14 +63,19 @@ fn answer(
     };
     let Some(finding) = finding else { return (1, wrap(&lead, Tint::Strong, &begin, style)) };
     let (word, tint) = word(finding);
+    let backed_off = backed_off(typical, way);
+    // That the lower rate came through is no answer to who asked for the higher one.
+    let (word, tint) = if backed_off.is_some() { ("BACKED OFF", Tint::Bad) } else { (word, tint) };
     let (grade, sure) = match word {
         "LIMIT" => (0, format!("; {} confidence", confidence(finding.confidence))),
+        "BACKED OFF" => (0, String::new()),
         "UNKNOWN" => (1, String::new()),
         _ => (2, String::new()),
     };
     let agreed = if of > 1 { format!("in {same} of {of} runs") } else { String::new() };
     let tail = if agreed.is_empty() { sure } else { format!("{sure}, {agreed}") };
-    let mut text = wrap(&lead, tint, &format!("{begin}, {}{tail}", tame(&summary(finding))), style);
+    let said = backed_off.unwrap_or_else(|| tame(&summary(finding)));
+    let mut text = wrap(&lead, tint, &format!("{begin}, {said}{tail}"), style);
     let indent = width(&lead);
     if let Some(cure) = cure(finding) {
         text.push_str(&wrap(&format!("{}cure: ", " ".repeat(indent)), Tint::Strong, &tame(&cure), style));
@@ -79,24 +83,32 @@ fn answer(
         let lead = format!("{}missing: ", " ".repeat(indent));
         text.push_str(&wrap(&lead, Tint::Strong, &tame(&missing(finding).join(", ")), style));
     }
-    for line in backed_off(typical, way) {
-        text.push_str(&wrap(&format!("{}NOTE  ", " ".repeat(indent)), Tint::Doubtful, &tame(&line), style));
-    }
     (grade, text)
 }
 
-/// That the rate is not the one that was asked for.
-fn backed_off(m: &Measurement, way: Direction) -> impl Iterator<Item = String> {
-    let of_way =
-        move |caveat: &&Caveat| matches!(caveat, Caveat::BackedOff { direction, .. } if *direction == way);
-    m.caveats.iter().filter(of_way).map(caveat::text)
+/// That the rate is not the one that was asked for, where it harmed.
+fn backed_off(m: &Measurement, way: Direction) -> Option<String> {
+    m.caveats.iter().find_map(|caveat| match caveat {
+        Caveat::BackedOff { direction, asked_bps, loss_ratio, .. } if *direction == way => Some(format!(
+            "backed off from {}, which lost {} of the datagrams in the first second; --flood sends as asked",
+            asked_bps.map_or_else(|| "full speed".to_owned(), rate),
+            percent(*loss_ratio)
+        )),
+        _ => None,
+    })
 }
 
 /// What to change, and what that comes to.
 fn cure(finding: &Finding) -> Option<String> {
     let remedy = remedy(finding)?;
     Some(match &finding.next {
-        Some(next) => format!("{remedy}; then about {}, {}", rate(next.goodput_bps), noun(next.limit)),
+        Some(next) => {
+            format!(
+                "{remedy}; the next limit that is known is {}, at {}",
+                noun(next.limit),
+                rate(next.goodput_bps)
+            )
+        }
         None => remedy,
     })
 }

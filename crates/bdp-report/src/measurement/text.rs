@@ -377,7 +377,7 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     // Why the window of a single run was not reached stands beside the window.
     let is_shown = |caveat: &Caveat| match caveat {
         Caveat::WindowNotReached { .. } => measurements.len() == 1,
-        // It stands below the answer.
+        // It is the answer.
         Caveat::BackedOff { .. } => true,
         _ => false,
     };

@@ -181,7 +181,7 @@ pub struct MeasureArgs {
     pub(super) prometheus: Option<PathBuf>,
 
     /// Name of the run for 'bdp show' and --baseline
-    #[arg(short = 'T', long, visible_alias = "title", value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
+    #[arg(short = 'T', long, value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
     label: Option<String>,
 
     #[command(flatten)]

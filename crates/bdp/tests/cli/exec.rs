@@ -248,8 +248,27 @@ fn datagrams_back_off_where_their_rate_harms() {
     let (rate, lost) = (backed_off["rate_bps"].as_f64().unwrap(), udp["loss_ratio"].as_f64().unwrap());
     assert!((15e6..20e6).contains(&rate) && lost < 0.05, "{backed_off} {udp}");
     let flooded = crate::support::the_measurement(measured("--flood --json").json());
-    assert!(flooded["directions"][0]["udp"]["loss_ratio"].as_f64().unwrap() > 0.5, "{flooded:#}");
+    assert!(flooded["directions"][0]["udp"]["loss_ratio"].as_f64().unwrap() > 0.3, "{flooded:#}");
     assert!(!flooded["caveats"].to_string().contains("backed_off"), "{flooded:#}");
     let text = measured("").out;
-    assert!(text.lines().take(5).any(|line| line.contains("NOTE  direction 'to': ")), "{text}");
+    assert!(text.lines().take(5).any(|line| line.contains("backed off from 50 Mbit/s")), "{text}");
+}
+
+/// Five seconds of silence were what a script waited for nothing.
+#[test]
+fn server_of_iperf3_is_recognised_within_a_second() {
+    let bench = bench();
+    if !guests_boot(&bench) || !is_installed("iperf3") {
+        return;
+    }
+    bench.write(
+        "timed.sh",
+        "a=$(date +%s%N); bdp measure server --forward -t 1 --idle 0 --store none; b=$(date +%s%N); echo took $(((b - a) / 1000000))",
+    );
+    let ended = exec(&bench, "--clock virtual -q --serve 'server=iperf3 -s' --host client -- sh timed.sh");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    assert!(ended.out.contains("recognised as one of iperf3"), "{}", ended.out);
+    let took = ended.out.lines().find_map(|line| line.strip_prefix("took ")).unwrap();
+    // A second of it is the test.
+    assert!(took.parse::<u64>().unwrap() < 2_000, "{}", ended.out);
 }

@@ -301,7 +301,7 @@ fn the_highest_rate_within_a_loss_ratio_is_told_with_its_trials() {
     assert!(trials.len() >= 2 && trials[0]["rate_bps"] == 40e6, "{udp:#}");
     assert_eq!((&trials[trials.len() - 1]["held"], &udp["search"]), (&json!(true), &json!("held")));
     assert_eq!(document["request"]["udp"]["search"]["trial_ns"], json!(100_000_000));
-    let told = bench.run(&brief);
+    let told = bench.run(&format!("{brief} -v"));
     assert_eq!(told.code(), 0, "{}", told.err);
     for part in [
         "highest rate with 99.0 % lost at most: ",
@@ -382,11 +382,13 @@ fn what_comes_next_can_be_pasted() {
     let bench = Bench::new();
     let server = serve(&bench, "");
     let ended = bench.run(
-        &format!("measure 127.0.0.1:{} -t 0.2 --idle 0.1 -w 64K --store 'a b.sqlite'", server.port)
+        &format!("measure 127.0.0.1:{} -t 0.2 --idle 0.1 -w 64K -v --store 'a b.sqlite'", server.port)
             .replace("'a b.sqlite'", "ab.sqlite"),
     );
     assert_eq!(ended.code(), 0, "{}", ended.err);
     assert_eq!(bench.run_next(&ended.out).len(), 3, "{}", ended.out);
+    let again = bench.run("show --store ab.sqlite");
+    assert_eq!(bench.run_next(&again.out).len(), 2, "{}", again.out);
 }
 
 #[test]

@@ -103,6 +103,8 @@ fn add(most: &mut BTreeMap<&'static str, f64>, measurement: &Measurement) {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::udp::{RateSearch, UdpRequest};
+
     use super::*;
 
     #[test]
@@ -113,5 +115,30 @@ mod tests {
         for elsewhere in ["192.0.2.1", "2001:db8::1", "8.8.8.8"] {
             assert!(!is_here(elsewhere.parse().unwrap()), "{elsewhere}");
         }
+    }
+
+    /// Nobody has the address of documentation (RFC 5737), and nothing is stored of it.
+    #[test]
+    fn rate_that_nobody_knows_the_path_to_carry_is_watched_and_never_refused() {
+        let request = |host: &str, rate_bps: Option<u64>, search: Option<RateSearch>| {
+            let mut request = MeasureRequest::to(host);
+            request.spec.udp =
+                Some(UdpRequest { rate_bps, search, datagram_bytes: None, dont_fragment: false });
+            request
+        };
+        let searched = Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() });
+        for (host, rate_bps, search, watched) in [
+            ("192.0.2.1", Some(50_000_000), None, true),
+            ("192.0.2.1", None, None, true),
+            ("192.0.2.1", Some(1_000_000), None, false),
+            ("192.0.2.1", None, searched, false),
+            ("127.0.0.1", Some(50_000_000), None, false),
+        ] {
+            let asked = request(host, rate_bps, search);
+            let needed = is_needed(&asked, None, &AtomicBool::new(false)).unwrap();
+            assert_eq!(needed, watched, "{host} {rate_bps:?}");
+        }
+        let of_tcp = MeasureRequest::to("192.0.2.1");
+        assert!(!is_needed(&of_tcp, None, &AtomicBool::new(false)).unwrap());
     }
 }

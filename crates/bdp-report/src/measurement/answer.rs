@@ -45,6 +45,9 @@ fn answer(
     style: &Style,
 ) -> (u8, String) {
     let (way, (same, of)) = (*way, *agreement);
+    // A sentence alone has the unit that fits its figure, unless one was asked for.
+    let own = figure(Figure::Goodput(way), measurements).map(|bps| RateUnit::spacious([bps].into_iter()));
+    let unit = style.rate_unit.or(own).unwrap_or(unit);
     let goodput = goodput(way, typical, measurements, unit);
     let findings = typical.directions.iter().find(|d| d.direction == way).map(|d| d.findings.as_slice());
     let finding = findings.and_then(<[Finding]>::first);

@@ -30,6 +30,7 @@ fn round_trips(ms: u64) -> RttSummary {
         max: at,
         in_flight: 0,
         of_all: None,
+        of_answers: None,
     }
 }
 

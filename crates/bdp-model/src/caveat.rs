@@ -137,6 +137,17 @@ pub enum Caveat {
         /// Datagrams that were too late for their times and were not sent.
         left_out: u64,
     },
+    /// The rate of datagrams that was asked for lost many of them in the first second: the test went on at a lower one.
+    BackedOff {
+        /// In which direction.
+        direction: Direction,
+        /// Payload that was asked for; null where that was as fast as possible.
+        asked_bps: Option<f64>,
+        /// Share of the datagrams that was lost in the first second.
+        loss_ratio: f64,
+        /// Payload of the rate that was sent from then on.
+        rate_bps: f64,
+    },
     /// No rate that trials found lasted.
     SearchNotHeld {
         /// In which direction.

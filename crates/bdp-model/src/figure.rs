@@ -117,6 +117,8 @@ pub enum Figure {
     Loss(Direction),
     /// Interarrival jitter of the datagrams of a direction (RFC 3550), ns.
     Jitter(Direction),
+    /// Goodput of a direction as a share of the rate that was bought.
+    OfOrdered(Direction),
 }
 
 /// A quantile of round trips.
@@ -161,8 +163,8 @@ impl Quantile {
 }
 
 impl Figures for Figure {
-    const THERE_ARE: &'static str = "to.goodput, to.retransmits, to.retransmits.ratio, to.loss, to.window, to.rtt.loaded.p95, to.rpm and to.jitter (with -u), the same of \
-         from, and rtt.idle.p95 (min, p50, p95, p99, max)";
+    const THERE_ARE: &'static str = "to.goodput, to.retransmits, to.retransmits.ratio, to.loss, to.window, to.rtt.loaded.p95, to.rpm, to.jitter (with -u), \
+         to.of_ordered (with --ordered), the same of from, and rtt.idle.p95 (min, p50, p95, p99, max)";
 
     fn all() -> Vec<Self> {
         let mut all = Vec::new();
@@ -174,7 +176,7 @@ impl Figures for Figure {
                 Self::Window(way),
             ]);
             all.extend(Quantile::ALL.map(|quantile| Self::RttLoaded(way, quantile)));
-            all.extend([Self::Rpm(way), Self::Loss(way), Self::Jitter(way)]);
+            all.extend([Self::Rpm(way), Self::Loss(way), Self::Jitter(way), Self::OfOrdered(way)]);
         }
         all.extend(Quantile::ALL.map(Self::RttIdle));
         all
@@ -187,7 +189,7 @@ impl Figures for Figure {
             Self::Window(_) => Unit::Bytes,
             Self::RttIdle(_) | Self::RttLoaded(..) | Self::Jitter(_) => Unit::Ns,
             Self::Rpm(_) => Unit::Rpm,
-            Self::Loss(_) | Self::RetransmitRatio(_) => Unit::Ratio,
+            Self::Loss(_) | Self::RetransmitRatio(_) | Self::OfOrdered(_) => Unit::Ratio,
         }
     }
 }
@@ -203,7 +205,8 @@ impl Figure {
             | Self::RttLoaded(way, _)
             | Self::Rpm(way)
             | Self::Loss(way)
-            | Self::Jitter(way) => Some(way),
+            | Self::Jitter(way)
+            | Self::OfOrdered(way) => Some(way),
             Self::RttIdle(_) => None,
         }
     }
@@ -211,7 +214,7 @@ impl Figure {
     /// Which way is better.
     pub const fn better(self) -> Better {
         match self {
-            Self::Goodput(_) | Self::Window(_) | Self::Rpm(_) => Better::Higher,
+            Self::Goodput(_) | Self::Window(_) | Self::Rpm(_) | Self::OfOrdered(_) => Better::Higher,
             Self::Retransmits(_)
             | Self::RetransmitRatio(_)
             | Self::RttIdle(_)
@@ -240,6 +243,10 @@ impl Figure {
             Self::Rpm(way) => at(way)?.responsiveness_rpm,
             Self::Loss(way) => at(way)?.loss_ratio(),
             Self::Jitter(way) => at(way)?.udp.as_ref()?.jitter_ns.map(|ns| ns as f64),
+            Self::OfOrdered(way) => {
+                let ordered = measurement.request.ordered?.of(way);
+                at(way).filter(|_| ordered > 0).map(|d| d.goodput_bps / ordered as f64)
+            }
         }
     }
 }
@@ -256,6 +263,7 @@ impl fmt::Display for Figure {
             Self::Rpm(way) => write!(f, "{}.rpm", way.name()),
             Self::Loss(way) => write!(f, "{}.loss", way.name()),
             Self::Jitter(way) => write!(f, "{}.jitter", way.name()),
+            Self::OfOrdered(way) => write!(f, "{}.of_ordered", way.name()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! All that one measurement between two machines produced. Its JSON form is specified in `docs/measurement.md`.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
@@ -19,7 +21,7 @@ use crate::record::{
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
 use crate::udp::UdpReport;
-use crate::units::Nanos;
+use crate::units::{Nanos, Rate};
 
 pub use crate::ends::{Direction, PeerProtocol};
 
@@ -128,6 +130,12 @@ pub struct MeasureRequest {
     /// How the near end was let in, without what is secret of it, where options said how.
     #[serde(default)]
     pub access: Option<Access>,
+    /// The rates that were bought for this path, where the user says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered: Option<OrderedRates>,
+    /// Whether the first second of datagrams is watched, since nobody knows the path to carry their rate; found anew for each run.
+    #[serde(skip)]
+    pub watch_loss: bool,
 }
 
 impl MeasureRequest {
@@ -140,6 +148,40 @@ impl MeasureRequest {
             idle: Nanos::secs(2),
             ..Self::default()
         }
+    }
+}
+
+/// The rates of a line as they were bought, bit/s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderedRates {
+    /// From the near end to the far one: the line's upload.
+    pub to_bps: u64,
+    /// From the far end to the near one: its download.
+    pub from_bps: u64,
+}
+
+impl OrderedRates {
+    /// That of a direction.
+    pub const fn of(self, way: Direction) -> u64 {
+        match way {
+            Direction::To => self.to_bps,
+            Direction::From => self.from_bps,
+        }
+    }
+}
+
+/// As providers sell lines: `500M` both ways, `500M/100M` down and up.
+impl FromStr for OrderedRates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rate = |text: &str| match text.parse::<Rate>() {
+            Ok(rate) if rate.as_bps() > 0 => Ok(rate.as_bps()),
+            Ok(_) => Err("a rate of 0 is no line; give what was bought, as 500M or 500M/100M".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let (down, up) = text.split_once('/').unwrap_or((text, text));
+        Ok(Self { to_bps: rate(up)?, from_bps: rate(down)? })
     }
 }
 

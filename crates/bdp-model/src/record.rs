@@ -152,18 +152,31 @@ pub struct RttSummary {
     pub in_flight: u64,
     /// Smallest.
     pub min: u64,
+    /// Median of all probes that were sent, each of those without an answer taken to be slower than it was waited for, as the text prints it.
+    pub p50: u64,
+    /// Their 95th percentile; null of fewer than 20.
+    pub p95: Option<u64>,
+    /// Their 99th percentile; null of fewer than 100.
+    pub p99: Option<u64>,
+    /// Largest of the answers.
+    pub max: u64,
+    /// The same percentiles with whether each is exact, where some probes have no answer; null where all have, and of older summaries.
+    #[serde(default)]
+    pub of_all: Option<OfAll>,
+    /// The percentiles of the answers alone, where some probes have none. Older summaries have these in the members above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_answers: Option<OfAnswers>,
+}
+
+/// Percentiles of the probes that were answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfAnswers {
     /// Median.
     pub p50: u64,
     /// 95th percentile; null of fewer than 20 answers.
     pub p95: Option<u64>,
     /// 99th percentile; null of fewer than 100.
     pub p99: Option<u64>,
-    /// Largest.
-    pub max: u64,
-    /// The percentiles of all probes that were sent, where some have no answer; null where all have, and of older summaries. Those
-    /// above are of the answers.
-    #[serde(default)]
-    pub of_all: Option<OfAll>,
 }
 
 /// Percentiles of probes of which some have no answer: each of those is taken to be slower than it was waited for.
@@ -233,6 +246,11 @@ impl RttSummary {
         }
     }
 
+    /// Percentiles of the answers alone: how long the path takes, whatever it loses.
+    pub fn answers(&self) -> OfAnswers {
+        self.of_answers.unwrap_or(OfAnswers { p50: self.p50, p95: self.p95, p99: self.p99 })
+    }
+
     /// Probes of which no answer came while one was possible.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received + self.in_flight)
@@ -274,16 +292,31 @@ impl Tally {
 
     fn summary(&self) -> Option<RttSummary> {
         let histogram = &self.answered;
-        (histogram.count() > 0).then(|| RttSummary {
+        if histogram.count() == 0 {
+            return None;
+        }
+        let answers = OfAnswers {
+            p50: histogram.percentile(50.0),
+            p95: histogram.resolved(95.0),
+            p99: histogram.resolved(99.0),
+        };
+        let of_all = self.of_all();
+        let at = |bound: Option<Bound>| bound.map(|bound| bound.ns);
+        let (p50, p95, p99) = match of_all {
+            Some(all) => (all.p50.ns, at(all.p95), at(all.p99)),
+            None => (answers.p50, answers.p95, answers.p99),
+        };
+        Some(RttSummary {
             sent: self.sent,
             received: histogram.count(),
             in_flight: self.in_flight,
             min: histogram.min(),
-            p50: histogram.percentile(50.0),
-            p95: histogram.resolved(95.0),
-            p99: histogram.resolved(99.0),
+            p50,
+            p95,
+            p99,
             max: histogram.max(),
-            of_all: self.of_all(),
+            of_all,
+            of_answers: of_all.map(|_| answers),
         })
     }
 
@@ -727,7 +760,8 @@ mod tests {
         assert!(report.percentiles.idle.is_empty());
         assert_eq!((all.len(), all[0], all[100]), (101, summary.min, summary.max));
         assert_eq!([all[50], all[95], all[99]], [200_000_000, 380_000_000, 396_000_000]);
-        for (exact, rounded) in [(all[50], Some(summary.p50)), (all[95], summary.p95), (all[99], summary.p99)]
+        let answers = summary.answers();
+        for (exact, rounded) in [(all[50], Some(answers.p50)), (all[95], answers.p95), (all[99], answers.p99)]
         {
             assert!((exact..=exact + exact / 64).contains(&rounded.unwrap()), "{exact} {rounded:?}");
         }
@@ -752,7 +786,9 @@ mod tests {
         let lost = of(90, &[ProbeOutcome::Lost { waited_ns: ms(1_000) }; 10]);
         let [p50, p95, p99] = lost.bounds().map(Option::unwrap);
         assert_eq!((p50, p95, p99), (bound(50, true), bound(1_000, false), bound(1_000, false)));
-        assert_eq!(lost.p95, RttSummary::of((1..=90).map(ms)).unwrap().p95);
+        assert_eq!(lost.answers().p95, RttSummary::of((1..=90).map(ms)).unwrap().p95);
+        // There is one p99 of a run, whoever prints it.
+        assert_eq!((lost.p50, lost.p95, lost.p99), (p50.ns, Some(p95.ns), Some(p99.ns)));
         // One that was under way for 60 ms may have been as fast as any above that.
         let young = of(99, &[ProbeOutcome::InFlight { waited_ns: ms(60) }]);
         assert_eq!(young.bounds().map(|b| b.unwrap().exact), [true, false, false]);

@@ -8,7 +8,7 @@ use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
 use bdp_model::method::EndReason;
 use bdp_model::mtu_search::IPV6_MINIMUM;
-use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
+use bdp_model::units::{ByteCount, Nanos, Rate, format_bps, format_percent};
 use serde_json::{Value, json};
 
 /// What a reader should know of these measurements, each thing once: what differs by its figure alone is said with the
@@ -120,6 +120,7 @@ pub fn text(caveat: &Caveat) -> String {
         | Caveat::EndedEarly { .. }
         | Caveat::WindowNotReached { .. }
         | Caveat::RateNotReached { .. }
+        | Caveat::BackedOff { .. }
         | Caveat::ReceiverDrops { .. }
         | Caveat::Fragmented { .. }
         | Caveat::LastUncounted { .. }
@@ -260,6 +261,14 @@ fn of_direction(caveat: &Caveat) -> String {
                 0 => String::new(),
                 n => format!(", and skipped {n} datagrams that were too late for their schedule"),
             }
+        ),
+        Caveat::BackedOff { direction, asked_bps, loss_ratio, rate_bps } => format!(
+            "{}{} of the datagrams were lost in the first second at {}, which nobody knew this path to carry: backed off to {}; \
+             --flood sends as asked",
+            of(*direction),
+            format_percent(*loss_ratio),
+            asked_bps.map_or_else(|| "full speed".to_owned(), |bps| format_bps(bps).to_string()),
+            format_bps(*rate_bps)
         ),
         Caveat::ReceiverDrops { direction, dropped, lost } => format!(
             "{}{dropped} of the {lost} lost datagrams were dropped by the receiving host, whose socket was full: they \

@@ -13,6 +13,9 @@ pub fn programs(record: &Record, style: &Style) -> String {
         return String::new();
     }
     let mut text = facts(record);
+    if !record.valid {
+        text.push_str(&format!("INVALID: {}\n", why_invalid(&record.fidelity)));
+    }
     text.push_str(&render(&of_programs(&record.programs), &[], style));
     text.push('\n');
     text.push_str(&render(&of_links(&record.fidelity.directions), &[], style));
@@ -22,9 +25,6 @@ pub fn programs(record: &Record, style: &Style) -> String {
             missed => format!(", {missed} not captured"),
         };
         text.push_str(&format!("capture  {}: {} packets{not}\n", tame(&capture.path), capture.packets));
-    }
-    if !record.valid {
-        text.push_str(&format!("INVALID: {}\n", why_invalid(&record.fidelity)));
     }
     text
 }

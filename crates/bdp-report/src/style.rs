@@ -15,6 +15,8 @@ pub struct Style {
     pub rate_unit: Option<RateUnit>,
     /// A row for each stream, however many.
     pub every_stream: bool,
+    /// Everything that is known, below the answer and the few figures that one compares.
+    pub details: bool,
 }
 
 /// Columns where nothing reports them: a terminal's by tradition.
@@ -27,7 +29,14 @@ const LEAST_WIDTH: u16 = 40;
 impl Style {
     /// ASCII without colour, 100 columns: the same on every machine.
     pub const fn plain() -> Self {
-        Self { colour: false, unicode: false, width: FILE_WIDTH, rate_unit: None, every_stream: false }
+        Self {
+            colour: false,
+            unicode: false,
+            width: FILE_WIDTH,
+            rate_unit: None,
+            every_stream: false,
+            details: false,
+        }
     }
 
     /// From the facts about standard output and the values of `NO_COLOR` (<https://no-color.org>: any value but the
@@ -54,6 +63,7 @@ impl Style {
                 .max(LEAST_WIDTH),
             rate_unit: None,
             every_stream: false,
+            details: false,
         }
     }
 

@@ -8,14 +8,37 @@ use crate::grid::wrap;
 use crate::number::{percent, size};
 use crate::style::{Style, Tint};
 
-/// A heading, the chart and the knee of each curve.
+/// A heading and the chart of each curve that has a knee.
 pub(crate) fn sweeps(curves: &[Curve], style: &Style) -> String {
     let drawn = curves.iter().filter(|c| c.knee().is_some() || c.fall().is_some());
-    drawn.map(|curve| text(curve, style)).collect::<Vec<_>>().join("\n")
+    drawn.map(|curve| chart(curve, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// The heading, the chart and the knee of a curve that has one, or why it has none.
-pub(crate) fn text(curve: &Curve, style: &Style) -> String {
+/// The knee of each curve that has one, or where it falls though it must rise: what a sweep is made for. Of several curves each has its name above.
+pub(crate) fn knees(curves: &[Curve], style: &Style) -> String {
+    let words = |curve: &Curve| match (curve.knee(), curve.fall()) {
+        (Some(knee), _) => Some(knee_words(curve, knee)),
+        (None, Some(fall)) => Some(format!("none: {}", fall_words(curve, fall))),
+        (None, None) => None,
+    };
+    let found: Vec<(&Curve, String)> = curves.iter().filter_map(|c| Some((c, words(c)?))).collect();
+    let several = found.len() > 1;
+    let mut text = String::new();
+    for (curve, mut line) in found {
+        if several {
+            text.push_str(&wrap("", Tint::None, &curve.name, style));
+        }
+        if let Some(product) = curve.product().filter(|_| curve.axis.is_window()) {
+            line.push_str("; ");
+            line.push_str(&product_words(curve, &product, if style.unicode { "×" } else { "x" }));
+        }
+        text.push_str(&wrap("knee  ", Tint::Strong, &line, style));
+    }
+    text
+}
+
+/// The heading of a curve, and its chart where it has a knee or falls.
+pub(crate) fn chart(curve: &Curve, style: &Style) -> String {
     let heading = format!("{}: goodput against {}", curve.name, curve.axis.name());
     let mut text = wrap("", Tint::None, &heading, style);
     let (knee, fall) = (curve.knee(), curve.fall());
@@ -43,16 +66,6 @@ pub(crate) fn text(curve: &Curve, style: &Style) -> String {
         text.push_str(&line);
         text.push('\n');
     }
-    let mut line = match (knee, fall) {
-        (Some(knee), _) => knee_words(curve, knee),
-        (None, Some(fall)) => format!("none: {}", fall_words(curve, fall)),
-        (None, None) => String::new(),
-    };
-    if let Some(product) = product {
-        line.push_str("; ");
-        line.push_str(&product_words(curve, &product, if style.unicode { "×" } else { "x" }));
-    }
-    text.push_str(&wrap("knee  ", Tint::Strong, &line, style));
     text
 }
 

@@ -14,19 +14,31 @@ use crate::json::{measurement_json, record_json};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::in_order;
-use crate::sweep::{place, quantity, text as chart, unmeasured_words};
+use crate::sweep::{chart, knees, place, quantity, unmeasured_words};
 
 /// Version of the document's shape; a reader refuses a larger major number.
 pub const SWEEP_SCHEMA: &str = "bdp.sweep/1";
 
-/// Every curve with its table, its knee and its recommended ranges, and then the memory that windows and streams need.
-pub fn sweep(curves: &[Curve], style: &Style) -> String {
-    let mut text = String::new();
-    for curve in curves.iter().filter(|c| !c.points.is_empty()) {
-        text.push_str(&chart(curve, style));
+/// The knee of every curve and what to choose, then `conditions`, then each curve's table and chart, and the memory that windows and
+/// streams need.
+pub fn sweep(curves: &[Curve], conditions: &str, style: &Style) -> String {
+    let mut text = knees(curves, style);
+    let drawn: Vec<&Curve> = curves.iter().filter(|c| !c.points.is_empty()).collect();
+    // Of several curves the advice stands below each.
+    if let [only] = drawn.as_slice() {
+        text.push_str(&advice(only, style));
+    }
+    if !text.is_empty() {
         text.push('\n');
+    }
+    text.push_str(conditions);
+    for curve in &drawn {
         text.push_str(&table(curve, style));
-        text.push_str(&advice(curve, style));
+        if drawn.len() > 1 {
+            text.push_str(&advice(curve, style));
+        }
+        text.push('\n');
+        text.push_str(&chart(curve, style));
         text.push('\n');
     }
     let memory = Memory::by_path(curves);

@@ -14,12 +14,12 @@ use crate::programs::programs;
 use crate::repeated::repeated;
 use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points, rtt_idle_text, stacks};
-use crate::sweep::sweeps;
+use crate::sweep::{knees, sweeps};
 use crate::varied::{varied, window};
 use bdp_model::record_curves::window_curves;
 
-/// Facts about the lab, one row for each point, notes on whatever does not count or was missed, and for each sweep
-/// of windows its curve and knee. Ends with a newline. Goodput is the median of the valid repetitions, with its
+/// The knee of each curve of a sweep of windows, or what limits a single point; facts about the lab, one row for each point, notes on whatever does
+/// not count or was missed, and the curves. Ends with a newline. Goodput is the median of the valid repetitions, with its
 /// smallest and largest where there is more than one.
 pub fn table(records: &[Record], style: &Style) -> String {
     if records.is_empty() {
@@ -29,17 +29,31 @@ pub fn table(records: &[Record], style: &Style) -> String {
         return records.iter().map(|record| programs(record, style)).collect::<Vec<_>>().join("\n");
     }
     let points = points(records);
-    let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
-    text.push('\n');
+    let curves = window_curves(&points);
+    // What one asks first: the knee of a sweep, what limits a point; or why there is none. Of several scenarios that is the table.
+    let is_sweep = points.windows(2).all(|pair| pair[0].scenario == pair[1].scenario);
+    let found = knees(&curves, style);
+    let mut text = if is_sweep { found.clone() } else { String::new() };
+    let (notes, limits) = (notes(&points, style), limits(&points, style));
+    let is_one = points.len() == 1;
+    if is_one {
+        text.push_str(&notes);
+        text.push_str(&limits);
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&wrap("lab  ", Tint::Strong, &facts(records, &points), style));
     text.push_str(&body(&points, style));
     let flows = crate::flows::flows(&points, unit(&points), style);
     for part in [
         repeated(&points, style),
         flows,
         crate::traffic::traffic(&points, unit(&points), style),
-        notes(&points, style),
-        limits(&points, style),
-        sweeps(&window_curves(&points), style),
+        if is_one { String::new() } else { notes },
+        if is_one { String::new() } else { limits },
+        if is_sweep { String::new() } else { found },
+        sweeps(&curves, style),
     ] {
         if !part.is_empty() {
             text.push('\n');

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::measurement::{Measurement, Pacer, Pacing};
+use bdp_model::caveat::Caveat;
+use bdp_model::measurement::{Direction, Measurement, Pacer, Pacing};
 use bdp_model::method::{ReceiveMethod, SendMethod};
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
@@ -72,13 +73,13 @@ fn whole(text: &str) -> String {
 
 #[test]
 fn the_text_tells_what_was_found_and_how() {
-    let style = Style { width: 400, ..Style::plain() };
+    let style = Style { width: 400, details: true, ..Style::plain() };
     let text = whole(&measurements_text(&[searched()], Some("7f3a"), None, &style));
     for part in [
         "highest rate without loss: 96.6 Mbit/s, held for 10 s; 98.5 Mbit/s lost 1.19 %, on the path",
         "trials: as fast as possible, 9.00 Gbit/s, lost 98.8 %; 98.5 Mbit/s lost 1.19 %; 96.6 Mbit/s held passed",
         "96.6 Mbit/s, paced by the times of send calls, each one burst: eth0 has pfifo_fast, not fq",
-        "-u -b auto --flood",
+        "-u -b auto",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -92,13 +93,14 @@ fn loss_that_no_rate_is_free_of_names_the_share_to_allow() {
     for (trial, lost) in udp.trials.iter_mut().zip([17, 8, 8]) {
         (trial.lost, trial.loss_ratio, trial.passed) = (lost, lost as f64 / 8_000.0, false);
     }
-    let text = whole(&measurements_text(&[m], None, None, &Style { width: 400, ..Style::plain() }));
+    let text =
+        whole(&measurements_text(&[m], None, None, &Style { width: 400, details: true, ..Style::plain() }));
     assert!(text.contains("--loss-ratio 0.002 finds the highest rate with that little loss"), "{text}");
 }
 
 #[test]
 fn a_search_that_was_cut_short_tells_what_had_passed() {
-    let style = Style { width: 400, ..Style::plain() };
+    let style = Style { width: 400, details: true, ..Style::plain() };
     let mut m = searched();
     let udp = m.directions[0].udp.as_mut().unwrap();
     udp.search = Some(SearchEnd::CutShort);
@@ -162,7 +164,7 @@ fn what_a_server_does_not_tell_is_not_printed_as_none() {
         (direction.send_method, direction.receive_method) = (SendMethod::Unknown, ReceiveMethod::Unknown);
         let udp = direction.udp.as_mut().unwrap();
         (udp.duplicated, udp.reordered) = (duplicated, reordered);
-        let style = Style { width: 400, ..Style::plain() };
+        let style = Style { width: 400, details: true, ..Style::plain() };
         let text = whole(&measurements_text(std::slice::from_ref(&m), None, None, &style));
         (text, html_of_measurements(&[(&BTreeMap::new(), &m)], &ABOUT))
     };
@@ -172,4 +174,19 @@ fn what_a_server_does_not_tell_is_not_printed_as_none() {
     assert!(page.contains("unknown: the server does not report it") && !page.contains("sent by ,"));
     assert!(of(None, Some(41)).0.contains("41 out of order or copies"));
     assert!(of(Some(39), Some(0)).0.contains("39 duplicated, 0 reordered"));
+}
+
+#[test]
+fn a_rate_that_was_backed_off_is_the_answer() {
+    let mut m = searched();
+    m.caveats.push(Caveat::BackedOff {
+        direction: Direction::To,
+        asked_bps: Some(50e6),
+        loss_ratio: 0.6,
+        rate_bps: 19e6,
+    });
+    let text = measurements_text(&[m], Some("7f3a"), None, &Style { width: 200, ..Style::plain() });
+    let line = "96.6 Mbit/s, backed off from 50 Mbit/s, which lost 60 % of the datagrams in the first second";
+    assert!(text.lines().next().unwrap().contains(line), "{text}");
+    assert_eq!(text.matches("backed off").count(), 1, "{text}");
 }

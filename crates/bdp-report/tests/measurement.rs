@@ -127,6 +127,7 @@ fn rtt(p50: u64, p95: u64, p99: u64) -> RttSummary {
         received: 200,
         in_flight: 0,
         of_all: None,
+        of_answers: None,
         min: p50,
         p50,
         p95: Some(p95),
@@ -148,9 +149,48 @@ fn narrow(width: u16) -> Style {
     Style { width, ..Style::plain() }
 }
 
+fn detailed(width: u16) -> Style {
+    Style { width, details: true, ..Style::plain() }
+}
+
 #[test]
 fn a_measurement_both_ways() {
     insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &Style::plain()));
+}
+
+#[test]
+fn a_measurement_with_its_details() {
+    insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &detailed(100)));
+}
+
+/// The direction in trouble first, whichever ran first, and all of it on one screen.
+#[test]
+fn answer_stands_in_the_first_lines_and_all_of_it_in_twenty() {
+    let mut swapped = both_ways();
+    swapped.directions.reverse();
+    for m in [one_way(), both_ways(), troubled(), swapped] {
+        let name = m.far.name.replace('\x1b', " ");
+        let text = measurements_text(&[m], Some("7f3a"), None, &Style::plain());
+        let first = text.lines().next().unwrap();
+        assert!(first.starts_with(&format!("-> {name}  338 Mbit/s, limit")), "{text}");
+        assert!(text.lines().count() <= 20, "{text}");
+    }
+    let failed = measurements_text(&five_runs()[4..], None, None, &Style::plain());
+    assert_eq!(failed.lines().next(), Some("FAILED   #5: 198.51.100.20:5201 went away"), "{failed}");
+}
+
+#[test]
+fn congestion_control_is_the_one_that_was_used() {
+    let mut m = both_ways();
+    m.near.congestion_control = Some("bbr".into());
+    m.directions[0].congestion_control = "reno".into();
+    m.directions[1].congestion_control = "cubic".into();
+    let text = measurements_text(std::slice::from_ref(&m), None, None, &detailed(200));
+    assert!(text.contains(", -> reno <- cubic, "), "{text}");
+    assert!(text.contains("reno (default bbr)"), "{text}");
+    m.directions[0].congestion_control = "cubic".into();
+    let text = measurements_text(&[m], None, None, &narrow(200));
+    assert!(text.contains(":5201, cubic, ") && !text.contains("bbr"), "{text}");
 }
 
 #[test]
@@ -224,7 +264,7 @@ fn several_runs() {
 #[test]
 fn commands_repeat_the_request_and_name_the_store() {
     let commands = |m: &Measurement, store| {
-        let text = measurements_text(std::slice::from_ref(m), Some("7f3a"), store, &narrow(400));
+        let text = measurements_text(std::slice::from_ref(m), Some("7f3a"), store, &detailed(400));
         let next = text.lines().skip_while(|line| !line.starts_with("next "));
         next.map(|line| line[9..].to_owned()).collect::<Vec<_>>().join(" | ")
     };
@@ -327,7 +367,7 @@ fn what_a_server_printed_comes_last_and_tells_the_terminal_nothing() {
     let mut m = both_ways();
     m.server_output = vec!["[ ID]  Interval\n\x1b[31mred".into(), serde_json::json!({"end": {}})];
     let text = measurements_text(&[m], Some("7f3a"), None, &narrow(80));
-    let printed = text.split_once(" --runs 6\n").unwrap().1;
+    let printed = text.split_once(" -v\n").unwrap().1;
     assert_eq!(
         printed,
         "\nthe server's output\n  [ ID]  Interval\n   [31mred\n\nthe server's output\n  {\n    \"end\": {}\n  }\n"
@@ -338,9 +378,9 @@ fn what_a_server_printed_comes_last_and_tells_the_terminal_nothing() {
 fn no_line_is_wider_than_asked_nor_ends_in_blanks() {
     for runs in [vec![one_way()], vec![both_ways()], vec![troubled()], five_runs(), Vec::new()] {
         for width in 40..=140 {
-            for unicode in [false, true] {
-                let text =
-                    measurements_text(&runs, Some("7f3a"), None, &Style { unicode, width, ..Style::plain() });
+            for (unicode, details) in [(false, false), (true, false), (true, true)] {
+                let style = Style { unicode, width, details, ..Style::plain() };
+                let text = measurements_text(&runs, Some("7f3a"), None, &style);
                 for line in text.lines() {
                     // A command stands on one line, to be pasted as it is.
                     let is_command =
@@ -378,7 +418,8 @@ fn slow_start_is_shown_apart() {
             bdp_model::record::ReceiverSample { at_ns: i * 100_000 * US, bytes, ..Default::default() }
         })
         .collect();
-    let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, None, &UNICODE);
+    let style = Style { details: true, ..UNICODE };
+    let shown = |m: &Measurement| measurements_text(std::slice::from_ref(m), None, None, &style);
     assert!(
         shown(&m).contains("\nstart    → 800 ms, then 33.3 Mbit/s (time to 90 % of the later rate)\n"),
         "{}",

@@ -1,5 +1,5 @@
 //! Care for others on the path: datagrams don't slow down where a link is full, as TCP does, so that a rate beyond what the
-//! path is known to carry has to be asked for by an explicit word (RFC 8085, section 3.1).
+//! path is known to carry is watched from its first second (RFC 8085, section 3.1).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -8,11 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_flow::session::dial;
 use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
-use bdp_model::units::format_bps;
 use bdp_store::{Page, RunKind, Store};
 use bdp_sys::device;
 
-use crate::{Result, RunError};
+use crate::Result;
 
 /// What is sent over a path of which nothing is known, bit/s: what a call with pictures takes.
 const HARMLESS_BPS: f64 = 1e6;
@@ -21,66 +20,33 @@ const RUNS: usize = 20;
 /// Runs that are listed at once.
 const PAGE: usize = 100;
 
-/// Refuses datagrams at a rate beyond what is known of the path, on any that leaves this machine.
-pub(crate) fn check(request: &MeasureRequest, store: Option<&dyn Store>, cancel: &AtomicBool) -> Result<()> {
-    let Some(udp) = &request.spec.udp else { return Ok(()) };
+/// Whether the first second of datagrams is to be watched: they leave this machine at a rate beyond what is known of the path.
+pub(crate) fn is_needed(
+    request: &MeasureRequest,
+    store: Option<&dyn Store>,
+    cancel: &AtomicBool,
+) -> Result<bool> {
+    // A search watches each of its trials.
+    let Some(udp) = request.spec.udp.as_ref().filter(|udp| udp.search.is_none()) else { return Ok(false) };
     // What has no address is for the session to tell.
-    let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(()) };
+    let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(false) };
     if addresses.iter().all(|address| is_here(address.ip())) {
-        return Ok(());
-    }
-    let host = &request.host;
-    if udp.search.is_some() {
-        return Err(RunError::Request(format!(
-            "-b auto sends {host} more than the path carries, and pushes aside what others send there; give --flood if that \
-             is yours to do"
-        )));
+        return Ok(false);
     }
     let streams = f64::from(request.spec.streams);
-    let (asked, word) = match udp.rate_bps {
-        Some(each) => {
-            let total = each as f64 * streams;
-            let word = if request.spec.streams > 1 {
-                format!("-b {} x {} streams", format_bps(each as f64), request.spec.streams)
-            } else {
-                format!("-b {}", format_bps(total))
-            };
-            (total, word)
-        }
-        None => (f64::INFINITY, "-b 0".to_owned()),
-    };
+    let asked = udp.rate_bps.map_or(f64::INFINITY, |each| each as f64 * streams);
     if asked <= HARMLESS_BPS {
-        return Ok(());
+        return Ok(false);
     }
-    let carried = carried(store, host, &addresses)?;
-    let speed = addresses.first().copied().and_then(speed_towards);
+    let carried = carried(store, &request.host, &addresses)?;
+    let speed = addresses.first().copied().and_then(speed_towards).map(|speed| speed as f64);
     let ways =
         if request.bidirectional { &[Direction::To, Direction::From][..] } else { &request.directions };
-    for &way in ways {
+    let is_known = |way: &Direction| {
         let known = carried.get(way.name()).copied();
-        let bound = known.map(|bps| speed.map_or(bps, |speed| bps.min(speed as f64)));
-        if bound.is_some_and(|bps| asked <= bps) {
-            continue;
-        }
-        let towards = if way == Direction::To { "to" } else { "from" };
-        return Err(RunError::Request(match (known, speed) {
-            (Some(bps), Some(speed)) if speed as f64 <= bps => format!(
-                "{word} {towards} {host}: the device that leads there has {}; ask for less, or give --flood",
-                format_bps(speed as f64)
-            ),
-            (Some(bps), _) => format!(
-                "{word} {towards} {host}: {} is the most that stored measurements saw the path carry, and datagrams yield to \
-                 nobody; ask for less, or give --flood",
-                format_bps(rounded_down(bps))
-            ),
-            (None, _) => format!(
-                "{word} {towards} {host}: what the path carries is not known, and datagrams yield to nobody; measure it \
-                 without -u first, ask for {} at most, or give --flood",
-                format_bps(HARMLESS_BPS)
-            ),
-        }));
-    }
-    Ok(())
+        known.is_some_and(|bps| asked <= speed.map_or(bps, |speed| bps.min(speed)))
+    };
+    Ok(!ways.iter().all(is_known))
 }
 
 /// Whether nobody else's path leads there: a loopback address, or one of this machine's own.
@@ -135,14 +101,10 @@ fn add(most: &mut BTreeMap<&'static str, f64>, measurement: &Measurement) {
     }
 }
 
-/// To three digits, none of which is more than there is.
-fn rounded_down(bps: f64) -> f64 {
-    let digit = 10f64.powf((bps.max(1.0).log10().floor() - 2.0).max(0.0));
-    (bps / digit).floor() * digit
-}
-
 #[cfg(test)]
 mod tests {
+    use bdp_model::udp::{RateSearch, UdpRequest};
+
     use super::*;
 
     #[test]
@@ -155,10 +117,28 @@ mod tests {
         }
     }
 
+    /// Nobody has the address of documentation (RFC 5737), and nothing is stored of it.
     #[test]
-    fn a_rate_is_never_rounded_beyond_what_was_seen() {
-        assert_eq!(rounded_down(941_478_123.0), 941e6);
-        assert_eq!(rounded_down(999.9), 999.0);
-        assert_eq!(rounded_down(0.2), 0.0);
+    fn rate_that_nobody_knows_the_path_to_carry_is_watched_and_never_refused() {
+        let request = |host: &str, rate_bps: Option<u64>, search: Option<RateSearch>| {
+            let mut request = MeasureRequest::to(host);
+            request.spec.udp =
+                Some(UdpRequest { rate_bps, search, datagram_bytes: None, dont_fragment: false });
+            request
+        };
+        let searched = Some(RateSearch { loss_ratio: 0.0, trial: RateSearch::usual_trial() });
+        for (host, rate_bps, search, watched) in [
+            ("192.0.2.1", Some(50_000_000), None, true),
+            ("192.0.2.1", None, None, true),
+            ("192.0.2.1", Some(1_000_000), None, false),
+            ("192.0.2.1", None, searched, false),
+            ("127.0.0.1", Some(50_000_000), None, false),
+        ] {
+            let asked = request(host, rate_bps, search);
+            let needed = is_needed(&asked, None, &AtomicBool::new(false)).unwrap();
+            assert_eq!(needed, watched, "{host} {rate_bps:?}");
+        }
+        let of_tcp = MeasureRequest::to("192.0.2.1");
+        assert!(!is_needed(&of_tcp, None, &AtomicBool::new(false)).unwrap());
     }
 }

@@ -33,7 +33,7 @@ pub struct MeasurePlan {
     pub labels: Labels,
     /// How many runs.
     pub runs: u32,
-    /// Whether datagrams may exceed what the path is known to carry.
+    /// Whether datagrams keep to the asked rate, whatever is lost in their first second.
     #[serde(default)]
     pub flood: bool,
     /// What must come out.
@@ -70,13 +70,33 @@ impl MeasurePlan {
         cancel: &AtomicBool,
     ) -> Measured {
         let called = (self.label.as_deref(), &self.labels);
+        let watched = match self.flood {
+            true => Ok(false),
+            false => care::is_needed(&self.request, store.as_deref(), cancel),
+        };
+        let watch_loss = match watched {
+            Ok(watch_loss) => watch_loss,
+            Err(error) => return self.nothing(error),
+        };
+        let request = MeasureRequest { watch_loss, ..self.request.clone() };
         let mut measure = |repetition: u32, watch: &mut dyn FnMut(Event<'_>)| {
             let mut progress = |progress: &Progress| {
                 watch(Event::Progress { repetition, progress: Cow::Borrowed(progress) });
             };
-            measure_once(&self.request, &self.credentials, called, repetition, &mut progress, cancel)
+            measure_once(&request, &self.credentials, called, repetition, &mut progress, cancel)
         };
         self.run_with(&mut measure, store, watch, cancel)
+    }
+
+    /// What a plan comes to that fails before anything was measured.
+    fn nothing(&self, error: crate::RunError) -> Measured {
+        Measured {
+            run: None,
+            judgements: self.expectations.iter().map(|e| e.judge(&[])).collect(),
+            comparisons: Vec::new(),
+            measurements: Vec::new(),
+            result: Err(error),
+        }
     }
 
     /// As [`MeasurePlan::run`], with a way to measure of one's own.
@@ -88,14 +108,9 @@ impl MeasurePlan {
         cancel: &AtomicBool,
     ) -> Measured {
         let mut measurements = Vec::new();
-        let checked = match self.flood {
-            true => Ok(()),
-            false => care::check(&self.request, store.as_deref(), cancel),
-        };
         let called = (self.label.as_deref(), &self.labels);
         let mut kept = KeptRun::new(store, RunKind::Measure, &self.request.host, called, &self.command);
-        let result =
-            checked.and_then(|()| self.measure_all(measure, &mut kept, &mut measurements, watch, cancel));
+        let result = self.measure_all(measure, &mut kept, &mut measurements, watch, cancel);
         Measured {
             run: kept.id().map(str::to_owned),
             judgements: self.expectations.iter().map(|e| e.judge(&measurements)).collect(),
@@ -177,6 +192,8 @@ pub fn measure_once(
 fn complete(measurement: &mut Measurement, (label, labels): Called<'_>, repetition: u32) {
     measurement.label = label.map(str::to_owned);
     measurement.labels = labels.clone();
+    // How this run was led, and no part of what was asked for.
+    measurement.request.watch_loss = false;
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);
     if measurement.request.ssh.as_ref().is_some_and(|ssh| ssh.through) {

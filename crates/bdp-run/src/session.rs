@@ -49,11 +49,12 @@ pub fn measure(
     let mut reporter = Reporter::new(request, progress, cancel);
     reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     let login = credentials.login.as_ref();
+    let token = credentials.token.as_deref();
     let measurement = match request.peer {
         _ if request.url.is_some() => driver::measure(request, &mut Download::new(request)?, reporter),
         Some(PeerProtocol::Iperf3) => driver::measure(request, &mut Iperf3Peer::new(login), reporter),
         Some(PeerProtocol::Iperf2) => driver::measure(request, &mut Iperf2Peer::default(), reporter),
-        None => match client::greet(request, credentials.token.as_deref(), cancel)? {
+        None => match first_greeting(request, token, cancel)? {
             Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
             // Whoever speaks iperf3 proves nothing: it is measured with where that was asked for, or no token was given.
@@ -64,7 +65,15 @@ pub fn measure(
                 Err(SessionError::NotBdp { address, what: what.to_owned() })
             }
             Greeted::Silent { error, opened } => {
-                recognise(request, Iperf3Peer::going_on(login, opened), reporter, error)
+                match recognise(request, Iperf3Peer::going_on(login, opened), reporter) {
+                    Ok(measured) => measured,
+                    Err(other) => {
+                        let reporter = Reporter::new(request, progress, cancel);
+                        // What iperf3's protocol has no word for says more than that nobody answers.
+                        let silent = if other.is_request() { other } else { error };
+                        greet_again(request, token, reporter, cancel, silent)
+                    }
+                }
             }
         },
     };
@@ -74,18 +83,26 @@ pub fn measure(
     }
 }
 
-/// Sees whether a server that says nothing is one of iperf3, and measures then.
+/// What ssh started is a bdp, and has its time; anything else that says nothing soon may be a server of iperf3.
+fn first_greeting(request: &MeasureRequest, token: Option<&str>, cancel: &AtomicBool) -> Result<Greeted> {
+    match request.ssh {
+        Some(_) => client::greet(request, token, cancel),
+        None => client::greet_soon(request, token, cancel),
+    }
+}
+
+/// Sees whether a server that says nothing is one of iperf3, and measures then; the error of iperf3's client where it has no word for that
+/// either, or was asked for what it can't.
 fn recognise(
     request: &MeasureRequest,
     mut peer: Iperf3Peer<'_>,
     reporter: Reporter<'_>,
-    silent: SessionError,
-) -> Result<Measurement> {
+) -> std::result::Result<Result<Measurement>, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter) {
         Ok(mut measurement) => {
             measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
-            Ok(measurement)
+            Ok(Ok(measurement))
         }
         Err(
             error @ (SessionError::Cancelled
@@ -93,8 +110,22 @@ fn recognise(
             | SessionError::Login { .. }
             | SessionError::Broken { .. }
             | SessionError::Far { .. }),
-        ) => Err(error),
-        // It has no word for iperf3's client either.
-        Err(_) => Err(silent),
+        ) => Ok(Err(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// A bdp that was too busy to answer soon has its time now, on a connection that nobody took for one of iperf3's.
+fn greet_again(
+    request: &MeasureRequest,
+    token: Option<&str>,
+    reporter: Reporter<'_>,
+    cancel: &AtomicBool,
+    silent: SessionError,
+) -> Result<Measurement> {
+    match client::greet(request, token, cancel) {
+        Ok(Greeted::Admitted(mut session)) => driver::measure(request, session.as_mut(), reporter),
+        Err(error @ (SessionError::Cancelled | SessionError::Denied { .. })) => Err(error),
+        Ok(Greeted::Silent { .. }) | Err(_) => Err(silent),
     }
 }

@@ -11,6 +11,7 @@ use clap::{Command, Error, Parser};
 
 use crate::exit::{self, Exit};
 use crate::help::{self, Extent};
+use crate::iperf3_options::{self, Becomes, Role};
 use crate::output;
 
 /// Reads the arguments; prints what they ask for where that is help or the version, and then gives the exit code.
@@ -73,6 +74,9 @@ fn explain(error: &Error, root: &Command, arguments: &[OsString]) -> String {
 
 /// The answer to a flag of iperf3 that is none here.
 fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
+    if error.kind() == ErrorKind::InvalidSubcommand && path == "bdp" {
+        return of_no_command(error, words);
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
@@ -80,9 +84,22 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
     if path == "bdp" {
         let flags = ["--server", "--client", "-s", "-c"];
         let role = words.iter().find_map(|word| flags.into_iter().find(|flag| word.starts_with(flag)))?;
-        return Some(format!("{role} is iperf3's: use '{}'", translated(words)));
+        return Some(format!("{role} is iperf3's: use {}", translated(words)));
+    }
+    let role = match path {
+        "bdp measure" => Some(Role::Client),
+        "bdp serve" => Some(Role::Server),
+        _ => None,
+    };
+    if let Some(foreign) = role.and_then(|role| iperf3_options::find(flag, role)) {
+        return Some(format!("{flag} is iperf3's: {}", foreign.answer));
     }
     match (path, flag.as_str()) {
+        ("bdp measure", "-1" | "--one-off") => {
+            Some(format!("{flag} is of servers: 'bdp serve {flag}' serves one session"))
+        }
+        ("bdp serve", "-c" | "--client") => Some(format!("{flag} is iperf3's: use 'bdp measure HOST'")),
+        ("bdp serve", "-s" | "--server") => Some(format!("{flag} is not needed: bdp serve is the server")),
         ("bdp measure", "-c" | "--client") => {
             Some(format!("{flag} is iperf3's: bdp measure takes the host as it is, 'bdp measure HOST'"))
         }
@@ -95,9 +112,45 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
     }
 }
 
-/// The command line of iperf3 as one of bdp.
+/// The answer to a first word that is no command: the name of a program that bdp replaces, or a host.
+fn of_no_command(error: &Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let rest: Vec<String> = words.iter().skip_while(|given| *given != word).skip(1).cloned().collect();
+    if ["iperf3", "iperf", "iperf2"].contains(&word.as_str()) {
+        let command = if rest.is_empty() { "'bdp measure HOST'".to_owned() } else { translated(&rest) };
+        return Some(format!(
+            "bdp needs no word for {word}: use {command}; it measures to servers of iperf3 too, and 'bdp serve' answers its clients"
+        ));
+    }
+    // What is nearly a command was meant as one.
+    let is_typo = error.get(ContextKind::SuggestedSubcommand).is_some();
+    let is_host = |word: &str| {
+        word.contains(['.', ':']) || word == "localhost" || word.chars().any(|c| c.is_ascii_digit())
+    };
+    if is_typo && !is_host(word) || word.starts_with('-') {
+        return None;
+    }
+    let command: Vec<String> = ["bdp", "measure", word]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(rest)
+        .map(|word| output::quote(&word))
+        .collect();
+    Some(format!(
+        "'{}' is no command: to measure to a host of that name use '{}'",
+        output::tame(word),
+        command.join(" ")
+    ))
+}
+
+/// The command line of iperf3 as one of bdp, in quotes, and behind it what has no counterpart.
 fn translated(words: &[String]) -> String {
     let (mut host, mut rest, mut serves) = (None, Vec::new(), false);
+    let role = match words.iter().any(|word| word == "-s" || word == "--server") {
+        true => Role::Server,
+        false => Role::Client,
+    };
+    let mut missing = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let (flag, value) = match word.split_once('=') {
@@ -117,7 +170,23 @@ fn translated(words: &[String]) -> String {
                 rest.push("--sockbuf".to_owned());
                 rest.extend(value.or_else(|| words.next().cloned()));
             }
-            _ => rest.push(word.clone()),
+            _ => match iperf3_options::find(flag, role) {
+                None => rest.push(word.clone()),
+                Some(foreign) => {
+                    let value = match foreign.takes_value {
+                        true => value.or_else(|| words.next().cloned()),
+                        false => None,
+                    };
+                    match foreign.becomes {
+                        Becomes::Option(ours) => {
+                            rest.push(ours.to_owned());
+                            rest.extend(value);
+                        }
+                        Becomes::Nothing => {}
+                        Becomes::Missing => missing.push(format!("{flag}: {}", foreign.answer)),
+                    }
+                }
+            },
         }
     }
     let mut command = vec!["bdp".to_owned()];
@@ -127,7 +196,11 @@ fn translated(words: &[String]) -> String {
         None => command.extend(["measure".to_owned(), "HOST".to_owned()]),
     }
     command.extend(rest);
-    command.iter().map(|word| output::quote(word)).collect::<Vec<_>>().join(" ")
+    let command = command.iter().map(|word| output::quote(word)).collect::<Vec<_>>().join(" ");
+    match missing.is_empty() {
+        true => format!("'{command}'"),
+        false => format!("'{command}' ({})", missing.join("; ")),
+    }
 }
 
 /// The subcommand that was meant, and how it is called.
@@ -200,10 +273,53 @@ mod tests {
             ("measure -c ams1", "'bdp measure HOST'"),
             ("measure ams1 -d", "--json-stream"),
             ("measure -s", "'bdp serve'"),
+            ("-c ams1 --fq-rate 20M --connect-timeout 500", "'bdp measure ams1 -b 20M'"),
+            ("-c ams1 -T x -A 0,1", "'bdp measure ams1 -T x -A 0,1'"),
+            ("-c ams1 --title x", "'bdp measure ams1 --label x'"),
+            ("-c ams1 --logfile out.txt -t 5", "'bdp measure ams1 -t 5' (--logfile: redirect the output"),
+            ("-s -D -I /run/x.pid", "'bdp serve' (-D: bdp serve stays in the foreground"),
+            ("iperf3", "'bdp measure HOST'"),
+            ("iperf3 -c ams1 -R", "'bdp measure ams1 -R'"),
+            ("ams1 -R", "'bdp measure ams1 -R'"),
+            ("192.0.2.7", "'bdp measure 192.0.2.7'"),
+            ("measure ams1 -F /dev/zero", "--check-payload"),
+            ("measure ams1 -L 3", "IPv6 flow label"),
+            ("measure ams1 -m", "MPTCP"),
+            ("measure ams1 -X lo", "SCTP"),
+            ("measure ams1 -I x", "PID file"),
+            ("measure ams1 -D", "foreground"),
+            ("measure ams1 -1", "'bdp serve -1'"),
+            ("measure ams1 --logfile x", "'> FILE'"),
+            ("measure ams1 --connect-timeout 100", "after 3 s"),
+            ("measure ams1 --fq-rate 10M", "-b paces TCP"),
+            ("measure ams1 --rcv-timeout 100", "silent for 8 s"),
+            ("measure ams1 --snd-timeout 100", "silent for 8 s"),
+            ("measure ams1 --pacing-timer 100", "without a timer"),
+            ("measure ams1 --nstreams 2", "-P is the number"),
+            ("measure ams1 --repeating-payload", "--check-payload"),
+            ("measure ams1 --extra-data x", "--label"),
+            ("measure ams1 -u -b 50M/10", "-b 50M sends them evenly"),
+            ("serve -D", "'bdp serve &'"),
+            ("serve -B 192.0.2.1", "--listen"),
+            ("serve --server-bitrate-limit 1G", "--max-rate"),
         ] {
             let words: Vec<&str> = line.split_whitespace().collect();
             let answer = refused(&words).unwrap();
             assert!(answer.contains(ours), "{line}: {answer}");
+        }
+    }
+
+    #[test]
+    fn no_option_of_iperf3_gets_a_tip_for_another() {
+        for flag in
+            ["-F", "-L", "-m", "-X", "--logfile", "--fq-rate", "--title-x", "--pacing-timer", "--nstreams"]
+        {
+            let answer = refused(&["measure", "ams1", flag]).unwrap();
+            assert!(!answer.contains("similar argument"), "{flag}: {answer}");
+        }
+        for accepted in ["-T x", "-A 0", "-A 0,1", "--affinity 1", "--forceflush"] {
+            let words: Vec<&str> = ["measure", "ams1"].into_iter().chain(accepted.split(' ')).collect();
+            assert_eq!(refused(&words), None, "{accepted}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::help;
 #[derive(clap::Args, Clone, Default)]
 pub struct LabelArgs {
     /// Name of the run, or NAME=VALUE: a label of your own for metrics, CSV and 'bdp runs'; repeatable
-    #[arg(id = "label", long = "label", value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
+    #[arg(id = "label", short = 'T', long = "label", value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
     all: Vec<Given>,
 }
 

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, arguments -> action.
 #![forbid(unsafe_code)]
 
+mod absurd;
 mod address;
 mod agent;
 mod arguments;
@@ -19,6 +20,7 @@ mod found;
 mod guest;
 mod help;
 mod interrupt;
+mod iperf3_options;
 mod lab;
 mod labels;
 mod manual;

@@ -2,6 +2,7 @@
 
 use bdp_model::record::Record;
 use bdp_model::tuning::Rehearsal;
+use bdp_report::Style;
 use bdp_store::{DocumentKind, RunInfo, RunKind, StoredDocument, StoredMeasurement};
 
 use crate::exit::{self, Outcome};
@@ -15,7 +16,9 @@ const NAMED: usize = 6;
 
 /// Arguments of `bdp show`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bdp show\n  bdp show 7f3a\n  bdp show before.jsonl --json")]
+#[command(
+    after_help = "Examples:\n  bdp show\n  bdp show 7f3a\n  bdp show 7f3a -v\n  bdp show before.jsonl --json"
+)]
 pub struct ShowArgs {
     /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
     /// export' wrote [default: the newest run]
@@ -27,6 +30,10 @@ pub struct ShowArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Print the details of a measurement too: what its findings rest on, hosts, windows, delays, spreads
+    #[arg(short = 'v', long, conflicts_with = "json")]
+    details: bool,
 
     /// Show only cases that match: [SCENARIO] and words that must all match, each PARAM=VALUE, #REPETITION or a part
     /// of the case's key
@@ -82,7 +89,8 @@ impl ShowArgs {
         if self.json {
             return print(&format!("{:#}\n", bdp_report::measurements_json(&measurements, run, &[])));
         }
-        let text = bdp_report::measurements_text(&measurements, run, self.store.given().as_deref(), &style());
+        let style = Style { details: self.details, ..style() };
+        let text = bdp_report::measurements_text(&measurements, run, self.store.given().as_deref(), &style);
         print(&format!("{}\n{text}", heading(info)))
     }
 }

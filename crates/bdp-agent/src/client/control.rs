@@ -19,7 +19,7 @@ use bdp_flow::session::deadline::{self, Until};
 use bdp_flow::session::error::{Result, SessionError};
 
 /// How long the server may take over each step of the greeting.
-const GREETING_DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Longest answer but for the outcome of a flow.
 const LONGEST_ANSWER: usize = 1 << 20;
@@ -54,9 +54,15 @@ impl Pending {
 }
 
 impl Control {
-    /// Greets the server on a fresh connection, and is admitted.
-    pub(crate) fn greet(stream: TcpStream, address: SocketAddr, token: Option<&str>) -> Result<Self> {
-        Self::greet_with(stream, address, &Tokens { token, tune: None }).map(|(control, _)| control)
+    /// Greets the server on a fresh connection, and is admitted; `patience` is how long it may take to say that it is a bdp.
+    pub(crate) fn greet(
+        stream: TcpStream,
+        address: SocketAddr,
+        token: Option<&str>,
+        patience: Duration,
+    ) -> Result<Self> {
+        Self::greet_within(stream, address, &Tokens { token, tune: None }, patience)
+            .map(|(control, _)| control)
     }
 
     /// The same with the tokens that there are; and the exchange by which they were proven.
@@ -65,8 +71,17 @@ impl Control {
         address: SocketAddr,
         tokens: &Tokens<'_>,
     ) -> Result<(Self, Exchange)> {
+        Self::greet_within(stream, address, tokens, GREETING_DEADLINE)
+    }
+
+    fn greet_within(
+        stream: TcpStream,
+        address: SocketAddr,
+        tokens: &Tokens<'_>,
+        patience: Duration,
+    ) -> Result<(Self, Exchange)> {
         deadline::bound(&stream, "greet the server")?;
-        let greeting = Greeter { stream: &stream, address };
+        let greeting = Greeter { stream: &stream, address, patience };
         let (key, limits, exchange) = greeting.exchange(tokens)?;
         let poll = Poll::new()?;
         poll.add(&stream, 0, Interest::Read)?;
@@ -181,6 +196,8 @@ fn lost(address: SocketAddr, error: FrameError, doing: &'static str) -> SessionE
 struct Greeter<'a> {
     stream: &'a TcpStream,
     address: SocketAddr,
+    /// For the first word; a server that has said that it is a bdp has [`GREETING_DEADLINE`] for each further one.
+    patience: Duration,
 }
 
 impl Greeter<'_> {
@@ -242,7 +259,7 @@ impl Greeter<'_> {
 
     fn read_preamble(&self) -> Result<()> {
         let address = self.address;
-        let mut reader = Until::new(self.stream, GREETING_DEADLINE);
+        let mut reader = Until::new(self.stream, self.patience);
         let (mut arrived, mut length) = ([0; PREAMBLE_BYTES], 0);
         loop {
             match reader.read(&mut arrived[length..]) {

@@ -13,7 +13,7 @@ mod tuning;
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
@@ -48,11 +48,33 @@ pub struct Opened {
     pub sent: Vec<u8>,
 }
 
-/// Finds the server and greets it.
+/// A bdp answers its greeting at once. One that has said nothing for so long, or four round trips, may be a server of iperf3, which waits
+/// for the rest of its cookie.
+const SOON: Duration = Duration::from_millis(600);
+
+/// Finds the server and greets it, with the patience that a busy server may need.
 pub fn greet(
     request: &MeasureRequest,
     token: Option<&str>,
     cancel: &AtomicBool,
+) -> Result<Greeted, SessionError> {
+    greet_for(request, token, cancel, |_| control::GREETING_DEADLINE)
+}
+
+/// The same, but what says nothing soon counts as silent: it may speak another protocol.
+pub fn greet_soon(
+    request: &MeasureRequest,
+    token: Option<&str>,
+    cancel: &AtomicBool,
+) -> Result<Greeted, SessionError> {
+    greet_for(request, token, cancel, |round_trip| SOON.max(4 * round_trip).min(control::GREETING_DEADLINE))
+}
+
+fn greet_for(
+    request: &MeasureRequest,
+    token: Option<&str>,
+    cancel: &AtomicBool,
+    patience: impl FnOnce(Duration) -> Duration,
 ) -> Result<Greeted, SessionError> {
     let options = TcpOptions {
         mss: Some(dial::CONTROL_MSS),
@@ -63,7 +85,7 @@ pub fn greet(
     let (stream, address) = dial::connect_any(&dial::resolve(request, cancel)?, request, &options, cancel)?;
     let round_trip = connecting.elapsed();
     let kept = stream.try_clone();
-    match Control::greet(stream, address, token) {
+    match Control::greet(stream, address, token, patience(round_trip)) {
         Err(error @ SessionError::Silent { .. }) => {
             let sent = Preamble::new(Kind::Control).encode().to_vec();
             Ok(Greeted::Silent { error, opened: kept.ok().map(|stream| Opened { stream, address, sent }) })

@@ -16,7 +16,7 @@ use bdp_wire::session::{Key, Kind, Ticket};
 
 use super::exchange::{Arrival, Carrier, Took};
 use super::route::dialling;
-use crate::client::control::{Control, Pending};
+use crate::client::control::{Control, GREETING_DEADLINE, Pending};
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
@@ -44,7 +44,7 @@ impl EchoSession {
     ) -> Result<Self> {
         let options = TcpOptions { mss: Some(dial::CONTROL_MSS), ..options.clone() };
         let (stream, address) = dial::connect_any(addresses, &dialling(request), &options, cancel)?;
-        let control = Control::greet(stream, address, token)?;
+        let control = Control::greet(stream, address, token, GREETING_DEADLINE)?;
         Ok(Self { control, asked: None, asked_at: Instant::now() })
     }
 

@@ -110,7 +110,7 @@ fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
     let once = facts.sent.iter().filter_map(|s| s.srtt_ns).map(waits).fold(0.0, f64::max);
     let probes = facts.own_way_added().or_else(|| {
         let loaded = facts.rtt.loaded?;
-        Some(bdp_model::Nanos(loaded.p50.saturating_sub(path.base_ns)))
+        Some(bdp_model::Nanos(loaded.answers().p50.saturating_sub(path.base_ns)))
     })?;
     let noise = path.noise_ns as f64;
     let by_itself = stands > STANDS_NS.0 + 2.0 * noise && (probes.as_ns() as f64) < OWN_QUEUE * stands;

@@ -85,6 +85,7 @@ impl Shape {
             received: 200,
             in_flight: 0,
             of_all: None,
+            of_answers: None,
             min: p50,
             p50,
             p95: Some(p50 + MS),

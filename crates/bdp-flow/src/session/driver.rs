@@ -13,7 +13,7 @@ use super::peer::{Context, Peer, Probes};
 use super::progress::Stage;
 use super::reporter::{Goodput, Reporter};
 use super::round::Rounds;
-use super::{outcome, pacing, responsiveness, search};
+use super::{back_off, outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
 
 /// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
@@ -65,6 +65,7 @@ impl Rounds<'_, '_> {
         for ways in self.peer.rounds(request) {
             let results = match (request.spec.udp.as_ref().and_then(|udp| udp.search), ways.as_slice()) {
                 (Some(wanted), &[way]) => search::search(self, request, &wanted, way),
+                (None, ways) if watches_loss(request) => back_off::run(self, request, ways),
                 (None, &[way]) if request.responsiveness => responsiveness::run(self, request, way),
                 _ => self.run(request, &ways),
             };
@@ -106,6 +107,11 @@ impl Rounds<'_, '_> {
             .flatten()
             .collect()
     }
+}
+
+/// Whether datagrams begin with a second that is watched; a server of another protocol cannot be asked for one alone.
+fn watches_loss(request: &MeasureRequest) -> bool {
+    request.watch_loss && request.spec.udp.is_some() && request.peer.is_none()
 }
 
 /// The measurement of these directions.

@@ -1,6 +1,7 @@
 //! What the clients of a measurement have in common, whatever the server speaks: [`driver`] leads through it, [`peer`] is what it
 //! asks of each.
 
+mod back_off;
 pub mod datagrams;
 pub mod deadline;
 pub mod dial;

@@ -51,6 +51,6 @@ pub enum Stage {
     Direction(Direction),
     /// Both directions under load.
     Both,
-    /// A trial of a search for the highest rate without loss.
+    /// A trial of a search for the highest rate without loss, or the second of a rate that is watched before the test.
     Trial(Direction),
 }

@@ -82,13 +82,13 @@ impl Facts {
 
     /// Median round trip before the load.
     pub fn rtt_idle(&self) -> Option<Nanos> {
-        self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.p50))
+        self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50))
     }
 
     /// Median round trip under load, of the probe flow or as the sender's kernel smoothed it, whichever is less: an end
     /// that is late to answer lengthens either of them.
     pub fn rtt_loaded(&self) -> Option<Nanos> {
-        let probed = self.rtt.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.p50));
+        let probed = self.rtt.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50));
         let mut smoothed: Vec<f64> =
             self.sent_after_omit().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
         let smoothed = percentile(&mut smoothed, 50.0).map(|ns| Nanos(ns as u64));
@@ -98,7 +98,7 @@ impl Facts {
     /// What load adds to the round trip at the 95th percentile; `None` where either is unknown.
     pub fn rtt_added_p95(&self) -> Option<Nanos> {
         let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
-        Some(Nanos(self.rtt.loaded?.p95?).saturating_sub(Nanos(idle.p95?)))
+        Some(Nanos(self.rtt.loaded?.answers().p95?).saturating_sub(Nanos(idle.answers().p95?)))
     }
 
     /// Goodput of the stream that the samples are of.

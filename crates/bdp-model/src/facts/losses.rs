@@ -220,7 +220,7 @@ impl Facts {
     fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
         // A median and a quarter: those of the gap itself are among the slowest.
         let rtt =
-            self.rtt_idle()?.as_ns().max(self.rtt.loaded.map_or(0, |loaded| loaded.p50 + loaded.p50 / 4));
+            self.rtt_idle()?.as_ns().max(self.rtt.loaded.map_or(0, |loaded| 5 * loaded.answers().p50 / 4));
         let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
         let sent = self
             .probes

@@ -118,9 +118,10 @@ fn one(m: &mut Markup, point: &Point<'_>) {
                 }
                 _ => {
                     summary(std::slice::from_ref(point)).write(m);
-                    for transfer in transfers.iter().take(MOST_FLOWS) {
+                    let shown: Vec<_> = transfers.iter().take(MOST_FLOWS).collect();
+                    for (transfer, bar) in shown.iter().zip(verdict::bars(&shown, None)) {
                         m.leaf("p", &[("class", "note")], &transfer.name());
-                        m.append(verdict::bar(transfer, None));
+                        m.append(bar);
                     }
                     found(m, record);
                 }

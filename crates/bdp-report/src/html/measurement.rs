@@ -22,6 +22,7 @@ use super::{datagrams, distribution};
 use super::{measured_conditions, measured_sweep};
 use crate::markup::Markup;
 use crate::measurement::latency;
+use crate::number::percent;
 
 /// A page about measurements, whole in itself: HTML with style and drawings in it.
 pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> String {
@@ -102,11 +103,12 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
     for error in runs.iter().filter_map(|r| r.error.as_deref()) {
         Verdict { headline: "A measurement failed.".to_owned(), why: error.to_owned() }.write(m);
     }
-    for &way in &ways {
-        let Some((measurement, direction)) = typical(runs, way) else { continue };
+    let judged: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
+    let transfers: Vec<_> = judged.iter().map(|(run, d)| Transfer::of_direction(run, d)).collect();
+    let bars = verdict::bars(&transfers.iter().collect::<Vec<_>>(), None);
+    for ((measurement, direction), bar) in judged.into_iter().zip(bars) {
         verdict_on(measurement, direction).write(m);
-        let transfer = Transfer::of_direction(measurement, direction);
-        m.append(verdict::bar(&transfer, None));
+        m.append(bar);
         verdict::further(m, &direction.findings);
     }
     in_plain_language(m, runs, &ways);
@@ -176,7 +178,11 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
 
 /// What bdp found to limit a direction, in its own words; the figures alone where it found nothing.
 fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
-    let here = format!("{} {}", arrow(m, d.direction), format_bps(d.goodput_bps));
+    let ordered = m.request.ordered.map(|ordered| ordered.of(d.direction) as f64);
+    let of_ordered = ordered.map_or_else(String::new, |bps| {
+        format!(", {} of the {} ordered", percent(d.goodput_bps / bps), format_bps(bps))
+    });
+    let here = format!("{} {}{of_ordered}", arrow(m, d.direction), format_bps(d.goodput_bps));
     let Some(finding) = d.findings.first() else {
         let inferred = verdict::of_transfer(&Transfer::of_direction(m, d), None);
         return Verdict { headline: format!("{} {}", arrow(m, d.direction), inferred.headline), ..inferred };

@@ -34,6 +34,8 @@ pub(crate) struct Transfer<'a> {
     pub window_full: Option<f64>,
     /// The most that the path can carry.
     pub ceiling: Option<Ceiling>,
+    /// The rate that was bought.
+    pub ordered_bps: Option<f64>,
     /// Ceiling x idle round trip, each stream's share.
     pub needed_bytes: Option<f64>,
     /// Goodput x idle round trip, each stream's share.
@@ -83,6 +85,7 @@ impl<'a> Transfer<'a> {
             received: &d.received,
             sent: &d.sent,
             rtt_min_ns: idle.or(m.path.rtt_min_ns),
+            ordered_bps: m.request.ordered.map(|ordered| ordered.of(d.direction) as f64),
             ..Self::default()
         };
         match Facts::measured(m, d.direction) {

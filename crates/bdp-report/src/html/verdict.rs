@@ -141,6 +141,25 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
 
 /// The bar: reached as a field, bounds as upright marks with their names.
 pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
+    bars(&[transfer], model).pop().unwrap_or_default()
+}
+
+/// A bar for each of several transfers, all by one scale: the longer carried more.
+pub(crate) fn bars(transfers: &[&Transfer<'_>], model: Option<f64>) -> Vec<Markup> {
+    let all: Vec<_> = transfers.iter().map(|transfer| (*transfer, marks(transfer, model))).collect();
+    let top = all.iter().map(|(transfer, marks)| top(transfer.goodput_bps, marks)).fold(0.0, f64::max);
+    let draw_one = |(transfer, marks): (&Transfer<'_>, Vec<(f64, String)>)| {
+        // With nothing to compare with, a bar shows nothing.
+        match marks.is_empty() && transfers.len() == 1 {
+            true => Markup::default(),
+            false => draw(transfer.goodput_bps, &transfer.name(), marks, top),
+        }
+    };
+    all.into_iter().map(draw_one).collect()
+}
+
+/// What a transfer is compared with, the smallest first.
+fn marks(transfer: &Transfer<'_>, model: Option<f64>) -> Vec<(f64, String)> {
     let mut marks: Vec<(f64, String)> = Vec::new();
     if let Some(bps) = transfer.window_bound.map(|bound| bound.bps) {
         let streams = if transfer.streams > 1 { format!("{} × ", transfer.streams) } else { String::new() };
@@ -152,26 +171,27 @@ pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
     if marks.is_empty() {
         marks.extend(model.map(|bps| (bps, format!("model {}", format_bps(bps)))));
     }
-    // With nothing to compare with, a bar shows nothing.
-    if marks.is_empty() {
-        return Markup::default();
-    }
-    draw(transfer.goodput_bps, &transfer.name(), marks)
-}
-
-/// A bar of what was reached beside marks for what is possible; linear from zero.
-pub(crate) fn draw(reached_bps: f64, name: &str, mut marks: Vec<(f64, String)>) -> Markup {
+    marks.extend(transfer.ordered_bps.map(|bps| (bps, format!("ordered {}", format_bps(bps)))));
     marks.retain(|m| m.0.is_finite() && m.0 > 0.0);
     marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    marks
+}
+
+/// The end of the scale that a bar needs.
+fn top(reached_bps: f64, marks: &[(f64, String)]) -> f64 {
     // A window that allows many times what the path carries bounds nothing, and would push everything else into a corner.
     let least = marks.first().map_or(reached_bps, |m| m.0.max(reached_bps));
     let far = |mark: &(f64, String)| {
         let beyond = mark.0 > 4.0 * reached_bps;
         beyond && (mark.0 > 4.0 * least || mark.1.contains(WINDOW_MARK))
     };
-    let top = marks.iter().filter(|&mark| !far(mark)).map(|m| m.0).fold(reached_bps, f64::max);
-    let top = marks.iter().filter(|m| m.1.starts_with("ceiling")).map(|m| m.0).fold(top, f64::max);
+    let is_bound = |m: &&(f64, String)| m.1.starts_with("ceiling") || m.1.starts_with("ordered");
+    let near = marks.iter().filter(|&mark| !far(mark)).map(|m| m.0).fold(reached_bps, f64::max);
+    marks.iter().filter(is_bound).map(|m| m.0).fold(near, f64::max)
+}
 
+/// A bar of what was reached beside marks for what is possible; linear from zero to `top`.
+fn draw(reached_bps: f64, name: &str, marks: Vec<(f64, String)>, top: f64) -> Markup {
     let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
     // Each name has a row of its own above the bar: side by side they would meet in the larger type of a narrow page.
@@ -248,6 +268,7 @@ mod tests {
             window_bound: window.map(bound),
             window_full: None,
             ceiling: ceiling.map(|c| Ceiling { goodput_bps: c, by: "100 Mbit/s less headers".to_owned() }),
+            ordered_bps: None,
             needed_bytes: ceiling.map(|c| c / 80.0),
             carried_bytes: None,
             time_spent: None,
@@ -292,8 +313,13 @@ mod tests {
 
     /// Width of the field of what was reached, as a share of all there is.
     fn filled(reached_bps: f64, marks: &[(f64, &str)]) -> f64 {
-        let marks = marks.iter().map(|&(bps, name)| (bps, name.to_owned())).collect();
-        let drawn = draw(reached_bps, "here", marks).into_string();
+        let marks: Vec<_> = marks.iter().map(|&(bps, name)| (bps, name.to_owned())).collect();
+        let top = top(reached_bps, &marks);
+        field_of(draw(reached_bps, "here", marks, top))
+    }
+
+    fn field_of(drawn: Markup) -> f64 {
+        let drawn = drawn.into_string();
         let field = drawn.split("<rect").find(|part| part.contains("fill-here")).unwrap();
         let width = field.split(" width=\"").nth(1).unwrap().split('"').next().unwrap();
         width.parse::<f64>().unwrap() / (WIDTH - 2.0 * MARGIN)
@@ -308,6 +334,25 @@ mod tests {
         assert!((0.05..0.2).contains(&share), "{share}");
         let share = filled(92e6, &[(120e6, "window / RTT 120 Mbit/s")]);
         assert!((0.7..0.8).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn bars_of_both_directions_have_one_scale() {
+        let carried = |goodput_bps| Transfer { goodput_bps, ..Transfer::default() };
+        let (slow, quick) = (carried(25.9e6), carried(205e6));
+        let shares: Vec<f64> = bars(&[&slow, &quick], None).into_iter().map(field_of).collect();
+        assert!((shares[0] / shares[1] - 25.9 / 205.0).abs() < 0.01, "{shares:?}");
+        assert!(shares[1] > 0.9, "{shares:?}");
+        assert!(!bar(&slow, None).into_string().contains("<rect"), "alone there is nothing to compare with");
+    }
+
+    #[test]
+    fn what_was_ordered_is_a_mark_and_the_end_of_the_scale() {
+        let transfer = Transfer { goodput_bps: 50e6, ordered_bps: Some(500e6), ..Transfer::default() };
+        let text = bar(&transfer, None).into_string();
+        assert!(text.contains("ordered 500 Mbit/s"), "{text}");
+        let share = field_of(bar(&transfer, None));
+        assert!((0.09..0.11).contains(&share), "{share}");
     }
 
     #[test]

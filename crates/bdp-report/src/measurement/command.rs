@@ -1,7 +1,5 @@
 //! Commands to go on with, as one types them.
 
-use std::net::IpAddr;
-
 use bdp_model::measurement::{Access, Direction, MeasureRequest, Measurement};
 use bdp_model::payload::CpuList;
 use bdp_model::responsiveness;
@@ -106,6 +104,10 @@ fn flags(m: &Measurement) -> Vec<String> {
         spec.bytes.map(|b| size("-n", b)),
         r.responsiveness.then(|| "--responsiveness".to_owned()),
         (spec.bytes.is_none() && counted != usual_time).then(|| time("-t", counted)),
+        r.ordered.map(|ordered| match (ordered.from_bps, ordered.to_bps) {
+            (down, up) if down == up => format!("--ordered {down}"),
+            (down, up) => format!("--ordered {down}/{up}"),
+        }),
         (spec.omit != usual.spec.omit).then(|| time("-O", spec.omit)),
         (spec.streams != usual.spec.streams && !r.responsiveness).then(|| format!("-P {}", spec.streams)),
         spec.window.map(|w| size("-w", w.into())),
@@ -119,11 +121,6 @@ fn flags(m: &Measurement) -> Vec<String> {
             (None, Some(bps)) => format!("-b {bps}"),
             (None, None) => "-b 0".to_owned(),
         }),
-        // A fixed rate may be known to fit by now; the others never are.
-        spec.udp
-            .as_ref()
-            .filter(|udp| (udp.search.is_some() || udp.rate_bps.is_none()) && leaves_machine(m))
-            .map(|_| "--flood".to_owned()),
         spec.udp.as_ref().and_then(|udp| udp.search).and_then(|search| {
             (search.loss_ratio > 0.0).then(|| format!("--loss-ratio {}", search.loss_ratio))
         }),
@@ -150,9 +147,4 @@ fn flags(m: &Measurement) -> Vec<String> {
         spec.nodelay.then(|| "-N".to_owned()),
     ];
     all.into_iter().flatten().collect()
-}
-
-fn leaves_machine(m: &Measurement) -> bool {
-    let loopback = m.far.address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    !loopback && m.near.address != m.far.address
 }

@@ -1,6 +1,5 @@
 //! What is said of a direction: its limit with the evidence, or that there is none left to mend.
 
-use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::{Direction, Measurement};
 
@@ -8,9 +7,8 @@ use super::arrow;
 use crate::finding::{confidence, missing, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::style::{Style, Tint};
-use crate::time_spent;
 
-/// The findings of a direction of one measurement, and where its time went. `agreement` adds how many of several runs say the same.
+/// The findings of a direction of one measurement with what they rest on. `agreement` adds how many of several runs say the same.
 pub(super) fn conclusions(
     m: &Measurement,
     way: Direction,
@@ -22,8 +20,7 @@ pub(super) fn conclusions(
         Some((same, of)) if of > 1 => format!(", in {same} of {of} runs"),
         _ => String::new(),
     };
-    let time = time_spent::line(arrow(way, style), Facts::measured(m, way).as_ref(), style);
-    findings_lines(arrow(way, style), &direction.findings, &agreement, style) + &time
+    findings_lines(arrow(way, style), &direction.findings, &agreement, style)
 }
 
 /// The finding that binds, and those that stand beside it.
@@ -74,7 +71,7 @@ pub(crate) fn word(finding: &Finding) -> (&'static str, Tint) {
 
 fn lines(finding: &Finding) -> Vec<String> {
     let mut lines = crate::finding::lines(finding);
-    lines.extend(remedy(finding).map(|remedy| format!("remedy: {remedy}")));
+    lines.extend(remedy(finding).map(|remedy| format!("cure: {remedy}")));
     if !finding.missing.is_empty() {
         lines.push(format!("missing: {}", missing(finding).join(", ")));
     }

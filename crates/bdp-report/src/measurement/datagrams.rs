@@ -27,6 +27,19 @@ pub(super) fn datagrams(m: &Measurement, way: Direction, style: &Style) -> Strin
     text
 }
 
+/// How much was sent and how much of it was lost, in a line: what stands below the table.
+pub(super) fn datagrams_in_short(m: &Measurement, way: Direction, style: &Style) -> String {
+    let direction = m.directions.iter().find(|d| d.direction == way);
+    let Some(udp) = direction.and_then(|d| d.udp.as_ref()) else { return String::new() };
+    let lead = format!("udp {}    ", arrow(way, style));
+    let sent = format!("{} of {} B sent, {}", udp.sent, udp.datagram_bytes, rate(udp.sent_bps));
+    let mut text = wrap(&lead, Tint::None, &format!("{sent}; {}", lost(udp)), style);
+    if let Some(found) = search::conclusion(m, udp) {
+        text.push_str(&wrap(&" ".repeat(crate::grid::width(&lead)), Tint::None, &found, style));
+    }
+    text
+}
+
 fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
     let asked = udp
         .asked_bps

@@ -1,59 +1,114 @@
 //! Who measured whom, over what.
 
-use bdp_model::measurement::{HostFacts, Measurement};
+use bdp_model::measurement::{Direction, HostFacts, Measurement};
 use bdp_model::responsiveness::MOST_CONNECTIONS;
 use bdp_model::units::format_bps;
 
 use super::arrow;
-use crate::grid::{tame, width, wrap};
+use crate::grid::{tame, wrap};
 use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};
 
-/// The line of both ends, a line for each, and one for the path.
-pub(super) fn heading(m: &Measurement, run: Option<&str>, style: &Style) -> String {
-    let arrow = arrow(bdp_model::measurement::Direction::To, style);
+/// A processor that is busier than this share of the time is named.
+const BUSY: f64 = 0.8;
+/// A hypervisor that takes more than this share is named.
+const STOLEN: f64 = 0.02;
+
+/// Who measured whom, by which congestion control, under which name it is kept.
+pub(super) fn ends(m: &Measurement, run: Option<&str>, style: &Style) -> String {
+    let to = arrow(Direction::To, style);
     let far = format!("{}:{}", bracketed(&m.far.address), m.request.port);
-    let mut parts = vec![
-        format!("{} {} {arrow} {} {far}", tame(&m.near.name), tame(&m.near.address), far_name(m)),
-        versions(m),
-    ];
+    let mut parts =
+        vec![format!("{} {} {to} {} {far}", tame(&m.near.name), tame(&m.near.address), far_name(m))];
+    parts.extend(congestion(m, style));
+    if m.request.responsiveness {
+        parts.push(format!("up to {MOST_CONNECTIONS} connections"));
+    } else if m.request.spec.streams > 1 {
+        parts.push(streams(m));
+    }
+    parts.extend(systems(m));
+    parts.push(versions(m));
     parts.extend(m.label.as_deref().map(|label| format!("label {}", tame(label))));
-    parts.extend(run.map(|run| format!("run {run}")));
-    let mut text = flow(&parts, style);
-    text.push_str(&wrap("near  ", Tint::Faint, &host(&m.near), style));
-    text.push_str(&wrap("far   ", Tint::Faint, &host(&m.far), style));
-    text.push_str(&wrap("path  ", Tint::Faint, &path(m), style));
+    let words = parts.join(", ");
+    match run {
+        Some(run) => wrap("run      ", Tint::Faint, &format!("{run}: {words}"), style),
+        None => wrap("path     ", Tint::Faint, &words, style),
+    }
+}
+
+/// The congestion control that each sender used, as its kernel reports it.
+fn congestion(m: &Measurement, style: &Style) -> Option<String> {
+    let used: Vec<(Direction, String)> = m
+        .directions
+        .iter()
+        .filter(|d| d.udp.is_none() && !d.congestion_control.is_empty())
+        .map(|d| (d.direction, tame(&d.congestion_control)))
+        .collect();
+    let (_, first) = used.first()?;
+    if used.iter().all(|(_, name)| name == first) {
+        return Some(first.clone());
+    }
+    let each = used.iter().map(|(way, name)| format!("{} {name}", arrow(*way, style)));
+    Some(each.collect::<Vec<_>>().join(" "))
+}
+
+fn systems(m: &Measurement) -> Option<String> {
+    let of = |host: &HostFacts| tame(&format!("{} {}", host.system, host.kernel)).trim().to_owned();
+    match (of(&m.near), of(&m.far)) {
+        (near, far) if near == far || far.is_empty() => Some(near),
+        (near, far) if near.is_empty() => Some(format!("{far} there")),
+        (near, far) => Some(match far.strip_prefix(&format!("{} ", tame(&m.near.system))) {
+            Some(kernel) => format!("{near} / {kernel}"),
+            None => format!("{near} / {far}"),
+        }),
+    }
+    .filter(|system| !system.is_empty())
+}
+
+/// A line for each end, and one for the path.
+pub(super) fn hosts(m: &Measurement, style: &Style) -> String {
+    let mut text = near(m, style);
+    text.push_str(&far(m, style));
+    text.push_str(&path_line(m, style));
     text
+}
+
+/// Those of these lines that show something wrong: drops, a busy processor, a hypervisor that takes its part, a black hole.
+pub(super) fn troubled_hosts(m: &Measurement, style: &Style) -> String {
+    let troubled = |host: &HostFacts| {
+        host.device.as_ref().and_then(|d| d.drops).is_some_and(|drops| drops > 0)
+            || host.cpu_busy.is_some_and(|busy| busy > BUSY)
+            || host.cpu_steal.is_some_and(|steal| steal > STOLEN)
+    };
+    let mut text = String::new();
+    if troubled(&m.near) {
+        text.push_str(&near(m, style));
+    }
+    if troubled(&m.far) {
+        text.push_str(&far(m, style));
+    }
+    if m.path.mtu_black_hole.is_some() {
+        text.push_str(&path_line(m, style));
+    }
+    text
+}
+
+fn near(m: &Measurement, style: &Style) -> String {
+    wrap("near     ", Tint::Faint, &host(m, &m.near, Direction::To), style)
+}
+
+fn far(m: &Measurement, style: &Style) -> String {
+    wrap("far      ", Tint::Faint, &host(m, &m.far, Direction::From), style)
+}
+
+fn path_line(m: &Measurement, style: &Style) -> String {
+    wrap("path     ", Tint::Faint, &path(m), style)
 }
 
 /// The far end's name, or what it was called.
 pub(super) fn far_name(m: &Measurement) -> String {
     let name = tame(&m.far.name);
     if name.is_empty() { tame(&m.request.host) } else { name }
-}
-
-/// Parts with wide gaps in as few lines as they fit.
-fn flow(parts: &[String], style: &Style) -> String {
-    const GAP: &str = "    ";
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts {
-        match lines.last_mut() {
-            Some(line) if width(line) + GAP.len() + width(part) <= style.columns() => {
-                line.push_str(GAP);
-                line.push_str(part);
-            }
-            _ => lines.push(part.clone()),
-        }
-    }
-    lines
-        .iter()
-        .map(|line| wrap("", Tint::None, line, style))
-        .zip(&lines)
-        .map(|(wrapped, line)| {
-            // Wrapping would close the gaps of a line that needs none.
-            if width(line) <= style.columns() { format!("{line}\n") } else { wrapped }
-        })
-        .collect()
 }
 
 fn bracketed(address: &str) -> String {
@@ -64,15 +119,16 @@ fn bracketed(address: &str) -> String {
 fn versions(m: &Measurement) -> String {
     let (near, far) = (tame(&m.near.bdp), tame(&m.far.bdp));
     if let Some(peer) = m.request.peer {
-        return format!("bdp {near} near, {} far", peer.name());
+        return format!("bdp {near} and {}", peer.name());
     }
     if far.is_empty() {
         return format!("bdp {near} near alone");
     }
-    if near == far { format!("bdp {near} both ends") } else { format!("bdp {near} near, {far} far") }
+    if near == far { format!("bdp {near}") } else { format!("bdp {near} near, {far} far") }
 }
 
-fn host(host: &HostFacts) -> String {
+/// An end, and the congestion control by which it sends in this direction.
+fn host(m: &Measurement, host: &HostFacts, sends: Direction) -> String {
     let mut parts = Vec::new();
     match &host.device {
         Some(device) => {
@@ -91,15 +147,21 @@ fn host(host: &HostFacts) -> String {
     if !host.system.is_empty() {
         parts.push(tame(&format!("{} {}", host.system, host.kernel)));
     }
-    parts.extend(host.congestion_control.as_deref().map(tame));
+    let sent = m.directions.iter().find(|d| d.direction == sends && d.udp.is_none());
+    let used = sent.map(|d| tame(&d.congestion_control)).filter(|name| !name.is_empty());
+    parts.extend(match (used, host.congestion_control.as_deref().map(tame)) {
+        (Some(used), Some(default)) if used != default => Some(format!("{used} (default {default})")),
+        (Some(used), _) => Some(used),
+        (None, default) => default.map(|default| format!("default {default}")),
+    });
     parts.extend(host.device.as_ref().and_then(|d| d.drops).map(|drops| match drops {
         0 => "no NIC drops".to_owned(),
         n => format!("{n} NIC DROPS"),
     }));
-    parts.extend(host.cpu_busy.filter(|&busy| busy > 0.8).map(|busy| format!("CPU {} BUSY", percent(busy))));
+    parts.extend(host.cpu_busy.filter(|&busy| busy > BUSY).map(|busy| format!("CPU {} BUSY", percent(busy))));
     parts.extend(
         host.cpu_steal
-            .filter(|&steal| steal > 0.02)
+            .filter(|&steal| steal > STOLEN)
             .map(|steal| format!("{} STOLEN by its hypervisor", percent(steal))),
     );
     parts.join(", ")
@@ -118,11 +180,10 @@ fn path(m: &Measurement) -> String {
     });
     parts.extend(m.path.mtu_black_hole.map(|hole| format!("BLACK HOLE from there to {}", hole.known_mtu)));
     parts.extend(m.path.mss_bytes.map(|mss| format!("MSS {mss}")));
-    if m.request.responsiveness {
-        parts.push(format!("up to {MOST_CONNECTIONS} connections"));
-    } else if m.request.spec.streams > 1 {
-        let each_way = if m.request.directions.len() > 1 { " each way" } else { "" };
-        parts.push(format!("{} streams{each_way}", m.request.spec.streams));
-    }
     parts.join(", ")
+}
+
+fn streams(m: &Measurement) -> String {
+    let each_way = if m.request.directions.len() > 1 { " each way" } else { "" };
+    format!("{} streams{each_way}", m.request.spec.streams)
 }

@@ -11,14 +11,20 @@ use crate::grid::wrap;
 use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
-/// Responsiveness and delays each way, of all directions.
-pub(super) fn latency(m: &Measurement, style: &Style) -> String {
+/// The responsiveness that was asked for, of all directions.
+pub(super) fn responsiveness(m: &Measurement, style: &Style) -> String {
     let mut text = String::new();
     for direction in &m.directions {
         let Some(found) = &direction.responsiveness else { continue };
         let lead = format!("RPM      {} ", arrow(direction.direction, style));
-        text.push_str(&wrap(&lead, Tint::None, &responsiveness(found), style));
+        text.push_str(&wrap(&lead, Tint::None, &found_words(found), style));
     }
+    text
+}
+
+/// Responsiveness and delays each way, of all directions.
+pub(super) fn latency(m: &Measurement, style: &Style) -> String {
+    let mut text = responsiveness(m, style);
     let parts: Vec<String> = m
         .directions
         .iter()
@@ -46,7 +52,7 @@ pub(super) fn latency(m: &Measurement, style: &Style) -> String {
 }
 
 /// `312 (responsiveness, high confidence): new connections 250, loaded ones 374; idle 2480. Goodput 92.1 Mbit/s (...)`.
-fn responsiveness(found: &Responsiveness) -> String {
+fn found_words(found: &Responsiveness) -> String {
     let known = |rpm: Option<f64>| rpm.map_or_else(|| "unknown".to_owned(), |rpm| format!("{rpm:.0}"));
     format!(
         "{} (responsiveness, {} confidence): new connections {}, loaded connections {}; idle {}. Goodput {} ({} \
@@ -65,7 +71,7 @@ fn responsiveness(found: &Responsiveness) -> String {
 /// Both in words, for a page.
 pub(crate) fn in_words(direction: &DirectionResult) -> Option<String> {
     let responsiveness = match &direction.responsiveness {
-        Some(found) => Some(format!("RPM {}", responsiveness(found))),
+        Some(found) => Some(format!("RPM {}", found_words(found))),
         None => direction
             .responsiveness_rpm
             .map(|rpm| format!("responsiveness {rpm:.0} RPM (round trips per minute of probes under load)")),

@@ -1,5 +1,6 @@
 //! Measurements between two machines: as text for a terminal, and as JSON.
 
+mod answer;
 mod command;
 pub(crate) mod conclusion;
 mod datagrams;

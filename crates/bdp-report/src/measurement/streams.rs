@@ -10,11 +10,17 @@ use crate::grid::{Align, Cell, Column, render};
 use crate::number::RateUnit;
 use crate::style::Style;
 
+/// So many streams have a row each in the short form, that keeps to a screen.
+const SHORT: usize = 4;
+
 /// A row for each stream with columns for each direction: its goodput, and what its sender's kernel counted. Of many streams the smallest, the median and the
 /// largest goodput. Empty where no direction has more than one.
 pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
     let rates: Vec<&[f64]> = directions.iter().map(|(_, d)| d.stream_goodput_bps.as_slice()).collect();
-    let Some((names, rates)) = stream_rows(&rates, style.every_stream) else { return String::new() };
+    let most = if style.details { MOST_STREAM_ROWS } else { SHORT };
+    let Some((names, rates)) = stream_rows_up_to(&rates, style.every_stream, most) else {
+        return String::new();
+    };
     let rows = names.len();
     let mut columns =
         vec![Column::new(["", "stream"], Align::Left, names.into_iter().map(Cell::plain).collect())];
@@ -59,8 +65,13 @@ fn longest(time: StreamTime) -> String {
 /// Names of rows, and for each transfer the rates in them: every stream, or of many the smallest, the median and the largest.
 /// `None` where no transfer has more than one.
 pub(crate) fn stream_rows(transfers: &[&[f64]], every: bool) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
+    stream_rows_up_to(transfers, every, MOST_STREAM_ROWS)
+}
+
+/// The same with every stream where they are so many or fewer.
+fn stream_rows_up_to(transfers: &[&[f64]], every: bool, rows: usize) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let most = transfers.iter().map(|rates| rates.len()).max().filter(|&most| most > 1)?;
-    if every || most <= MOST_STREAM_ROWS {
+    if every || most <= rows {
         let names = (1..=most).map(|number| number.to_string()).collect();
         return Some((names, transfers.iter().map(|rates| rates.to_vec()).collect()));
     }

@@ -2,6 +2,7 @@
 
 use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
+use bdp_model::facts::Facts;
 use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::WindowMechanism;
@@ -9,11 +10,12 @@ use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{Bound, RttSummary, WindowReport};
 use bdp_model::units::format_bps;
 
+use super::answer::{Answered, answers, beside};
 use super::command::{against, in_store, several};
 use super::conclusion::conclusions;
-use super::datagrams::datagrams;
-use super::heading::{far_name, heading};
-use super::latency::latency;
+use super::datagrams::{datagrams, datagrams_in_short};
+use super::heading::{ends, far_name, hosts, troubled_hosts};
+use super::latency::{latency, responsiveness};
 use super::printed::printed;
 use super::streams::streams;
 use super::{arrow, ways};
@@ -22,9 +24,11 @@ use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, loss, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::Spread;
+use crate::time_spent;
 
 /// One measurement, or several of one request, oldest first; `run` is their name in the store, `store` the path of
-/// that where it is not the default one. One line where there is none.
+/// that where it is not the default one. The answer first, then the figures that one compares, then where the time went; all else
+/// with [`Style::details`]. One line where there is none.
 pub fn measurements_text(
     measurements: &[Measurement],
     run: Option<&str>,
@@ -32,44 +36,94 @@ pub fn measurements_text(
     style: &Style,
 ) -> String {
     let Some(first) = measurements.first() else { return "no measurements\n".to_owned() };
-    let mut text = heading(first, run, style);
+    let unit = unit(measurements, style);
+    let ways = ways(measurements);
+    let typical: Vec<(Direction, &Measurement)> =
+        ways.iter().filter_map(|&way| Some((way, typical(measurements, way)?))).collect();
+    let mut text = failures(measurements, style);
+    let answered: Vec<Answered<'_>> = typical
+        .iter()
+        .map(|&(way, typical)| Answered { way, typical, agreement: agreement(measurements, typical, way) })
+        .collect();
+    text.push_str(&answers(&answered, measurements, unit, style));
     text.push('\n');
     text.push_str(&figures(measurements, style));
-    text.push_str(&wrap("ceiling  ", Tint::Faint, &ceiling(first), style));
-    text.push('\n');
-    let typical_of = |way| Some((way, of(typical(measurements, way)?, way)?));
-    let directions: Vec<_> = ways(measurements).into_iter().filter_map(typical_of).collect();
-    let rows = streams(&directions, unit(measurements, style), style);
+    let directions: Vec<_> = typical.iter().filter_map(|&(way, m)| Some((way, of(m, way)?))).collect();
+    let rows = streams(&directions, unit, style);
     if !rows.is_empty() {
+        text.push('\n');
         text.push_str(&rows);
         text.push('\n');
     }
-    for way in ways(measurements) {
-        let Some(typical) = typical(measurements, way) else { continue };
-        text.push_str(&conclusions(typical, way, Some(agreement(measurements, typical, way)), style));
+    for &(way, m) in &typical {
+        text.push_str(&time(m, way, style));
     }
-    for way in ways(measurements) {
-        let typical = typical(measurements, way);
-        text.push_str(&typical.map_or_else(String::new, |m| datagrams(m, way, style)));
-        if let Some(direction) = typical.and_then(|m| of(m, way)).filter(|d| d.udp.is_none()) {
-            let lead = format!("window {} ", arrow(way, style));
-            text.push_str(&wrap(&lead, Tint::None, &window(&direction.window), style));
+    if style.details {
+        text.push_str(&details(first, &typical, measurements, style));
+    } else {
+        for &(way, m) in &typical {
+            text.push_str(&beside(way, m, style));
+            text.push_str(&datagrams_in_short(m, way, style));
+            if let Some(direction) = of(m, way).filter(|d| d.window.reached == Some(false) && d.udp.is_none())
+            {
+                text.push_str(&window_line(way, &direction.window, style));
+            }
         }
-        if let Some((m, direction)) = typical.and_then(|m| Some((m, of(m, way)?))) {
-            let lead = format!("pacing {} ", arrow(way, style));
-            let said = direction.pacing.as_ref().map(|pacing| super::pacing::words(m, direction, pacing));
-            text.push_str(&said.map_or_else(String::new, |said| wrap(&lead, Tint::None, &said, style)));
+        if let [one] = measurements {
+            text.push_str(&responsiveness(one, style));
+        } else {
+            text.push_str(&spread(measurements, style));
         }
+        text.push_str(&troubled_hosts(first, style));
+    }
+    text.push_str(&ends(first, run, style));
+    text.push_str(&notes(measurements, style));
+    text.push_str(&next(first, measurements.len(), run, store, style));
+    text.push_str(&printed(measurements));
+    text
+}
+
+/// All that an expert wants besides: what the findings rest on, both hosts and the path, windows, delays, spreads.
+fn details(
+    first: &Measurement,
+    typical: &[(Direction, &Measurement)],
+    measurements: &[Measurement],
+    style: &Style,
+) -> String {
+    let mut text = String::new();
+    for &(way, m) in typical {
+        text.push_str(&conclusions(m, way, Some(agreement(measurements, m, way)), style));
+    }
+    for &(way, m) in typical {
+        text.push_str(&datagrams(m, way, style));
+        let Some(direction) = of(m, way) else { continue };
+        if direction.udp.is_none() {
+            text.push_str(&window_line(way, &direction.window, style));
+        }
+        let lead = format!("pacing {} ", arrow(way, style));
+        let said = direction.pacing.as_ref().map(|pacing| super::pacing::words(m, direction, pacing));
+        text.push_str(&said.map_or_else(String::new, |said| wrap(&lead, Tint::None, &said, style)));
     }
     if let [one] = measurements {
         text.push_str(&start(one, style));
         text.push_str(&latency(one, style));
     }
     text.push_str(&spread(measurements, style));
-    text.push_str(&notes(measurements, style));
-    text.push_str(&next(first, measurements.len(), run, store, style));
-    text.push_str(&printed(measurements));
+    text.push_str(&wrap("ceiling  ", Tint::Faint, &ceiling(first), style));
+    text.push_str(&hosts(first, style));
     text
+}
+
+/// Where the time of a direction went.
+fn time(m: &Measurement, way: Direction, style: &Style) -> String {
+    let words = Facts::measured(m, way).as_ref().and_then(time_spent::in_words);
+    let lead = format!("time {}   ", arrow(way, style));
+    words.map_or_else(String::new, |words| wrap(&lead, Tint::Faint, &words, style))
+}
+
+/// The three windows of a direction in a line.
+fn window_line(way: Direction, report: &WindowReport, style: &Style) -> String {
+    wrap(&format!("window {} ", arrow(way, style)), Tint::None, &window(report), style)
 }
 
 /// The unit of the rates: the one that was asked for, or one that fits all.
@@ -103,10 +157,10 @@ fn agreement(measurements: &[Measurement], typical: &Measurement, way: Direction
 fn figures(measurements: &[Measurement], style: &Style) -> String {
     let unit = unit(measurements, style);
     let several = measurements.len() > 1;
-    let mut rows: Vec<[Cell; 7]> = Vec::new();
+    let mut rows: Vec<[Cell; 8]> = Vec::new();
     if let Some(idle) = idle(measurements) {
         let blank = Cell::default;
-        rows.push([Cell::plain("idle"), blank(), blank(), blank(), blank(), idle, blank()]);
+        rows.push([Cell::plain("idle"), blank(), blank(), blank(), blank(), blank(), idle, blank()]);
     }
     let mut breaks = Vec::new();
     for way in ways(measurements) {
@@ -127,6 +181,10 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
                 Cell::tinted(format!("{} {}", unit.format(d.goodput_bps), unit.name), Tint::Strong),
                 Cell::plain(share.unwrap_or_else(dash)),
                 d.udp.as_ref().map_or_else(Cell::default, |udp| Cell::plain(loss(udp.loss_ratio))),
+                d.udp
+                    .as_ref()
+                    .and_then(|udp| udp.jitter_ns)
+                    .map_or_else(Cell::default, |ns| Cell::plain(three_digits(ns as f64 / 1e6))),
                 of_tcp(Cell::plain(d.retransmits.map_or_else(dash, |n| n.to_string()))),
                 rtt(d.rtt_ns.loaded),
                 of_tcp(Cell::plain(d.window.on_the_wire_bytes.map_or_else(dash, |b| size(b as f64)))),
@@ -138,6 +196,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         ["", "goodput"],
         ["of", "ceiling"],
         ["", "lost"],
+        ["jitter", "ms"],
         ["", "retrans"],
         ["RTT ms", "p50/p95/p99"],
         ["window on", "the wire"],
@@ -146,7 +205,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         let align = if index == 0 { Align::Left } else { Align::Point };
         Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
     };
-    let mut columns: Vec<Column> = (0..7).map(column).filter(|c| !c.is_blank()).collect();
+    let mut columns: Vec<Column> = (0..8).map(column).filter(|c| !c.is_blank()).collect();
     // Too narrow: what is given up first is said again below, or least missed.
     let mut hidden = Vec::new();
     for head in ["the wire", "retrans", "ceiling"] {
@@ -304,25 +363,29 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
     wrap("spread   ", Tint::None, &format!("{} {} ({of_what})", parts.join(", "), unit.name), style)
 }
 
-/// Caveats and failures, each once.
+/// What came to nothing, and why.
+fn failures(measurements: &[Measurement], style: &Style) -> String {
+    let failed = measurements.iter().filter_map(|m| Some((m.repetition, m.error.as_ref()?)));
+    failed
+        .map(|(number, error)| wrap("FAILED   ", Tint::Bad, &format!("#{number}: {}", tame(error)), style))
+        .collect()
+}
+
+/// Caveats, each once.
 fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
     // Why the window of a single run was not reached stands beside the window.
-    let is_shown =
-        |caveat: &Caveat| measurements.len() == 1 && matches!(caveat, Caveat::WindowNotReached { .. });
+    let is_shown = |caveat: &Caveat| match caveat {
+        Caveat::WindowNotReached { .. } => measurements.len() == 1,
+        // It is the answer.
+        Caveat::BackedOff { .. } => true,
+        _ => false,
+    };
     let all: Vec<&Measurement> = measurements.iter().collect();
     for line in caveat::said(&all, is_shown) {
         text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&line), style));
     }
     for m in measurements {
-        if let Some(error) = &m.error {
-            text.push_str(&wrap(
-                "FAILED   ",
-                Tint::Bad,
-                &format!("#{}: {}", m.repetition, tame(error)),
-                style,
-            ));
-        }
         let is_noted = |d: &DirectionResult| {
             let is_it = |caveat: &Caveat| matches!(caveat, Caveat::EndedEarly { direction, .. } if *direction == d.direction);
             m.caveats.iter().any(is_it)
@@ -338,9 +401,14 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
 /// Commands to go on with, each on a line of its own that a shell takes as it stands.
 fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
-    let mut commands = vec![in_store(&format!("bdp report {run}"), store), against(m, run, store)];
-    if runs == 1 {
-        commands.push(several(m, 6, store));
+    let mut commands = vec![in_store(&format!("bdp report {run}"), store)];
+    if style.details {
+        commands.push(against(m, run, store));
+        if runs == 1 {
+            commands.push(several(m, 6, store));
+        }
+    } else {
+        commands.push(in_store(&format!("bdp show {run} -v"), store));
     }
     let lead = style.paint(Tint::Faint, "next     ");
     let lines = commands.iter().enumerate();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::answer::{Answer, MSS_BYTES, mss, positive};
 use super::table::{columns, digits};
-use crate::exit;
+use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: window = rate x RTT / 8, the bandwidth-delay product (RFC 7323, section 1.1), rounded up.
@@ -34,6 +34,8 @@ pub struct BdpArgs {
 impl BdpArgs {
     /// The window.
     pub fn answer(self) -> anyhow::Result<Answer> {
+        absurd::note_time("--rtt", self.rtt);
+        absurd::note_rate("--rate", Some(self.rate));
         let Self { rate, rtt, mss } = self;
         let Some(window) = window::bytes_in_flight(rate, rtt) else {
             return Err(exit::usage(format!(

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, mss, positive};
 use super::table::{columns, digits};
+use crate::absurd;
 
 pub const AFTER_HELP: &str = "\
 Formulas, with p the loss probability of data segments, for one stream:
@@ -68,6 +69,8 @@ fn loss(text: &str) -> Result<Probability, String> {
 impl LossArgs {
     /// The table of rates under a loss, or of losses that a rate tolerates.
     pub fn answer(self) -> Answer {
+        absurd::note_time("--rtt", self.rtt);
+        absurd::note_rate("--rate", self.rate);
         match (self.loss, self.rate) {
             (Some(loss), _) => self.rates(loss.fraction()),
             (None, rate) => self.tolerated(rate.unwrap_or_default()),

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::answer::{Answer, positive};
 use super::table::{columns, digits};
+use crate::absurd;
 
 pub const AFTER_HELP: &str = "\
 Formula: goodput = rate x payload / (MTU + bytes that the medium adds), every packet full.
@@ -32,6 +33,7 @@ pub struct OverheadArgs {
 impl OverheadArgs {
     /// The table of goodputs by medium and headers.
     pub fn answer(self) -> Answer {
+        absurd::note_rate("--rate", Some(self.rate));
         let mut rows =
             vec![["medium", "headers", "payload", "on the wire", "share", "Mbit/s"].map(str::to_owned)];
         let mut cases = Vec::new();

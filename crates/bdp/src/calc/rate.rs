@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::answer::{Answer, MSS_BYTES, mss, positive};
 use super::table::columns;
-use crate::exit;
+use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: rate = W x 8 / RTT (RFC 7323, section 1.1), for each stream.
@@ -55,6 +55,8 @@ pub struct RateArgs {
 impl RateArgs {
     /// The rate, plain and as a sender reaches it.
     pub fn answer(self) -> anyhow::Result<Answer> {
+        absurd::note_time("--rtt", self.rtt);
+        absurd::note_rate("--link", self.link);
         let path = Path {
             rate: self.link,
             overhead_bytes: u64::from(ETHERNET_OVERHEAD_BYTES),

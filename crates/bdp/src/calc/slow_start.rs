@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::answer::{Answer, MSS_BYTES, mss, positive};
 use super::table::columns;
-use crate::exit;
+use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: the window starts at 10 segments (RFC 6928) and doubles each round trip (RFC 5681, section
@@ -51,6 +51,8 @@ pub struct SlowStartArgs {
 impl SlowStartArgs {
     /// Round trips, time, and what the full rate would have sent beside.
     pub fn answer(self) -> anyhow::Result<Answer> {
+        absurd::note_time("--rtt", self.rtt);
+        absurd::note_rate("--rate", self.rate);
         let Some(window) = self.window_to_reach() else {
             return Err(exit::usage("the rate's window is more than 16 EiB: give a smaller rate or RTT"));
         };

@@ -318,6 +318,7 @@ impl CheckArgs {
             }
             let scenario = source::load(name, &self.plan.options())?;
             let cases = source::plan(&scenario, &self.plan.options())?;
+            crate::absurd::note_links(&cases);
             text.push_str(&list::checked(&scenario, &cases, self.cases));
             let by_virtual_clock = cases.iter().filter(|case| !case.clock.is_real());
             stacks.extend(by_virtual_clock.flat_map(stacks_of));

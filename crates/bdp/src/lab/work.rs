@@ -12,6 +12,7 @@ use bdp_run::lab::{LabPlan, RefinedSweep, StoreAt};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
 
+use crate::absurd;
 use crate::exit;
 use crate::lab::{progress::Progress, source};
 use crate::output;
@@ -41,6 +42,7 @@ impl Work {
             }
             cases.extend(source::plan(scenario, options)?);
         }
+        absurd::note_links(&cases);
         let seed = options.seed.or(scenarios.first().map(|s| s.seed)).unwrap_or(1);
         Ok(Self { plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()), run: None })
     }

@@ -6,9 +6,9 @@ use bdp_interop::download::Url;
 use bdp_model::expectation::Expectation;
 use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
-use bdp_model::measurement::{Access, Direction, MeasureRequest, PORT, PeerProtocol};
+use bdp_model::measurement::{Access, Direction, MeasureRequest, OrderedRates, PORT, PeerProtocol};
 use bdp_model::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
-use bdp_model::units::{ByteCount, Nanos};
+use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
@@ -28,7 +28,7 @@ use crate::arguments::{blocks, range, seconds};
 use crate::labels::LabelArgs;
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
-use crate::{command_line, exit, help, output, token};
+use crate::{absurd, command_line, exit, help, output, token};
 
 /// Where `-n` alone or Ctrl-C ends a direction, it ends here at the latest.
 const LONGEST: Nanos = Nanos::secs(3600);
@@ -84,6 +84,10 @@ pub struct MeasureArgs {
     /// Compare with this stored run, or the newest to HOST; exit 1 if goodput regressed (needs 6 runs of each)
     #[arg(long, value_name = "RUN", num_args = 0..=1, help_heading = help::TEST, hide_short_help = true)]
     pub(super) baseline: Option<Option<String>>,
+
+    /// Rate that was bought, as 500M, or 500M/100M down and up: results are compared with it ('to.of_ordered>=80%' of --expect)
+    #[arg(long, value_name = "DOWN[/UP]", help_heading = help::TEST)]
+    ordered: Option<OrderedRates>,
 
     /// Exit 1 unless this holds, as to.goodput>=900M; repeatable
     #[arg(long, value_name = "EXPR", help_heading = help::TEST, hide_short_help = true)]
@@ -142,7 +146,11 @@ pub struct MeasureArgs {
     #[arg(short = 'f', long, value_name = "UNIT", value_parser = rate_unit, help_heading = help::OUTPUT, hide_short_help = true)]
     units: Option<RateUnit>,
 
-    /// Print a row for each stream, however many
+    /// Print the details too: what the findings rest on, hosts, windows, delays, spreads
+    #[arg(short = 'v', long, help_heading = help::OUTPUT)]
+    details: bool,
+
+    /// The details, with a row for each stream, however many
     #[arg(short = 'V', long, help_heading = help::OUTPUT, hide_short_help = true)]
     verbose: bool,
 
@@ -153,6 +161,10 @@ pub struct MeasureArgs {
     /// Print a JSON object a line while the test runs, and the measurement at its end ('bdp help measurement-stream')
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) json_stream: bool,
+
+    /// Lines are flushed always: iperf3's option, taken for its scripts
+    #[arg(long, hide = true)]
+    forceflush: bool,
 
     /// Print CSV: a line for each run and direction ('bdp help measurement')
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = help::OUTPUT, hide_short_help = true)]
@@ -180,7 +192,7 @@ pub struct MeasureArgs {
     pub(super) store: StoreArgs,
 
     /// Print the version
-    #[arg(short = 'v', long, action = ArgAction::Version, help_heading = help::OUTPUT, hide_short_help = true)]
+    #[arg(long, action = ArgAction::Version, help_heading = help::OUTPUT, hide_short_help = true)]
     version: Option<bool>,
 
     /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
@@ -231,8 +243,8 @@ Measures 2 s idle, then 10 s to HOST, then 10 s from it, each with a probe flow 
 here, but for -w: here it is the window on the wire.
 
 Figures of --expect: to.goodput, to.loss, to.retransmits, to.retransmits.ratio, to.window, to.rpm, to.rtt.loaded.p95 (min, \
-p50, p95, p99, max), with -u to.jitter, the same of from, and rtt.idle.p95; with --runs N their medians. With -u -b RATE \
-what is lost or delayed under less than RATE is missed.
+p50, p95, p99, max), with -u to.jitter, with --ordered to.of_ordered, the same of from, and rtt.idle.p95; with --runs N \
+their medians. With -u -b RATE what is lost or delayed under less than RATE is missed.
 
 Ctrl-C or SIGTERM ends the flow that runs; what was measured is printed and stored, and the exit code is 130 or 143. A \
 second one ends bdp at once."
@@ -270,7 +282,12 @@ impl MeasureArgs {
 
     /// How its result is laid out.
     pub(super) fn style(&self) -> Style {
-        Style { rate_unit: self.units, every_stream: self.verbose, ..output::style() }
+        Style {
+            rate_unit: self.units,
+            every_stream: self.verbose,
+            details: self.details || self.verbose,
+            ..output::style()
+        }
     }
 
     /// How the lines of its intervals are laid out; `None` where none are asked for, or others are.
@@ -298,6 +315,9 @@ impl MeasureArgs {
 
     /// What is to be measured.
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
+        absurd::note_rate("-b", self.udp.rate());
+        let ordered = self.ordered.map(|ordered| ordered.to_bps.min(ordered.from_bps));
+        absurd::note_rate("--ordered", ordered.map(Rate::bps));
         let request = self.request()?;
         let expectations = self.expectations(&request)?;
         let (label, labels) = self.labels.read()?;
@@ -428,6 +448,7 @@ impl MeasureArgs {
             url: url.as_ref().map(ToString::to_string),
             responsiveness: self.responsiveness,
             server_output: self.get_server_output,
+            ordered: self.ordered,
             access: self.access(),
             ..MeasureRequest::to(host)
         };
@@ -482,6 +503,9 @@ impl MeasureArgs {
     fn impossible(&self, figure: Figure) -> Option<&'static str> {
         match (figure, self.udp.is_asked()) {
             (Figure::Jitter(_), false) => Some("is of datagrams; add -u"),
+            (Figure::OfOrdered(_), _) if self.ordered.is_none() => {
+                Some("needs the rate that was bought; add --ordered, as --ordered 500M")
+            }
             (Figure::Retransmits(_) | Figure::RetransmitRatio(_) | Figure::Window(_), true) => {
                 Some("is of TCP; leave out -u")
             }

@@ -1,5 +1,6 @@
 //! `--format iperf3-json`: what went by while it ran, for the document at the end.
 
+use bdp_flow::session::progress::Stage;
 use bdp_model::measurement::Measurement;
 use bdp_model::plain::in_words;
 use bdp_model::units::Nanos;
@@ -27,6 +28,9 @@ impl Log {
     /// Takes what there is to tell.
     pub fn note(&mut self, event: &Event<'_>) {
         let Event::Progress { progress, .. } = event else { return };
+        if matches!(progress.stage, Stage::Trial(_)) {
+            return;
+        }
         if progress.is_last {
             let readings = |(way, infos): &(_, Vec<TcpInfo>)| (*way, infos.iter().map(reading).collect());
             self.intervals.note_last(progress.sender_infos.iter().map(readings).collect());

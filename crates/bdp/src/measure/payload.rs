@@ -24,6 +24,10 @@ pub struct PayloadArgs {
     /// Processors of this end's threads, and of HOST's after a slash: 0,2-3 or 0/1 or /1
     #[arg(long, value_name = "LIST[/LIST]", value_parser = places, help_heading = help::TRAFFIC, hide_short_help = true)]
     cpu: Option<Places>,
+
+    /// The same as in iperf3: processors of this end's threads, and of HOST's after a comma
+    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity, conflicts_with = "cpu", help_heading = help::TRAFFIC, hide_short_help = true)]
+    affinity: Option<Places>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,7 +61,7 @@ impl PayloadArgs {
         [
             ("--zerocopy", self.how() != How::Auto),
             ("--check-payload", self.check_payload),
-            ("--cpu", self.cpu.is_some()),
+            ("--cpu", self.cpu.is_some() || self.affinity.is_some()),
         ]
     }
 
@@ -72,7 +76,7 @@ impl PayloadArgs {
                 "--check-payload sends bytes that differ each time, which have to be copied; leave --zerocopy out",
             ));
         }
-        let places = self.cpu.clone().unwrap_or_default();
+        let places = self.cpu.clone().or_else(|| self.affinity.clone()).unwrap_or_default();
         let zerocopy = match self.how() {
             How::Off => Zerocopy::Off,
             How::Auto => Zerocopy::Auto,
@@ -116,6 +120,18 @@ fn places(text: &str) -> Result<Places, String> {
     Ok(places)
 }
 
+/// `0` or `0,1` as iperf3 reads it: the near end's processor, and the far end's.
+fn affinity(text: &str) -> Result<Places, String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (near, far) = text.split_once(',').map_or((text, None), |(near, far)| (near, Some(far)));
+    if !is_number(near) || !far.is_none_or(is_number) {
+        return Err(format!(
+            "'{text}' is not a processor, or two: give 0, or 0,1 with HOST's; --cpu takes lists"
+        ));
+    }
+    places(&far.map_or_else(|| near.to_owned(), |far| format!("{near}/{far}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +142,11 @@ mod tests {
         assert_eq!(places("0").unwrap(), Places { near: list("0"), far: None });
         assert_eq!(places("0,1/2-3").unwrap(), Places { near: list("0,1"), far: list("2-3") });
         assert_eq!(places("/1").unwrap(), Places { near: None, far: list("1") });
+        assert_eq!(affinity("0").unwrap(), Places { near: list("0"), far: None });
+        assert_eq!(affinity("0,1").unwrap(), Places { near: list("0"), far: list("1") });
+        for wrong in ["", "0,1,2", "0-3", ",1"] {
+            assert!(affinity(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["", "/", "0/1/2", "x", "1-0"] {
             assert!(places(wrong).is_err(), "{wrong}");
         }

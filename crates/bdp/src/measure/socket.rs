@@ -9,7 +9,7 @@ use crate::{exit, help};
 /// Where packets leave, how they are marked, and what the sockets are set to.
 #[derive(clap::Args)]
 pub struct SocketArgs {
-    /// Local address to send from
+    /// Local address to send from, and the device after a percent sign: 192.0.2.7%eth0
     #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
     bind: Option<String>,
 
@@ -51,6 +51,7 @@ impl SocketArgs {
                 "--sockbuf 0 leaves no buffer; give a size, or leave it out for autotuning",
             ));
         }
+        let (address, device) = place(self.bind.as_deref(), self.bind_dev.as_deref())?;
         Ok(MeasureRequest {
             spec: FlowSpec {
                 socket_buffer: self.sockbuf,
@@ -58,11 +59,30 @@ impl SocketArgs {
                 dscp: self.dscp.or(self.tos),
                 ..request.spec
             },
-            bind_address: self.bind.clone(),
-            bind_device: self.bind_dev.clone(),
+            bind_address: address,
+            bind_device: device,
             client_port: self.cport,
             ..request
         })
+    }
+}
+
+/// The address and the device to send from: `ADDR%DEV` is both, as in iperf3. Of a link-local address the device is its zone, and stays with it.
+fn place(bind: Option<&str>, device: Option<&str>) -> anyhow::Result<(Option<String>, Option<String>)> {
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let is_zone = |address: &str| address.to_ascii_lowercase().starts_with("fe80:");
+    match bind.and_then(|bind| bind.split_once('%')) {
+        Some((address, _)) if is_zone(address) => Ok((owned(bind), owned(device))),
+        Some((_, of_address)) if device.is_some_and(|device| device != of_address) => {
+            Err(exit::usage(format!(
+                "two devices were given, {of_address} by -B and {} by --bind-dev; leave one out",
+                device.unwrap_or_default()
+            )))
+        }
+        Some((address, of_address)) => {
+            Ok((Some(address.to_owned()).filter(|a| !a.is_empty()), Some(of_address.to_owned())))
+        }
+        None => Ok((owned(bind), owned(device))),
     }
 }
 
@@ -109,6 +129,20 @@ fn tos(text: &str) -> Result<u8, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_and_device_in_one_word() {
+        let placed = |bind, device| {
+            let (address, device) = place(bind, device).unwrap();
+            (address.unwrap_or_default(), device.unwrap_or_default())
+        };
+        let both = |address: &str, device: &str| (address.to_owned(), device.to_owned());
+        assert_eq!(placed(Some("192.0.2.7%eth0"), None), both("192.0.2.7", "eth0"));
+        assert_eq!(placed(Some("192.0.2.7"), Some("eth1")), both("192.0.2.7", "eth1"));
+        assert_eq!(placed(Some("fe80::1%eth0"), None), both("fe80::1%eth0", ""));
+        assert_eq!(placed(Some("%eth0"), None), both("", "eth0"));
+        assert!(place(Some("192.0.2.7%eth0"), Some("eth1")).is_err());
+    }
 
     #[test]
     fn code_points_by_number_and_by_name() {

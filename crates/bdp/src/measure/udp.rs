@@ -28,7 +28,7 @@ pub struct UdpArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = help::TRAFFIC, hide_short_help = true)]
     trial_time: Option<Nanos>,
 
-    /// With -u, allow rates above the measured capacity
+    /// With -u, keep to the rate of -b whatever is lost, on any path
     #[arg(long, help_heading = help::TRAFFIC, hide_short_help = true)]
     flood: bool,
 
@@ -58,18 +58,31 @@ impl FromStr for Asked {
         if text == "0" {
             return Ok(Self::Unbounded);
         }
+        if let Some((rate, burst)) = text.split_once('/') {
+            return Err(format!(
+                "iperf3 sends {burst} datagrams in a burst by that; -b {rate} sends them evenly, which bdp does always"
+            ));
+        }
         let rate: Rate = text.parse().map_err(|e: bdp_model::UnitError| e.to_string())?;
         Ok(if rate.as_bps() == 0 { Self::Unbounded } else { Self::Rate(rate) })
     }
 }
 
 impl UdpArgs {
+    /// The rate that was asked for, where it is a number.
+    pub fn rate(&self) -> Option<Rate> {
+        match self.bitrate {
+            Some(Asked::Rate(rate)) => Some(rate),
+            _ => None,
+        }
+    }
+
     /// Whether datagrams are asked for.
     pub fn is_asked(&self) -> bool {
         self.udp
     }
 
-    /// Whether more may be sent than the path is known to carry.
+    /// Whether the rate stays what was asked for, whatever is lost.
     pub fn may_flood(&self) -> bool {
         self.flood
     }

@@ -69,7 +69,7 @@ pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, ag
         let measurements: Vec<_> = kept.iter().map(|k| k.measurement.clone()).collect();
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, &[], &measurements));
     }
-    let mut text = bdp_report::sweep(&curves, &output::style());
+    let mut text = bdp_report::sweep(&curves, "", &output::style());
     text.push_str(&next(run, again));
     text
 }

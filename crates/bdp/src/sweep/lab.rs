@@ -72,8 +72,8 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, records, &[]));
     }
     let style = output::style();
-    let mut text = bdp_report::sweep_heading(records, &style);
-    text.push_str(&bdp_report::sweep(&curves, &style));
+    let conditions = bdp_report::sweep_heading(records, &style);
+    let mut text = bdp_report::sweep(&curves, &conditions, &style);
     text.push_str(&next(run, again));
     text
 }

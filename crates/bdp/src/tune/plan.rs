@@ -8,6 +8,7 @@ use bdp_store::DocumentKind;
 use serde_json::json;
 
 use super::measured::MeasuredArgs;
+use crate::absurd;
 use crate::exit::{self, Outcome};
 use crate::output::{print, style};
 use crate::{guest, rehearse};
@@ -47,6 +48,8 @@ impl PlanArgs {
     }
 
     fn print_described(&self, rtt: Nanos) -> Outcome {
+        absurd::note_time("--rtt", rtt);
+        absurd::note_rate("--rate", self.measured.rate);
         let rate_bps = self.measured.rate.map_or(0.0, |rate| tuning::goodput_of(rate.as_bps() as f64));
         if rate_bps <= 0.0 || rtt.as_ns() == 0 {
             return Err(exit::usage("--rate and --rtt are above 0"));

@@ -223,3 +223,52 @@ fn sleeps(seconds: &str) -> bool {
             .is_ok_and(|line| line == format!("sleep\0{seconds}\0").as_bytes())
     })
 }
+
+/// A rate that nobody knows the path to carry is sent, and lowered after the first second where that lost many.
+#[test]
+fn datagrams_back_off_where_their_rate_harms() {
+    let bench = bench();
+    if !guests_boot(&bench) {
+        return;
+    }
+    let measured = |options: &str| {
+        let client = format!("bdp measure server -u -b 50M --forward -t 2 --idle 0.2 --store none {options}");
+        let ended = exec(
+            &bench,
+            &format!("--clock virtual -q --serve 'server=bdp serve --open' --host client -- {client}"),
+        );
+        assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
+        ended
+    };
+    let document = crate::support::the_measurement(measured("--json").json());
+    let caveats = document["caveats"].as_array().unwrap();
+    let backed_off = caveats.iter().find(|caveat| caveat["kind"] == "backed_off").unwrap();
+    assert_eq!(backed_off["asked_bps"], 50e6, "{backed_off}");
+    let udp = &document["directions"][0]["udp"];
+    let (rate, lost) = (backed_off["rate_bps"].as_f64().unwrap(), udp["loss_ratio"].as_f64().unwrap());
+    assert!((15e6..20e6).contains(&rate) && lost < 0.05, "{backed_off} {udp}");
+    let flooded = crate::support::the_measurement(measured("--flood --json").json());
+    assert!(flooded["directions"][0]["udp"]["loss_ratio"].as_f64().unwrap() > 0.3, "{flooded:#}");
+    assert!(!flooded["caveats"].to_string().contains("backed_off"), "{flooded:#}");
+    let text = measured("").out;
+    assert!(text.lines().take(5).any(|line| line.contains("backed off from 50 Mbit/s")), "{text}");
+}
+
+/// Five seconds of silence were what a script waited for nothing.
+#[test]
+fn server_of_iperf3_is_recognised_within_a_second() {
+    let bench = bench();
+    if !guests_boot(&bench) || !is_installed("iperf3") {
+        return;
+    }
+    bench.write(
+        "timed.sh",
+        "a=$(date +%s%N); bdp measure server --forward -t 1 --idle 0 --store none; b=$(date +%s%N); echo took $(((b - a) / 1000000))",
+    );
+    let ended = exec(&bench, "--clock virtual -q --serve 'server=iperf3 -s' --host client -- sh timed.sh");
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    assert!(ended.out.contains("recognised as one of iperf3"), "{}", ended.out);
+    let took = ended.out.lines().find_map(|line| line.strip_prefix("took ")).unwrap();
+    // A second of it is the test.
+    assert!(took.parse::<u64>().unwrap() < 2_000, "{}", ended.out);
+}

@@ -97,7 +97,7 @@ fn help_and_version_are_data() {
         ("measure -h", "All options: bdp measure --help"),
         ("help measure", "Interoperability:"),
         ("--version", "bdp 0"),
-        ("measure -v", "bdp"),
+        ("measure --version", "bdp"),
     ] {
         let ended = bench.run(line);
         assert_eq!((ended.code(), ended.err.as_str()), (0, ""), "{line}");

@@ -168,7 +168,7 @@ fn lines_and_the_summary_say_who_and_what() {
     // Both ends move the same, so that either may be the one row that is shown.
     let either = [transfer.port, transfer.near_port].map(|port| format!("127.0.0.1:{port} "));
     assert!(either.iter().any(|end| live.contains(end)), "{live}");
-    for words in ["LIMIT ", "reader on this host (", "% of the time", "wait unread", "cost ", "remedy: "] {
+    for words in ["LIMIT ", "reader on this host (", "% of the time", "wait unread", "cost ", "cure: "] {
         assert!(summary.contains(words), "{words}: {summary}");
     }
     assert!(!ended.out.contains('\x1b'), "no terminal, no escape");

@@ -5,8 +5,8 @@ use bdp_wire::datagram::{HEADER_BYTES, Header, Opening, Step};
 use bdp_wire::echo::Echo;
 use bdp_wire::icmp::Quote;
 use bdp_wire::pattern::Checker;
-use bdp_wire::tuning::{Sealed, TuneAnswer, TuneRequest};
 use bdp_wire::session::{Admission, Greeting, Hello, Kind, LONGEST_REQUEST, Preamble, Probe, Ticket};
+use bdp_wire::tuning::{Sealed, TuneAnswer, TuneRequest};
 use bdp_wire::{frame, proof, setup};
 
 use super::{comes_back, text};

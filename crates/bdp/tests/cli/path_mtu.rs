@@ -118,7 +118,7 @@ fn fragments_that_are_dropped_are_named() {
     let laid = route(
         &bench,
         "# A host without memory for fragments drops them all, as firewalls do.
-         at $there sh -c 'echo 0 >/proc/sys/net/ipv4/ipfrag_high_thresh'
+         at $there sh -c 'cd /proc/sys/net/ipv4; echo 0 >ipfrag_low_thresh; echo 0 >ipfrag_high_thresh'
          measure long 10.77.2.1 -l 1400 --forward
          measure fits 10.77.2.1 -l 1272 --forward",
     );

@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
 
-use bdp_model::capture::{
-    CaptureSummary, CapturedDirection, CapturedFlow, FlowProtocol, UnreadPackets, WhyUnread,
-};
-use bdp_model::facts::Facts;
+use bdp_model::capture::{CaptureSummary, FlowProtocol, UnreadPackets, WhyUnread};
 
-use crate::between::SegmentLog;
-use crate::datagrams::Datagrams;
+use crate::attempts::{self, Target, Targets};
+use crate::brief::Brief;
 use crate::decode::{self, Carries, Packet, Unread};
 use crate::filter::Filter;
+pub use crate::flow::Found;
+use crate::flow::{End, Flow, Identity, Moment};
 use crate::notes::Notes;
-use crate::tcp::{self, Connection};
+use crate::slot::Slot;
+
+/// Of the memory, the part that is there for flows that are known already: 1/8.
+const RESERVED: u64 = 8;
+/// What finds a flow by its ends takes of memory, for each.
+const PLACE_BYTES: u64 = 48;
 
 /// A packet of a capture, as its file has it.
 #[derive(Debug, Clone, Copy)]
@@ -32,49 +35,26 @@ pub struct Frame<'a> {
 /// What a flow is known by: its two ends in order, and what it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    low: (IpAddr, u16),
-    high: (IpAddr, u16),
+    low: End,
+    high: End,
     protocol: u8,
-}
-
-/// A flow that goes on.
-#[derive(Debug)]
-struct Flow {
-    protocol: FlowProtocol,
-    /// Its number among those of the protocol.
-    stream: u32,
-    ends: [SocketAddr; 2],
-    from_ns: u64,
-    to_ns: u64,
-    packets: [u64; 2],
-    bytes: [u64; 2],
-    payload: [u64; 2],
-    times: [(u64, u64); 2],
-    tcp: Option<Box<Connection>>,
-    log: Option<Box<SegmentLog>>,
-    /// Of UDP and ICMP.
-    datagrams: Option<Box<Datagrams>>,
-}
-
-/// What was found out about a flow.
-#[derive(Debug)]
-pub struct Found {
-    /// What was seen of it.
-    pub flow: CapturedFlow,
-    /// For the rules, the facts of each way that carried enough.
-    pub facts: [Option<Box<Facts>>; 2],
-    /// Of TCP its segments one by one, where they are kept ([`Analysis::logged`]).
-    pub log: Option<Box<SegmentLog>>,
 }
 
 /// Everything that the packets of a capture say.
 #[derive(Debug, Default)]
 pub struct Analysis {
-    numbers: HashMap<Key, u32>,
-    flows: Vec<Flow>,
+    /// By the digest of its key, or the next free number after that.
+    numbers: HashMap<u64, u32>,
+    slots: Vec<Slot>,
     /// The flow of the packet before, which mostly is that of the next.
     last: Option<(Key, u32)>,
     most_flows: Option<usize>,
+    most_bytes: Option<u64>,
+    /// Memory that all flows take.
+    held_bytes: u64,
+    is_full: bool,
+    /// Where packets went that were not followed.
+    further: Targets,
     /// Flows of each protocol so far.
     streams: HashMap<FlowProtocol, u32>,
     began_ns: Option<u64>,
@@ -88,10 +68,25 @@ pub struct Analysis {
     summary: CaptureSummary,
 }
 
+/// What an analysis, or a part of one, has found; [`together`] makes a whole of it.
+#[derive(Debug)]
+pub struct Part {
+    summary: CaptureSummary,
+    slots: Vec<Slot>,
+    further: Targets,
+    room: Option<u64>,
+}
+
 impl Analysis {
     /// One that follows no more flows than this.
     pub fn of_at_most(flows: usize) -> Self {
         Self { most_flows: Some(flows), ..Self::default() }
+    }
+
+    /// One whose flows take no more memory than this, about, with what is reported of them. When it is used up, packets and bytes are counted, and no
+    /// more.
+    pub fn within(bytes: u64) -> Self {
+        Self { most_bytes: Some(bytes), ..Self::default() }
     }
 
     /// The same of the packets that meet a filter.
@@ -109,7 +104,8 @@ impl Analysis {
     pub fn part(self, index: u64, of: u64) -> Self {
         let room = self.room.map(|room| room / of);
         let most_flows = self.most_flows.map(|most| most / of as usize);
-        Self { part: Some((index, of)), room, most_flows, ..self }
+        let most_bytes = self.most_bytes.map(|most| most / of);
+        Self { part: Some((index, of)), room, most_flows, most_bytes, ..self }
     }
 
     /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
@@ -162,76 +158,90 @@ impl Analysis {
         };
         let (from, to) = ((packet.source, source), (packet.destination, destination));
         let key = Key { low: from.min(to), high: from.max(to), protocol };
-        if self.part.is_some_and(|(index, of)| digest(&key) % of != index) {
+        let digest = digest(&key);
+        if self.part.is_some_and(|(index, of)| digest % of != index) {
             return None;
         }
-        let number = self.number_of(key, from, to, packet)?;
-        let now = self.now_ns;
-        let at = self.began_ns.map(|_| now);
-        let flow = &mut self.flows[number as usize];
-        let is_back = flow.is_back(from);
-        let side = usize::from(is_back);
-        flow.to_ns = now;
-        if flow.packets[side] == 0 {
-            flow.times[side].0 = now;
-        }
-        flow.times[side].1 = now;
-        flow.packets[side] += 1;
-        flow.bytes[side] += u64::from(packet.length);
-        if let (Some(log), Some(room), Carries::Tcp(segment)) =
-            (&mut flow.log, &mut self.room, &packet.carries)
-        {
-            log.note(room, now, is_back, packet, segment);
-        }
-        let notes = match (&mut flow.tcp, &packet.carries) {
-            // A moment of 0 is one that has not been.
-            (Some(tcp), Carries::Tcp(segment)) => tcp.segment(now + 1, is_back, packet, segment),
-            (_, Carries::Udp { payload, kept, .. }) => {
-                flow.payload[side] += u64::from(*payload);
-                if let Some(datagrams) = &mut flow.datagrams {
-                    datagrams.udp(at, side, kept.of(frame), *payload);
-                }
-                Notes::default()
-            }
-            (_, Carries::Icmp { echo: Some(echo), .. }) => {
-                if let Some(datagrams) = &mut flow.datagrams {
-                    datagrams.icmp(at, side, echo);
-                }
-                Notes::default()
-            }
-            _ => Notes::default(),
+        let moment = Moment { now_ns: self.now_ns, is_known: self.began_ns.is_some() };
+        let place = self.place_of(&key, digest, from, packet);
+        let Some(number) = place.known else {
+            return self.begin(key, place.digest, [from, to], moment, packet, frame);
         };
-        Some((flow.stream, notes))
+        self.last = Some((key, number));
+        let logged = self.room.is_some();
+        let slot = &mut self.slots[number as usize];
+        if let Slot::Brief(brief) = slot {
+            let before = brief.held_bytes();
+            let has_room = self.most_bytes.is_none_or(|most| self.held_bytes + Brief::SEGMENT_BYTES <= most);
+            if let Some(notes) = brief.take(moment, from, packet, frame, logged, has_room) {
+                self.held_bytes += brief.held_bytes() - before;
+                return Some((brief.identity.stream, notes));
+            }
+            if self.most_bytes.is_some_and(|most| self.held_bytes + Flow::least_bytes() > most) {
+                brief.is_cut = true;
+                self.is_full = true;
+                self.summary.flows_left_out += 1;
+                return None;
+            }
+            let flow = Box::new(brief.followed(logged, &mut self.room));
+            self.held_bytes = self.held_bytes.saturating_sub(before);
+            *slot = Slot::Followed(flow);
+        }
+        let Slot::Followed(flow) = slot else { return None };
+        let notes = flow.packet(moment, from, packet, frame, &mut self.room);
+        if flow.is_to_be_counted() || flow.counted_bytes == 0 {
+            let held = flow.held_bytes();
+            self.held_bytes = (self.held_bytes + held).saturating_sub(flow.counted_bytes);
+            flow.counted_bytes = held;
+            if self.most_bytes.is_some_and(|most| self.held_bytes > most) {
+                flow.is_counted_alone = true;
+                self.is_full = true;
+            }
+        }
+        Some((flow.identity.stream, notes))
     }
 
-    /// The number of a packet's flow, which may begin with it.
-    fn number_of(
-        &mut self,
-        key: Key,
-        from: (IpAddr, u16),
-        to: (IpAddr, u16),
-        packet: &Packet,
-    ) -> Option<u32> {
-        let known = match self.last {
-            Some((last, number)) if last == key => Some(number),
-            _ => self.numbers.get(&key).copied(),
+    /// Where a flow of these ends is, or is to be.
+    fn place_of(&self, key: &Key, digest: u64, from: End, packet: &Packet) -> Place {
+        let is_this = |number: u32| {
+            let Identity { number, ends: [a, b], .. } = *self.slots[number as usize].identity();
+            number == key.protocol && (a.min(b), a.max(b)) == (key.low, key.high)
         };
-        if let Some(number) = known {
-            let flow = &self.flows[number as usize];
-            let is_another = match (&flow.tcp, &packet.carries) {
-                (Some(tcp), Carries::Tcp(segment)) => tcp.is_another(flow.is_back(from), segment),
-                _ => false,
-            };
-            if !is_another {
-                self.last = Some((key, number));
-                return Some(number);
+        let mut place = Place { digest, known: self.last.filter(|(last, _)| last == key).map(|(_, n)| n) };
+        while place.known.is_none() {
+            match self.numbers.get(&place.digest) {
+                None => return place,
+                Some(&number) if is_this(number) => place.known = Some(number),
+                // Two keys of one digest.
+                Some(_) => place.digest = place.digest.wrapping_add(1),
             }
         }
-        if self.most_flows.is_some_and(|most| self.flows.len() >= most) {
-            self.summary.flows_left_out += 1;
-            return None;
+        let is_another = match (place.known, &packet.carries) {
+            (Some(number), Carries::Tcp(segment)) if segment.flags.syn() && !segment.flags.ack() => {
+                self.slots[number as usize].is_another(from, segment)
+            }
+            _ => false,
+        };
+        if is_another {
+            // Of those before only this place is known by the digest alone.
+            while self.numbers.get(&place.digest).is_some_and(|&number| !is_this(number)) {
+                place.digest = place.digest.wrapping_add(1);
+            }
+            place.known = None;
         }
-        let number = self.flows.len() as u32;
+        place
+    }
+
+    /// A flow begins with this packet.
+    fn begin(
+        &mut self,
+        key: Key,
+        digest: u64,
+        [from, to]: [End; 2],
+        moment: Moment,
+        packet: &Packet,
+        frame: &[u8],
+    ) -> Option<(u32, Notes)> {
         let is_answer =
             matches!(packet.carries, Carries::Tcp(segment) if segment.flags.syn() && segment.flags.ack());
         let (a, b) = if is_answer { (to, from) } else { (from, to) };
@@ -241,26 +251,38 @@ impl Analysis {
             Carries::Icmp { .. } => FlowProtocol::Icmp,
             Carries::Fragment(_) | Carries::Other(_) => FlowProtocol::Other,
         };
+        let most_bytes = self.most_bytes.map(|most| most - most / RESERVED);
+        if most_bytes.is_some_and(|most| self.held_bytes + Flow::least_bytes() > most) {
+            self.is_full = true;
+            self.further.add(Target { protocol, to: b.0, port: b.1 });
+            self.summary.flows_left_out += 1;
+            return None;
+        }
+        if self.most_flows.is_some_and(|most| self.slots.len() >= most) {
+            self.summary.flows_left_out += 1;
+            return None;
+        }
+        let number = self.slots.len() as u32;
         let so_far = self.streams.entry(protocol).or_default();
         let stream = *so_far;
         *so_far += 1;
-        self.flows.push(Flow {
-            protocol,
-            stream,
-            ends: [a, b].map(|(address, port)| SocketAddr::new(address, port)),
-            from_ns: self.now_ns,
-            to_ns: self.now_ns,
-            packets: [0; 2],
-            bytes: [0; 2],
-            payload: [0; 2],
-            times: [(0, 0); 2],
-            tcp: (protocol == FlowProtocol::Tcp).then(Box::default),
-            log: (protocol == FlowProtocol::Tcp && self.room.is_some()).then(Box::default),
-            datagrams: matches!(protocol, FlowProtocol::Udp | FlowProtocol::Icmp).then(Box::default),
-        });
-        self.numbers.insert(key, number);
+        let identity = Identity { protocol, number: key.protocol, stream, ends: [a, b] };
+        let (slot, notes) = match Brief::beginning(identity, moment, from, packet, frame) {
+            Some((brief, notes)) => (Slot::Brief(brief), notes),
+            None => {
+                let logged = self.room.is_some();
+                let mut flow = Flow::new(identity, logged, moment.now_ns);
+                let notes = flow.packet(moment, from, packet, frame, &mut self.room);
+                flow.counted_bytes = flow.held_bytes();
+                self.held_bytes += flow.counted_bytes;
+                (Slot::Followed(Box::new(flow)), notes)
+            }
+        };
+        self.held_bytes += size_of::<Slot>() as u64 + PLACE_BYTES;
+        self.slots.push(slot);
+        self.numbers.insert(digest, number);
         self.last = Some((key, number));
-        Some(number)
+        Some((stream, notes))
     }
 
     /// Packets that a program says it dropped while it captured.
@@ -268,36 +290,71 @@ impl Analysis {
         self.summary.dropped = packets;
     }
 
-    /// What all of it comes to: the capture as a whole, and the flows, those that can be explained first, and the
-    /// one with the most bytes.
-    pub fn finish(mut self) -> (CaptureSummary, Vec<Found>) {
+    /// The end of the capture.
+    pub fn end(mut self) -> Part {
         let mut unread: Vec<UnreadPackets> = self
             .unread
             .into_iter()
             .map(|((why, number), packets)| UnreadPackets { why, number, packets })
             .collect();
         unread.sort_by_key(|u| (std::cmp::Reverse(u.packets), u.why, u.number));
+        // The flows take most of the memory: what finds them goes first.
+        drop(self.numbers);
+        let slots = self.slots;
         let summary = CaptureSummary {
             duration_ns: self.now_ns,
             began_at_ns: self.began_ns,
             unread,
+            flows_followed_in_part: slots.iter().filter(|slot| slot.is_cut()).count() as u64,
+            memory_limit_reached_bytes: self.most_bytes.filter(|_| self.is_full),
             ..std::mem::take(&mut self.summary)
         };
-        let mut found: Vec<Found> = self.flows.into_iter().map(Flow::finish).collect();
-        sort(&mut found);
-        (summary, found)
+        Part { summary, slots, further: self.further, room: self.room }
+    }
+
+    /// What all of it comes to: the capture as a whole, and the flows, those that can be explained first, and the
+    /// one with the most bytes.
+    pub fn finish(self) -> (CaptureSummary, Vec<Found>) {
+        together(vec![self.end()])
     }
 }
 
-/// What all parts of an analysis come to ([`Analysis::part`]), the first part first.
-pub fn together(parts: Vec<(CaptureSummary, Vec<Found>)>) -> (CaptureSummary, Vec<Found>) {
-    let left_out = parts.iter().map(|(summary, _)| summary.flows_left_out).sum();
-    let mut parts = parts.into_iter();
-    // Every part counts all packets.
-    let (summary, mut found) = parts.next().unwrap_or_default();
-    found.extend(parts.flat_map(|(_, found)| found));
+/// Where a flow is, or is to be.
+struct Place {
+    digest: u64,
+    known: Option<u32>,
+}
+
+/// What all parts of an analysis come to ([`Analysis::part`]), the first part first: the capture as a whole, and the flows, those that can be explained
+/// first, and the one with the most bytes.
+pub fn together(mut parts: Vec<Part>) -> (CaptureSummary, Vec<Found>) {
+    let sum = |of: fn(&CaptureSummary) -> u64| parts.iter().map(|part| of(&part.summary)).sum();
+    let flows_left_out = sum(|summary| summary.flows_left_out);
+    let flows_followed_in_part = sum(|summary| summary.flows_followed_in_part);
+    let limits: Vec<u64> = parts.iter().filter_map(|part| part.summary.memory_limit_reached_bytes).collect();
+    // Each part has the same share of it.
+    let memory_limit_reached_bytes = limits.first().map(|limit| limit * parts.len() as u64);
+    let mut further = Targets::default();
+    parts.iter_mut().for_each(|part| further.join(std::mem::take(&mut part.further)));
+    let mut slots: Vec<Vec<Slot>> = parts.iter_mut().map(|part| std::mem::take(&mut part.slots)).collect();
+    let attempts = attempts::taken_out(&mut slots, &further);
+    let mut rooms = parts.iter().map(|part| part.room);
+    let mut found = Vec::new();
+    for slots in slots {
+        let mut room = rooms.next().flatten();
+        found.extend(slots.into_iter().map(|slot| slot.finish(&mut room)));
+    }
     sort(&mut found);
-    (CaptureSummary { flows_left_out: left_out, ..summary }, found)
+    // Every part counts all packets.
+    let summary = parts.into_iter().next().map(|part| part.summary).unwrap_or_default();
+    let summary = CaptureSummary {
+        flows_left_out,
+        flows_followed_in_part,
+        memory_limit_reached_bytes,
+        attempts,
+        ..summary
+    };
+    (summary, found)
 }
 
 /// What can be explained is what is looked for; then the flow with the most bytes.
@@ -314,56 +371,6 @@ fn digest(key: &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish()
-}
-
-impl Flow {
-    /// Whether what comes from here goes from the second end to the first.
-    fn is_back(&self, from: (IpAddr, u16)) -> bool {
-        (self.ends[0].ip(), self.ends[0].port()) != from
-    }
-
-    fn finish(mut self) -> Found {
-        if let Some(tcp) = &mut self.tcp {
-            tcp.finish();
-        }
-        let direction = |side: usize| {
-            let (from, to) = self.times[side];
-            let (payload_bytes, goodput_bps) = match &self.tcp {
-                Some(tcp) => tcp.goodput(side),
-                None => {
-                    let took = to.saturating_sub(from);
-                    let payload = self.payload[side];
-                    (payload, (took > 0 && payload > 0).then(|| payload as f64 * 8e9 / took as f64))
-                }
-            };
-            CapturedDirection {
-                packets: self.packets[side],
-                bytes: self.bytes[side],
-                payload_bytes,
-                goodput_bps,
-                tcp: self.tcp.as_ref().and_then(|tcp| tcp.data(side)).map(Box::new),
-                datagrams: self.datagrams.as_ref().map(|datagrams| Box::new(datagrams.report(side))),
-            }
-        };
-        let facts = |side| {
-            let connection = self.tcp.as_ref()?;
-            tcp::facts(connection, side, self.ends).map(Box::new)
-        };
-        Found {
-            facts: [facts(0), facts(1)],
-            log: self.log.take(),
-            flow: CapturedFlow {
-                protocol: self.protocol,
-                a: self.ends[0],
-                b: self.ends[1],
-                from_ns: self.from_ns,
-                to_ns: self.to_ns,
-                directions: [direction(0), direction(1)],
-                tcp: self.tcp.as_ref().map(|tcp| tcp.report()),
-                quic: self.datagrams.as_ref().and_then(|all| all.quic_report()).map(Box::new),
-            },
-        }
-    }
 }
 
 #[cfg(test)]
@@ -389,7 +396,7 @@ mod tests {
         all
     }
 
-    fn read(mut analysis: Analysis) -> (CaptureSummary, Vec<Found>) {
+    fn given(mut analysis: Analysis) -> Analysis {
         let mut at_ns = 1_000_000_000;
         let steps = [
             (false, 2, [1, 0], 0),
@@ -409,25 +416,202 @@ mod tests {
         }
         // Of no flow.
         analysis.frame(&Frame { at_ns: Some(at_ns), link_type: 9_999, length: 4, data: &[0; 4] });
-        analysis.finish()
+        analysis
     }
 
     #[test]
     fn parts_find_together_what_one_analysis_finds() {
-        let (summary, found) = read(Analysis::of_at_most(1000));
+        let (summary, found) = given(Analysis::of_at_most(1000)).finish();
         assert_eq!((found.len(), summary.packets), (100, 501));
         for of in [2, 3, 8] {
             let parts: Vec<_> =
-                (0..of).map(|index| read(Analysis::of_at_most(1000).part(index, of))).collect();
-            assert!(parts.iter().all(|(_, found)| !found.is_empty()), "a part of {of} has nothing to do");
+                (0..of).map(|index| given(Analysis::of_at_most(1000).part(index, of)).end()).collect();
+            assert!(parts.iter().all(|part| !part.slots.is_empty()), "a part of {of} has nothing to do");
             let (of_parts, all) = together(parts);
             assert_eq!(of_parts, summary);
             let flows = |found: &[Found]| found.iter().map(|one| one.flow.clone()).collect::<Vec<_>>();
             assert_eq!(flows(&all), flows(&found));
         }
-        let parts = (0..2).map(|index| read(Analysis::of_at_most(30).part(index, 2))).collect();
+        let parts = (0..2).map(|index| given(Analysis::of_at_most(30).part(index, 2)).end()).collect();
         let (summary, found) = together(parts);
         // All parts share the room; each step of the 70 others was left out.
         assert_eq!((found.len(), summary.flows_left_out), (30, 5 * 70));
+    }
+
+    /// A packet of IPv4 from one end to the other: of TCP with these flags, or a datagram.
+    fn sent(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: Option<u8>, seq: u32) -> Vec<u8> {
+        let (protocol, length) = if flags.is_some() { (6, 40) } else { (17, 48u16) };
+        let mut all = vec![0x45, 0, 0, length as u8, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+        all.extend([from.0, to.0].concat());
+        all.extend(from.1.to_be_bytes());
+        all.extend(to.1.to_be_bytes());
+        match flags {
+            Some(flags) => {
+                let (seq, ack) = if flags & 16 != 0 { (900, seq + 1) } else { (seq, 0) };
+                all.extend(seq.to_be_bytes());
+                all.extend(ack.to_be_bytes());
+                all.extend([0x50, flags, 0xFF, 0xFF, 0, 0, 0, 0]);
+            }
+            None => {
+                all.extend([0, 28, 0, 0]);
+                all.resize(48, 0x5A);
+            }
+        }
+        all
+    }
+
+    fn give(analysis: &mut Analysis, number: u64, data: &[u8]) {
+        let at_ns = Some(1_000_000_000 + number * 1000);
+        analysis.frame(&Frame { at_ns, link_type: 101, length: data.len() as u32, data });
+    }
+
+    const SYN: u8 = 2;
+    const SYN_ACK: u8 = 18;
+    const RST: u8 = 4;
+    const RST_ACK: u8 = 20;
+    const FLOWS: u32 = 20_000;
+
+    fn forged(number: u32) -> ([u8; 4], u16) {
+        ((0x0B00_0000 + number * 77).to_be_bytes(), 1024 + (number % 60_000) as u16)
+    }
+
+    #[test]
+    fn floods_and_scans_are_counted_together_in_little_memory() {
+        use bdp_model::capture::AttemptOutcome as Is;
+        let server = ([10, 255, 0, 1], 80);
+        let scanner = |number: u32| ([10, 0, 0, 9], 40_000 + (number % 7) as u16);
+        let host = |number: u32| ([10, 1, (number >> 8) as u8, number as u8], 443);
+        let port = |number: u32| ([10, 255, 0, 1], 1 + number as u16);
+        // Each packet by the flow's number: whether it goes back, and its flags; none is a datagram.
+        type Kind<'a> = (
+            Is,
+            &'a [(bool, Option<u8>)],
+            &'a dyn Fn(u32) -> ([u8; 4], u16),
+            &'a dyn Fn(u32) -> ([u8; 4], u16),
+            [u64; 3],
+            u64,
+        );
+        let once = &[(false, Some(SYN))];
+        let server = |_| server;
+        let many = u64::from(FLOWS);
+        let kinds: [Kind<'_>; 8] = [
+            (Is::Unanswered, once, &forged, &server, [many, 1, 1], 260),
+            (Is::Unanswered, &[(false, Some(SYN)); 4], &forged, &server, [many, 1, 1], 260),
+            (Is::Refused, &[(false, Some(SYN)), (true, Some(RST_ACK))], &scanner, &port, [1, 1, many], 360),
+            (Is::Unanswered, once, &scanner, &host, [1, many, 1], 260),
+            (
+                Is::HalfOpen,
+                &[(false, Some(SYN)), (true, Some(SYN_ACK)), (true, Some(SYN_ACK)), (true, Some(SYN_ACK))],
+                &forged,
+                &server,
+                [many, 1, 1],
+                360,
+            ),
+            (
+                Is::Abandoned,
+                &[(false, Some(SYN)), (true, Some(SYN_ACK)), (false, Some(RST))],
+                &scanner,
+                &host,
+                [1, many, 1],
+                460,
+            ),
+            (Is::AnswerAlone, &[(true, Some(SYN_ACK))], &forged, &server, [many, 1, 1], 260),
+            (Is::Unanswered, &[(false, None)], &forged, &server, [many, 1, 1], 260),
+        ];
+        for (index, (outcome, packets, from, to, different, most_bytes)) in kinds.into_iter().enumerate() {
+            let given = |mut analysis: Analysis| {
+                for (step, &(is_back, flags)) in packets.iter().enumerate() {
+                    for flow in 0..FLOWS {
+                        let (a, b) = if is_back { (to(flow), from(flow)) } else { (from(flow), to(flow)) };
+                        give(&mut analysis, step as u64 * many + u64::from(flow), &sent(a, b, flags, flow));
+                    }
+                }
+                analysis
+            };
+            let analysis = given(Analysis::default());
+            let each = analysis.held_bytes / many;
+            assert!(each <= most_bytes, "kind {index}: {each} bytes a flow");
+            let (summary, found) = analysis.finish();
+            assert_eq!((found.len(), summary.attempts.len()), (0, 1), "kind {index}: {:?}", summary.attempts);
+            let all = &summary.attempts[0];
+            assert_eq!((all.outcome, all.flows, all.packets), (outcome, many, many * packets.len() as u64));
+            assert_eq!([all.sources, all.destinations, all.ports], different, "kind {index}");
+            let parts = (0..3).map(|part| given(Analysis::default().part(part, 3)).end()).collect();
+            assert_eq!(together(parts).0, summary, "kind {index}");
+        }
+    }
+
+    #[test]
+    fn few_flows_are_listed_and_a_connection_within_a_flood_is_followed() {
+        let mut analysis = given(Analysis::default());
+        for flow in 0..FLOWS {
+            give(
+                &mut analysis,
+                500 + u64::from(flow),
+                &sent(forged(flow), ([10, 255, 0, 1], 80), Some(SYN), 7),
+            );
+        }
+        for flow in 0..5 {
+            give(
+                &mut analysis,
+                90_000 + u64::from(flow),
+                &sent(forged(flow), ([10, 9, 0, 1], 22), Some(SYN), 7),
+            );
+        }
+        let (summary, found) = analysis.finish();
+        assert_eq!(summary.attempts.len(), 1);
+        assert_eq!(summary.attempts[0].flows, u64::from(FLOWS));
+        // A hundred connections, and the five that are too few to be counted together.
+        assert_eq!(found.len(), 105);
+        let (_, alone) = given(Analysis::default()).finish();
+        let flows = |found: &[Found]| found.iter().take(100).map(|one| one.flow.clone()).collect::<Vec<_>>();
+        assert_eq!(flows(&found), flows(&alone));
+    }
+
+    #[test]
+    fn memory_has_a_bound_and_counters_go_on() {
+        const MOST: u64 = 2 << 20;
+        let mut analysis = given(Analysis::within(MOST));
+        for flow in 0..FLOWS {
+            give(
+                &mut analysis,
+                500 + u64::from(flow),
+                &sent(forged(flow), ([10, 255, 0, 1], 80), Some(SYN), 7),
+            );
+        }
+        assert!(analysis.held_bytes <= MOST, "{}", analysis.held_bytes);
+        let (summary, found) = analysis.finish();
+        assert_eq!(summary.memory_limit_reached_bytes, Some(MOST));
+        assert_eq!(summary.packets, 501 + u64::from(FLOWS));
+        let all = &summary.attempts[0];
+        assert!(all.flows > 1000 && all.further_packets > 1000, "{all:?}");
+        assert_eq!(all.flows + all.further_packets, u64::from(FLOWS));
+        assert_eq!(summary.flows_left_out, all.further_packets);
+        // What had begun before is followed to its end.
+        assert_eq!((found.len(), summary.flows_followed_in_part), (100, 0));
+    }
+
+    #[test]
+    fn flow_that_finds_no_memory_any_more_is_counted_and_no_further_one_is_called_unanswered() {
+        const MOST: u64 = 1 << 20;
+        let mut analysis = Analysis::within(MOST);
+        let mut number = 0;
+        let mut send = |analysis: &mut Analysis, flow: u32, is_back: bool, flags: u8| {
+            number += 1;
+            let (a, b) = (forged(flow), ([10, 255, 0, 1], 80));
+            let (from, to) = if is_back { (b, a) } else { (a, b) };
+            give(analysis, number, &sent(from, to, Some(flags), 7));
+        };
+        for (is_back, flags) in [(false, SYN), (true, SYN_ACK), (false, 16), (true, 24), (false, 16)] {
+            for flow in 0..4_000 {
+                send(&mut analysis, flow, is_back, flags);
+            }
+        }
+        let (summary, found) = analysis.finish();
+        assert_eq!(summary.memory_limit_reached_bytes, Some(MOST));
+        assert!(summary.flows_followed_in_part > 1000, "{summary:?}");
+        assert!(summary.attempts.is_empty(), "{:?}", summary.attempts);
+        assert!(found.len() as u64 >= summary.flows_followed_in_part);
+        assert!(summary.flows_left_out > 0);
     }
 }

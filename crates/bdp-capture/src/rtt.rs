@@ -36,6 +36,11 @@ impl RoundTrips {
         }
     }
 
+    /// Memory that they have beside their own place.
+    pub fn held_bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<(u16, u32)>()
+    }
+
     pub fn latest(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.latest)
     }

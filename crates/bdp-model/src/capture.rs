@@ -1,5 +1,6 @@
 //! What a capture says of the flows in it: times and counts as they were seen at the place where it was taken.
 
+mod attempts;
 mod datagrams;
 mod times;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::finding::Finding;
 
+pub use attempts::{AttemptOutcome, CapturedAttempts, MANY_ATTEMPTS};
 pub use datagrams::{
     CapturedDatagrams, CapturedEcho, CapturedQuic, CapturedSpin, CapturedStream, ClockRateSource, FlowEnd,
     NumberedProtocol, QuicHandshake, SpinState,
@@ -68,8 +70,21 @@ pub struct CaptureSummary {
     pub out_of_time: u64,
     /// Packets that belong to no flow, and why.
     pub unread: Vec<UnreadPackets>,
-    /// Flows that were not followed, as too many others were.
+    /// Packets of flows that were not followed, as there was no memory for them.
     pub flows_left_out: u64,
+    /// Flows of which only packets and bytes were counted from some moment on, for the same reason.
+    pub flows_followed_in_part: u64,
+    /// The memory limit, where it was reached; null where it was not.
+    pub memory_limit_reached_bytes: Option<u64>,
+    /// Flows that are alike and never came to anything, counted together where there are more than a thousand; they are not among `flows`.
+    pub attempts: Vec<CapturedAttempts>,
+}
+
+impl CaptureSummary {
+    /// Flows that are counted together.
+    pub fn flows_counted_together(&self) -> u64 {
+        self.attempts.iter().map(|all| all.flows).sum()
+    }
 }
 
 /// Packets that belong to no flow.

@@ -42,7 +42,9 @@ mod watch;
 
 pub use bdp_model::plain::plain;
 pub use breach::why_invalid;
-pub use capture::{CAPTURE_SCHEMA, Shown, capture_line, capture_words, captures_json, captures_text};
+pub use capture::{
+    CAPTURE_SCHEMA, CapturesDocument, Shown, capture_line, capture_words, captures_json, captures_text,
+};
 pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;

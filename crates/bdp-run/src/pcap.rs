@@ -22,8 +22,10 @@ pub use beside::BesideCapture;
 pub use live::{LiveCapture, LivePlan, SNAP_BYTES};
 pub use source::Source;
 
-/// More flows are counted and not followed: about 10 GB of memory where each is a connection.
-const MOST_FLOWS: usize = 2_000_000;
+/// Memory that the flows of a capture take at the most, where nothing else is asked for.
+pub const FLOWS_MEMORY_BYTES: u64 = 1 << 30;
+/// What a connection of few packets takes in tcptrace's words, about.
+const TRACED_BYTES: u64 = 4096;
 
 /// Captures to read.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub struct PcapPlan {
     pub sources: Vec<Source>,
     /// Which packets are meant.
     pub filter: Filter,
+    /// Memory that the flows of each may take, with what is reported of them. Beyond it packets are counted, and no further flow is followed.
+    pub memory_bytes: u64,
 }
 
 /// A packet of which something was found: its number in the file from 1, that of its connection from 0, and what.
@@ -51,16 +55,21 @@ pub struct TracedCapture {
 impl PcapPlan {
     /// Reads each source to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
     pub fn run(self, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
-        let Self { sources, filter } = self;
-        sources.into_iter().map(|source| Ok(explain_source(source, &filter, None, cancel)?.capture)).collect()
+        let Self { sources, filter, memory_bytes } = self;
+        sources
+            .into_iter()
+            .map(|source| Ok(explain_source(source, (&filter, memory_bytes), None, cancel)?.capture))
+            .collect()
     }
 
     /// The same of files that may be captures of one path at several places: those that hold the same connections are compared.
     pub fn run_compared(self, cancel: &AtomicBool) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
-        let Self { sources, filter } = self;
+        let Self { sources, filter, memory_bytes } = self;
         let room = (sources.len() > 1).then_some(SEGMENTS_MOST);
-        let all: Result<Vec<Logged>, RunError> =
-            sources.into_iter().map(|source| explain_source(source, &filter, room, cancel)).collect();
+        let all: Result<Vec<Logged>, RunError> = sources
+            .into_iter()
+            .map(|source| explain_source(source, (&filter, memory_bytes), room, cancel))
+            .collect();
         Ok(capture_pairs::compared(all?))
     }
 
@@ -70,10 +79,10 @@ impl PcapPlan {
         each: EachPacket<'_>,
         cancel: &AtomicBool,
     ) -> Result<Vec<(String, Option<String>)>, RunError> {
-        let Self { sources, filter } = self;
+        let Self { sources, filter, memory_bytes } = self;
         let noted = |source: Source| {
             let name = source.name();
-            let mut analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
+            let mut analysis = Analysis::within(memory_bytes).filtered(filter.clone());
             let read = source.frames(cancel, &mut |number, frame| {
                 let found = analysis.frame(frame);
                 if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
@@ -87,9 +96,10 @@ impl PcapPlan {
 
     /// What tcptrace prints of each source.
     pub fn tcptrace(self, cancel: &AtomicBool) -> Result<Vec<TracedCapture>, RunError> {
+        let most = usize::try_from(self.memory_bytes / TRACED_BYTES).unwrap_or(usize::MAX);
         let text = |source: Source| {
             let name = source.name();
-            let mut trace = TcpTrace::of_at_most(MOST_FLOWS).named(name.as_str());
+            let mut trace = TcpTrace::of_at_most(most).named(name.as_str());
             let read = source.frames(cancel, &mut |_, frame| trace.frame(frame))?;
             Ok(TracedCapture { name, text: trace.text(), broke: read.broke })
         };
@@ -99,13 +109,13 @@ impl PcapPlan {
 
 fn explain_source(
     source: Source,
-    filter: &Filter,
+    (filter, memory_bytes): (&Filter, u64),
     room: Option<u64>,
     cancel: &AtomicBool,
 ) -> Result<Logged, RunError> {
     let name = source.name();
     let analysis = || {
-        let analysis = Analysis::of_at_most(MOST_FLOWS).filtered(filter.clone());
+        let analysis = Analysis::within(memory_bytes).filtered(filter.clone());
         if let Some(segments) = room { analysis.logged(segments) } else { analysis }
     };
     let (read, summary, found) = parts::read(source, &analysis, cancel)?;

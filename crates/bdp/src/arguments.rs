@@ -48,6 +48,16 @@ pub fn blocks(text: &str) -> Result<ByteCount, String> {
     blocks.map_err(|_| format!("'{text}' is not a number of blocks: give a whole number, as 100 or 10K"))
 }
 
+/// Memory for the flows of a capture: a megabyte at least.
+pub fn memory(text: &str) -> Result<ByteCount, String> {
+    const LEAST: u64 = 1 << 20;
+    let memory = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
+    match memory.as_bytes() {
+        LEAST.. => Ok(memory),
+        _ => Err(format!("'{text}' is less than 1 MiB: give a size, as 256M or 4G")),
+    }
+}
+
 /// The range of a whole number of this name in the table of parameters.
 pub fn range(parameter: &str) -> RangeInclusive<i64> {
     let range = Parameter::at(parameter).range;

@@ -25,6 +25,14 @@ pub fn print(data: &str) -> Outcome {
     ended(out.write_all(data.as_bytes()).and_then(|()| out.flush()))
 }
 
+/// Writes a document of JSON to standard output while it is made, likewise.
+pub fn print_json(document: &impl serde::Serialize) -> Outcome {
+    PRINTED.store(true, Ordering::Relaxed);
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from);
+    ended(written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()))
+}
+
 /// Whether anything went to standard output, or was to.
 pub fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)

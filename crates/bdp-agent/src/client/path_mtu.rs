@@ -68,7 +68,14 @@ impl Found {
         let by_length =
             matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
         let asked = request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes);
+        // One as long as the path is known to hold came back.
+        let held = self.known.filter(|_| self.is_answered);
         match (self.hole, asked) {
+            (None, Some(asked)) if by_length => {
+                let Some(mtu) = held else { return error };
+                let fits = mtu.saturating_sub(header_bytes(address.is_ipv4()));
+                if asked > fits { SessionError::FragmentsLost { address, asked, mtu, fits } } else { error }
+            }
             (Some(MtuBlackHole { mtu, .. }), Some(asked)) if by_length => {
                 let fits = mtu.saturating_sub(header_bytes(address.is_ipv4()));
                 if asked > fits { SessionError::TooLong { address, asked, mtu, fits } } else { error }

@@ -56,6 +56,11 @@ pub struct SegmentLog {
 }
 
 impl SegmentLog {
+    /// Memory that it has beside its own place.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.passed.capacity() * size_of::<Passed>() + self.syns.capacity() * size_of::<(u32, Options)>()
+    }
+
     /// Notes a segment as long as there is room.
     pub(crate) fn note(
         &mut self,

@@ -28,6 +28,11 @@ struct Request {
 }
 
 impl Echoes {
+    /// Memory that they have.
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.asked.capacity() * size_of::<Request>() + self.rtt.held_bytes()
+    }
+
     pub(super) fn request(&mut self, asked: Asked, at: Option<u64>) {
         // A copy of the network, or of the capture, is no other request.
         if self.asked.iter().rev().take(16).any(|request| request.asked == asked && !request.is_answered) {

@@ -14,7 +14,7 @@ mod random;
 mod rtp;
 mod stream;
 
-use bdp_model::capture::{CapturedDatagrams, CapturedQuic};
+use bdp_model::capture::{CapturedDatagrams, CapturedQuic, CapturedStream};
 use bdp_wire::datagram::{Header, Opening};
 use bdp_wire::echo::Echo as Ping;
 
@@ -53,6 +53,26 @@ struct Side {
 }
 
 impl Datagrams {
+    /// Whether a datagram can be told from others by more than its first [`HEADERS`] bytes.
+    pub(crate) fn needs_whole(kept: &[u8], length: u32) -> bool {
+        let datagram = quic::Datagram { side: 0, at: None, kept, length };
+        kept.first() == Some(&bdp_wire::session::MAGIC[0]) || Quic::starting(&datagram, true).is_some()
+    }
+
+    /// Memory that they have beside their own place, with what their report takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        // The last 8192 numbers of a stream, a bit each.
+        const NUMBERS: usize = 1024;
+        const REPORT: usize = size_of::<CapturedDatagrams>();
+        let sides = self.sides.iter().map(|side| {
+            REPORT
+                + side.streams.capacity() * (size_of::<Stream>() + NUMBERS + size_of::<CapturedStream>())
+                + side.rtp.as_ref().map_or(0, |_| size_of::<Candidates>())
+                + side.echoes.as_ref().map_or(0, |echoes| echoes.held_bytes())
+        });
+        sides.sum::<usize>() + self.quic.as_ref().map_or(0, |quic| quic.held_bytes())
+    }
+
     /// A datagram of UDP from this side, of which so much was kept.
     pub(crate) fn udp(&mut self, at: Option<u64>, side: usize, kept: &[u8], length: u32) {
         self.seen += 1;

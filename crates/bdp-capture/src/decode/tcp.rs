@@ -33,7 +33,8 @@ pub struct Flags(u8);
 
 impl Flags {
     const FIN: u8 = 1;
-    const SYN: u8 = 2;
+    /// Of a SYN that begins a connection, and nothing else.
+    pub(crate) const SYN: u8 = 2;
     const RST: u8 = 4;
     const PSH: u8 = 8;
     const ACK: u8 = 16;
@@ -131,6 +132,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// None of those that are looked at, of so many bytes.
+    pub(crate) fn of_length(length: u8) -> Self {
+        Self { length, ..Self::default() }
+    }
+
     /// Bytes that all options take, with those that fill up.
     pub const fn length(&self) -> u32 {
         self.length as u32

@@ -144,6 +144,17 @@ impl Connection {
         }
     }
 
+    /// Memory that it has beside its own place.
+    pub fn held_bytes(&self) -> usize {
+        let stamps = self.stamps.iter().map(|stamps| stamps.capacity() * size_of::<(u32, u64)>());
+        self.halves.iter().map(HalfConnection::held_bytes).chain(stamps).sum()
+    }
+
+    /// Whether this side sent data.
+    pub fn has_data(&self, side: usize) -> bool {
+        self.halves[side].has_data()
+    }
+
     /// The end of the capture.
     pub fn finish(&mut self) {
         self.halves.iter_mut().for_each(HalfConnection::finish);

@@ -223,6 +223,20 @@ impl HalfConnection {
         self.first_data_at.is_some()
     }
 
+    /// Memory that it has beside its own place.
+    pub fn held_bytes(&self) -> usize {
+        let round_trips = [&self.rtt, &self.whole, &self.waits, &self.stalls];
+        self.scoreboard.held_bytes()
+            + self.series.held_bytes()
+            + self.pending.capacity() * size_of::<Ack>()
+            + self.recent.capacity() * size_of::<(u64, u64)>()
+            + self.closed.capacity() * size_of::<(u64, u64, u64)>()
+            + self.retransmitted_at.capacity() * size_of::<(u64, u64)>()
+            + self.episodes.capacity() * size_of::<LossEpisode>()
+            + self.shares_kept.capacity() * size_of::<f64>()
+            + round_trips.into_iter().map(RoundTrips::held_bytes).sum::<usize>()
+    }
+
     /// Bytes acknowledged of those sent.
     pub fn acked(&self) -> u64 {
         self.acked_here.saturating_sub(self.start.unwrap_or(0))

@@ -31,6 +31,11 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Memory that it has beside its own place.
+    pub fn held_bytes(&self) -> usize {
+        self.pieces.capacity() * size_of::<SeqRange>()
+    }
+
     /// Adds what comes behind all others.
     pub fn push(&mut self, piece: SeqRange) {
         debug_assert!(self.pieces.back().is_none_or(|last| last.to <= piece.from));

@@ -17,6 +17,11 @@ impl<T> Default for Series<T> {
 }
 
 impl<T> Series<T> {
+    /// Memory that they have beside their own place.
+    pub fn held_bytes(&self) -> usize {
+        self.kept.capacity() * size_of::<(u64, T)>()
+    }
+
     /// Whether a reading at this moment would be kept.
     pub fn wants(&self, at_ns: u64) -> bool {
         self.kept.last().is_none_or(|(last, _)| at_ns >= last + self.step_ns)

@@ -97,6 +97,21 @@ pub enum SessionError {
         /// Payload that it holds.
         fits: u32,
     },
+    /// Nothing of datagrams came through that go as fragments, while whole packets do.
+    #[error(
+        "{address}: no flow of datagrams of {asked} B (-l) came through: the path holds an MTU of {mtu}, so that they go as fragments, and these are \
+         dropped on the way or by the receiving host, while packets of {mtu} B come through; ask for -l {fits} at most"
+    )]
+    FragmentsLost {
+        /// Where.
+        address: SocketAddr,
+        /// Payload that was asked for.
+        asked: u32,
+        /// Path MTU as the near kernel knows it.
+        mtu: u32,
+        /// Payload that it holds.
+        fits: u32,
+    },
     /// The peer is there and does not speak bdp.
     #[error("{address} does not speak bdp's protocol: {what}; is it another program's port?")]
     NotBdp {

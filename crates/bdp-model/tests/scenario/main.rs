@@ -14,6 +14,7 @@ mod queues;
 mod routing;
 mod sweeps;
 mod switches;
+mod tc_lines;
 mod what_ships;
 
 use std::collections::BTreeSet;

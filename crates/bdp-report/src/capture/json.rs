@@ -2,6 +2,8 @@
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_model::capture_pair::CapturePair;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json as value};
 
 use super::words::caveats;
@@ -11,19 +13,71 @@ use crate::time_spent;
 /// The form of the document.
 pub const CAPTURE_SCHEMA: &str = "bdp.pcap/1";
 
-/// All captures with all of their flows, and what those of one path say together.
-pub fn captures_json(captures: &[ReadCapture], pairs: &[CapturePair]) -> Value {
-    let all: Vec<Value> = captures.iter().map(capture_json).collect();
-    value!({"schema": CAPTURE_SCHEMA, "captures": all, "pairs": pairs})
+/// All captures with all of their flows, and what those of one path say together. Each flow becomes JSON when it is written: of a million of them
+/// the document is larger than memory.
+#[derive(Debug, Clone, Copy)]
+pub struct CapturesDocument<'a> {
+    captures: &'a [ReadCapture],
+    pairs: &'a [CapturePair],
 }
 
-fn capture_json(capture: &ReadCapture) -> Value {
-    let mut all = value!(capture.summary);
-    all["name"] = capture.name.as_str().into();
-    all["broke"] = capture.broke.as_deref().into();
-    all["caveats"] = caveats(capture).into();
-    all["flows"] = capture.flows.iter().map(flow_json).collect();
-    all
+/// The document of these captures.
+pub const fn captures_json<'a>(
+    captures: &'a [ReadCapture],
+    pairs: &'a [CapturePair],
+) -> CapturesDocument<'a> {
+    CapturesDocument { captures, pairs }
+}
+
+impl Serialize for CapturesDocument<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(3))?;
+        map.serialize_entry("schema", CAPTURE_SCHEMA)?;
+        map.serialize_entry("captures", &Captures(self.captures))?;
+        map.serialize_entry("pairs", self.pairs)?;
+        map.end()
+    }
+}
+
+struct Captures<'a>(&'a [ReadCapture]);
+
+impl Serialize for Captures<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(Capture))
+    }
+}
+
+struct Capture<'a>(&'a ReadCapture);
+
+impl Serialize for Capture<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(capture) = self;
+        let mut all = value!(capture.summary);
+        all["name"] = capture.name.as_str().into();
+        all["broke"] = capture.broke.as_deref().into();
+        all["caveats"] = caveats(capture).into();
+        // Keeps its place among the others.
+        all["flows"] = Value::Null;
+        let members = all.as_object().into_iter().flatten();
+        let mut map = to.serialize_map(None)?;
+        for (name, member) in members {
+            match name.as_str() {
+                "flows" => map.serialize_entry(name, &Flows(&capture.flows))?,
+                _ => map.serialize_entry(name, member)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Flows<'a>(&'a [ExplainedFlow]);
+
+impl Serialize for Flows<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut flows = to.serialize_seq(Some(self.0.len()))?;
+        self.0.iter().try_for_each(|found| flows.serialize_element(&flow_json(found)))?;
+        flows.end()
+    }
 }
 
 fn flow_json(found: &ExplainedFlow) -> Value {

@@ -1,5 +1,6 @@
 //! The flows of a capture: a line of what was read, a table of flows, and one flow by itself.
 
+mod attempts;
 mod datagrams;
 pub(crate) mod flow;
 mod json;
@@ -17,8 +18,9 @@ use self::pair::Paired;
 use self::table::with_limits;
 use self::words::limit;
 
+pub(crate) use attempts::attempts;
 pub(crate) use datagrams::{are_known, has_streams};
-pub use json::{CAPTURE_SCHEMA, captures_json};
+pub use json::{CAPTURE_SCHEMA, CapturesDocument, captures_json};
 pub(crate) use words::{caveats, ends, figures, read, words};
 
 /// What to print of a capture.
@@ -104,6 +106,9 @@ pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
 /// The same as words alone.
 pub fn capture_words(capture: &ReadCapture) -> String {
     let mut words = format!("{}: {} packets", tame(&capture.name), capture.summary.packets);
+    if capture.flows.is_empty() {
+        words.extend(attempts(capture).first().map(|kind| format!("; {kind}")));
+    }
     if let Some(found) = capture.flows.first() {
         let figures = figures(found);
         words.push_str(&format!("; {}, {} Mbit/s", ends(found), figures.mbps));
@@ -136,6 +141,9 @@ fn only<'a>(flows: &[(usize, &'a ExplainedFlow)]) -> Option<(usize, &'a Explaine
 /// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
 fn heading(capture: &ReadCapture, style: &Style) -> String {
     let mut text = format!("{}: {}\n", tame(&capture.name), read(capture));
+    for kind in attempts(capture) {
+        text.push_str(&crate::grid::wrap("  ", Tint::Strong, &kind, style));
+    }
     for caveat in caveats(capture) {
         text.push_str(&crate::grid::wrap("  ", Tint::Doubtful, &caveat, style));
     }

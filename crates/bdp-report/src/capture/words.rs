@@ -13,7 +13,7 @@ use crate::style::Tint;
 /// `47715 packets, 45.9 MiB in 7.01 s, 3 flows`.
 pub(crate) fn read(capture: &ReadCapture) -> String {
     let CaptureSummary { packets, bytes, duration_ns, .. } = capture.summary;
-    let flows = capture.flows.len();
+    let flows = capture.flows.len() as u64 + capture.summary.flows_counted_together();
     format!(
         "{packets} packets, {} in {} s, {flows} flow{}",
         crate::number::size(bytes as f64),
@@ -45,7 +45,15 @@ pub(crate) fn caveats(capture: &ReadCapture) -> Vec<String> {
         out_of_time,
         "packets with a time before that of an earlier packet; their order in the file counts",
     );
-    counted(flows_left_out, "packets of further flows left out: too many flows");
+    match capture.summary.memory_limit_reached_bytes {
+        Some(limit) => all.push(format!(
+            "the memory for flows was used up ({}; --memory sets it): {flows_left_out} packets of further flows and {} flows in part were \
+             counted and not followed",
+            crate::number::size(limit as f64),
+            capture.summary.flows_followed_in_part
+        )),
+        None => counted(flows_left_out, "packets of further flows left out: too many flows"),
+    }
     all.extend(capture.summary.unread.iter().map(unread));
     all
 }

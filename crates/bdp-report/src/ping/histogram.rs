@@ -7,6 +7,8 @@ use crate::style::{Style, Tint};
 
 /// Rows at most.
 const ROWS: usize = 14;
+/// Round trips for each row at the least, so that few make few rows.
+const PER_ROW: u64 = 2;
 /// A row's upper edge is at least so much of its lower one: no bucket is wider.
 const BUCKET: f64 = 1.0 + 1.0 / 64.0;
 
@@ -15,8 +17,10 @@ pub(super) fn draw(buckets: &[Bucket], style: &Style) -> String {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return String::new() };
     let (unit, factor) = if first.to_ns < 10_000_000 { ("us", 1e3) } else { ("ms", 1e6) };
     let (low, high) = (first.from_ns.max(1) as f64, (last.to_ns.max(1) as f64) + 1.0);
+    let total: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+    let filled = usize::try_from(total / PER_ROW).unwrap_or(ROWS).clamp(1, ROWS);
     // Nor is a row narrower than a nanosecond.
-    let rows = (((high / low).ln() / BUCKET.ln()).min(high - low) as usize).clamp(1, ROWS);
+    let rows = (((high / low).ln() / BUCKET.ln()).min(high - low) as usize).clamp(1, filled);
     let edge = |row: usize| low * (high / low).powf(row as f64 / rows as f64);
     let mut counts = vec![0u64; rows];
     for bucket in buckets {
@@ -24,7 +28,7 @@ pub(super) fn draw(buckets: &[Bucket], style: &Style) -> String {
         let row = (1..rows).find(|&row| (bucket.from_ns as f64) < edge(row) * 0.999).unwrap_or(rows);
         counts[row - 1] += bucket.count;
     }
-    let (total, most) = (counts.iter().sum::<u64>(), counts.iter().copied().max().unwrap_or(1).max(1));
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let room = style.columns().saturating_sub(44).clamp(8, 50);
     let mut text =
         style.paint(Tint::Faint, &format!("{:>16} {unit}  {:>9}  {:>7}", "round trip", "count", "up to"));

@@ -17,6 +17,9 @@ pub use csv::csv_of_ping;
 /// Shorter round trips are printed in microseconds.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
+/// Of fewer round trips the figures say more than rows of which most are empty.
+const LEAST_DRAWN: u64 = 10;
+
 /// The face of a ping, in several lines.
 pub fn ping_text(ping: &Ping, style: &Style) -> String {
     let mut text = wrap("", Tint::None, &heading(ping), style);
@@ -34,7 +37,7 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
     for caveat in &ping.caveats {
         text.push_str(&wrap("NOTE     ", Tint::Doubtful, &caveat::text(caveat), style));
     }
-    if !ping.histogram.is_empty() {
+    if ping.histogram.iter().map(|bucket| bucket.count).sum::<u64>() >= LEAST_DRAWN {
         text.push('\n');
         text.push_str(&histogram::draw(&ping.histogram, style));
     }

@@ -11,7 +11,7 @@ use bdp_model::capture::ReadCapture;
 use bdp_model::measurement::MeasureRequest;
 
 use super::live::{LiveCapture, LivePlan, SNAP_BYTES};
-use super::{PcapPlan, Source};
+use super::{FLOWS_MEMORY_BYTES, PcapPlan, Source};
 use crate::RunError;
 
 /// A capture that goes on until [`BesideCapture::end`].
@@ -36,7 +36,8 @@ impl BesideCapture {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
         let thread = thread::spawn(move || {
-            PcapPlan { sources: vec![Source::Live(Box::new(capture))], filter }.run(&flag)
+            let sources = vec![Source::Live(Box::new(capture))];
+            PcapPlan { sources, filter, memory_bytes: FLOWS_MEMORY_BYTES }.run(&flag)
         });
         Ok(Self { thread, is_over })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use bdp_capture::{Analysis, Found, Frame, together};
+use bdp_capture::{Analysis, Found, Frame, Part, together};
 use bdp_model::capture::CaptureSummary;
 
 use super::end::ReadToEnd;
@@ -24,18 +24,24 @@ const LARGEST_SHARE: f64 = 0.5;
 /// How files begin that are unpacked while they are read, which one thread does: gzip, zstd.
 const PACKED: [&[u8]; 2] = [&[0x1F, 0x8B], &[0x28, 0xB5, 0x2F, 0xFD]];
 
-type PartRead = (ReadToEnd, CaptureSummary, Vec<Found>);
+type WholeRead = (ReadToEnd, CaptureSummary, Vec<Found>);
+type PartRead = (ReadToEnd, Part);
 
 /// Reads a source to its end.
 pub(super) fn read(
     source: Source,
     analysis: &(dyn Fn() -> Analysis + Sync),
     cancel: &AtomicBool,
-) -> Result<PartRead, RunError> {
-    let Source::File(file) = &source else { return read_part(source, analysis(), cancel) };
+) -> Result<WholeRead, RunError> {
+    let alone = |source| {
+        let (end, part) = read_part(source, analysis(), cancel)?;
+        let (summary, found) = together(vec![part]);
+        Ok((end, summary, found))
+    };
+    let Source::File(file) = &source else { return alone(source) };
     let parts = parts(file);
     if parts < 2 {
-        return read_part(source, analysis(), cancel);
+        return alone(source);
     }
     let part = |index| read_part(Source::File(file.clone()), analysis().part(index, parts), cancel);
     let read: Result<Vec<PartRead>, RunError> = thread::scope(|scope| {
@@ -49,9 +55,9 @@ pub(super) fn read(
         std::iter::once(first).chain(others).collect()
     });
     let mut ends = Vec::new();
-    let found = read?.into_iter().map(|(end, summary, found)| {
+    let found = read?.into_iter().map(|(end, part)| {
         ends.push(end);
-        (summary, found)
+        part
     });
     let (summary, found) = together(found.collect());
     Ok((ends.swap_remove(0), summary, found))
@@ -62,8 +68,7 @@ fn read_part(source: Source, mut analysis: Analysis, cancel: &AtomicBool) -> Res
         analysis.frame(frame);
     })?;
     analysis.dropped(read.dropped);
-    let (summary, found) = analysis.finish();
-    Ok((read, summary, found))
+    Ok((read, analysis.end()))
 }
 
 /// By how many threads a file is read.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_capture::Filter;
 use bdp_model::record::Record;
 use bdp_report::capture_line;
-use bdp_run::pcap::{PcapPlan, Source};
+use bdp_run::pcap::{FLOWS_MEMORY_BYTES, PcapPlan, Source};
 
 use crate::output;
 
@@ -30,7 +30,8 @@ pub fn explained(records: &[Record]) -> String {
 }
 
 fn line(path: &str) -> String {
-    let plan = PcapPlan { sources: vec![Source::File(PathBuf::from(path))], filter: Filter::all() };
+    let sources = vec![Source::File(PathBuf::from(path))];
+    let plan = PcapPlan { sources, filter: Filter::all(), memory_bytes: FLOWS_MEMORY_BYTES };
     match plan.run(&AtomicBool::new(false)) {
         Ok(captures) => captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
         // The run itself went well.

@@ -19,11 +19,13 @@ const LARGEST_FILE: u64 = 1 << 20;
 #[command(
     after_help = "Examples:\n  bdp lab import --netem 'delay 50ms 10ms loss 1% rate 10mbit limit 100' > path.toml\n  \
     bdp lab import --mahimahi up.trace --mahimahi down.trace > path.toml\n  bdp lab import --rattan config.toml > path.toml\n  \
-    echo 'mm-delay 20 mm-link up.trace down.trace' | bdp lab import -\n\n\
+    echo 'mm-delay 20 mm-link up.trace down.trace' | bdp lab import -\n  \
+    bdp lab import shape.sh > path.toml                a script with commands of tc: netem, tbf, htb, cake, fq_codel, ifb\n  \
+    tc qdisc show | bdp lab import - > path.toml       what a host does now\n\n\
     The scenario goes to standard output, what did not carry over to standard error, a line each."
 )]
 pub struct ImportArgs {
-    /// File with tc commands, commands of mahimahi or a configuration of rattan; '-' is standard input
+    /// File with tc commands or what 'tc qdisc show' prints, commands of mahimahi or a configuration of rattan; '-' is standard input
     #[arg(required_unless_present_any = ["netem", "mahimahi", "rattan"])]
     file: Option<String>,
 

@@ -2,19 +2,28 @@
 
 use bdp_model::capture::ReadCapture;
 use bdp_report::{Shown, Style, capture_words, captures_text};
+use bdp_run::RunError;
 
 use crate::output;
 
 /// Connections that are printed.
 const SHOWN: Shown = Shown { rows: 8, flow: None };
 
-/// Prints them below the measurement; where data goes to standard output, a line each beside it.
-pub fn print(captured: &[ReadCapture], beside_data: bool, style: &Style) -> anyhow::Result<()> {
+/// Prints them below the measurement; where data goes to standard output, a line each beside it. Gives why the capture broke, where it did.
+pub fn print(
+    captured: Result<Vec<ReadCapture>, RunError>,
+    beside_data: bool,
+    style: &Style,
+) -> anyhow::Result<Option<String>> {
+    let captured = match captured {
+        Ok(captured) => captured,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
     if !beside_data {
-        return output::print(&captures_text(captured, &[], SHOWN, style)).map(drop);
+        output::print(&captures_text(&captured, &[], SHOWN, style))?;
     }
-    for capture in captured {
+    for capture in captured.iter().filter(|_| beside_data) {
         output::note(&format!("capture  {}", capture_words(capture)));
     }
-    Ok(())
+    Ok(captured.into_iter().find_map(|capture| capture.broke))
 }

@@ -77,11 +77,12 @@ impl MeasureArgs {
         } else if !measured.is_empty() && !self.json_stream {
             self.print(&ended)?;
         }
-        if let Some(captured) = captured {
-            let captured = captured.map_err(|error| refusal(error, &plan.request.host))?;
-            let beside_data = self.json || self.json_stream || self.csv || self.is_iperf3_json();
-            captured::print(&captured, beside_data, &self.style())?;
-        }
+        let beside_data = self.json || self.json_stream || self.csv || self.is_iperf3_json();
+        // A capture that broke costs none of what was measured.
+        let capture_broke = match captured {
+            Some(captured) => captured::print(captured, beside_data, &self.style())?,
+            None => None,
+        };
         self.write_page(&ended, store.as_ref())?;
         let metrics = self.write_metrics(&ended, &plan);
         match (measured.is_empty(), moved) {
@@ -89,9 +90,13 @@ impl MeasureArgs {
             (true, false) => end_if_asked(cancel, NOTHING),
             (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
         }
+        if let Some(why) = &capture_broke {
+            output::note(&format!("bdp: the capture is not whole: {why}; the measurement is"));
+        }
         outcome?;
         metrics?;
-        self.print_verdicts(&ended, plan.baseline.as_ref())
+        let verdict = self.print_verdicts(&ended, plan.baseline.as_ref())?;
+        Ok(if capture_broke.is_some() && verdict == Exit::Done { Exit::Environment } else { verdict })
     }
 
     /// Who shows what goes by.

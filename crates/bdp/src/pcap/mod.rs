@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, Notes, tshark};
+use bdp_model::ByteCount;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::RunError;
 use bdp_run::pcap::{PcapPlan, Source};
 
+use crate::arguments::memory;
 use crate::exit::{self, Exit, Outcome};
 use crate::report::PageArgs;
 use crate::{help, interrupt, output};
@@ -44,6 +46,10 @@ pub struct PcapArgs {
     /// Explain each file by itself, though several hold the same connections
     #[arg(long, help_heading = help::TEST, conflicts_with = "compat")]
     separate: bool,
+
+    /// Memory for the flows of each capture; when it is used up, packets and bytes are counted and no further flow is followed
+    #[arg(long, value_name = "SIZE", help_heading = help::TEST, default_value = "1G", value_parser = memory)]
+    memory: ByteCount,
 
     /// Print one flow by itself, by its number in the table
     #[arg(long, value_name = "N", help_heading = help::OUTPUT, conflicts_with = "live", value_parser = clap::value_parser!(u32).range(1..))]
@@ -82,7 +88,7 @@ impl PcapArgs {
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let Self { files, live, filter, separate, flow, top, compat, page, json } = self;
+        let Self { files, live, filter, separate, memory, flow, top, compat, page, json } = self;
         let filter = filter.unwrap_or_else(Filter::all);
         let live = live.begin(&filter)?;
         let sources = files
@@ -90,7 +96,7 @@ impl PcapArgs {
             .map(Source::File)
             .chain(live.map(|live| Source::Live(Box::new(live))))
             .collect();
-        let plan = PcapPlan { sources, filter };
+        let plan = PcapPlan { sources, filter, memory_bytes: memory.as_bytes() };
         match compat {
             Some(Compat::Tshark) => return as_tshark(plan, cancel),
             Some(Compat::Tcptrace) => return as_tcptrace(plan, cancel),
@@ -106,11 +112,14 @@ impl PcapArgs {
         if let Some(number) = flow.filter(|&number| number > most) {
             return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
         }
-        let text = match json {
-            true => format!("{:#}\n", captures_json(&captures, &pairs)),
-            false => captures_text(&captures, &pairs, Shown { rows: top, flow }, &output::style()),
+        match json {
+            // Of many flows the document is larger than memory: each is written as it is made.
+            true => output::print_json(&captures_json(&captures, &pairs))?,
+            false => {
+                let shown = Shown { rows: top, flow };
+                output::print(&captures_text(&captures, &pairs, shown, &output::style()))?
+            }
         };
-        output::print(&text)?;
         page.write_page(|about| html_of_captures(&captures, &pairs, about))?;
         Ok(broken(captures.into_iter().map(|capture| (capture.name, capture.broke))))
     }

@@ -36,6 +36,7 @@ mod package;
 mod path;
 mod path_mtu;
 mod pcap;
+mod pcap_flood;
 mod pcap_live;
 mod pcap_pair;
 mod ping;

@@ -112,6 +112,27 @@ fn the_first_datagrams_are_as_long_as_the_path_holds_and_longer_ones_are_fragmen
     assert!(code == 3 && err.contains("--dont-fragment"), "{code}: {err}");
 }
 
+#[test]
+fn fragments_that_are_dropped_are_named() {
+    let bench = Bench::new();
+    let laid = route(
+        &bench,
+        "# A host without memory for fragments drops them all, as firewalls do.
+         at $there sh -c 'cd /proc/sys/net/ipv4; echo 0 >ipfrag_low_thresh; echo 0 >ipfrag_high_thresh'
+         measure long 10.77.2.1 -l 1400 --forward
+         measure fits 10.77.2.1 -l 1272 --forward",
+    );
+    if laid.is_none() {
+        return;
+    }
+    let (code, _, err) = said(&bench, "long");
+    assert_eq!((code, err.lines().count()), (3, 1), "{err}");
+    for part in ["1400 B (-l)", "MTU of 1300", "go as fragments", "dropped", "-l 1272 at most"] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert_eq!(payloads(&bench, "fits"), [1272]);
+}
+
 /// Whatever the router refuses, its ICMP finds no route; but for neighbours' addresses, which ask for none.
 const MUTE: &str = "at $router ip rule add pref 1 ipproto icmp blackhole
      at $router ip -6 rule add pref 1 ipproto ipv6-icmp blackhole";

@@ -99,6 +99,33 @@ fn a_measurement_captures_itself_and_explains_that() {
 }
 
 #[test]
+fn measurement_is_whole_where_its_capture_finds_a_full_disk() {
+    let bench = Bench::new();
+    let script = format!(
+        "{LOOPBACK}
+        name=full; code=0
+        \"$BDP\" measure 127.0.0.1 --forward -n 8M -b 100M --idle 0.1 --capture /dev/full --json >full.out 2>full.err || code=$?
+        echo $code >full.code
+        name=kept; code=0; \"$BDP\" runs --json >kept.out 2>kept.err || code=$?; echo $code >kept.code"
+    );
+    if isolated(&bench, &script).is_none() {
+        return;
+    }
+    let (code, out, err) = said(&bench, "full");
+    assert_eq!(code, 3, "{err}");
+    let words = "bdp: the capture is not whole: write /dev/full: No space left on device";
+    assert!(
+        err.lines().any(|line| line.starts_with(words) && line.ends_with("; the measurement is")),
+        "{err}"
+    );
+    let measured: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
+    let text = measured.to_string();
+    assert!(text.contains("\"goodput_bps\":9") || text.contains("\"goodput_bps\":1"), "{text}");
+    let (code, out, err) = said(&bench, "kept");
+    assert!(code == 0 && out.contains("127.0.0.1"), "{out}{err}");
+}
+
+#[test]
 fn time_and_interface_end_a_capture_and_the_filter_counts() {
     let bench = Bench::new();
     let script = format!(

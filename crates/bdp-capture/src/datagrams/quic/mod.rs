@@ -56,6 +56,11 @@ pub(crate) struct Datagram<'a> {
 }
 
 impl Quic {
+    /// Memory that it has, with what its report takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.spin.held_bytes() + size_of::<CapturedQuic>()
+    }
+
     /// A connection that begins with this datagram, the first of its flow or not; `None` where it is no beginning of one.
     pub(crate) fn starting(datagram: &Datagram<'_>, is_first: bool) -> Option<Self> {
         // Both bits that the first byte of any connection begins with.

@@ -47,6 +47,11 @@ struct Edge {
 }
 
 impl Spin {
+    /// Memory that it has beside its own place.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.rtt.iter().chain(&self.to_ends).map(RoundTrips::held_bytes).sum()
+    }
+
     /// A packet from this side: `0` is the end that began, and `client` the side that is the client.
     pub(super) fn note(&mut self, side: usize, client: usize, value: bool, at: Option<u64>) {
         self.packets[side] += 1;

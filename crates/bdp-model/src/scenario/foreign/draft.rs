@@ -34,6 +34,14 @@ impl Keys {
         }
     }
 
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| *name != key);
+    }
+
+    pub(super) const fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(name, _)| *name == key)
     }

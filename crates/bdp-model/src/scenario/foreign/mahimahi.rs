@@ -1,6 +1,7 @@
 //! Traces and commands of mahimahi: `mm-delay 20 mm-loss uplink 0.01 mm-link up.trace down.trace`.
 
 use super::draft::{Draft, ImportError, Imported, quoted};
+use super::shell;
 use super::words::of_share;
 use crate::units::Probability;
 
@@ -26,7 +27,8 @@ pub fn trace(files: &[&str]) -> Result<Imported, ImportError> {
 pub fn commands(text: &str) -> Result<Imported, ImportError> {
     let mut draft = Draft::default();
     let mut delay_ms = 0u64;
-    let mut words = text.split_whitespace().filter(|word| *word != "--").peekable();
+    let typed: Vec<String> = shell::commands(text)?.concat();
+    let mut words = typed.iter().map(String::as_str).filter(|word| *word != "--").peekable();
     while let Some(word) = words.next() {
         match word {
             "mm-delay" => {
@@ -56,6 +58,12 @@ pub fn commands(text: &str) -> Result<Imported, ImportError> {
                         None => files.push(next),
                         Some(option) => option_of_link(option, &mut draft)?,
                     }
+                }
+                if let Some(unset) = files.iter().find(|file| file.starts_with('$')) {
+                    return Err(ImportError::new(format!(
+                        "'{}' is a variable of the shell that is not set here; write the trace",
+                        unset.escape_debug()
+                    )));
                 }
                 let [up, down] = files.as_slice() else {
                     return Err(ImportError::new("mm-link needs two traces: mm-link UPLINK DOWNLINK"));

@@ -1,11 +1,14 @@
-//! Paths as other emulators state them: `tc netem`, mahimahi, rattan. What they say becomes a scenario, and what a scenario's links do
+//! Paths as other emulators state them: `tc`, mahimahi, rattan. What they say becomes a scenario, and what a scenario's links do
 //! becomes the commands of netem that come nearest; either way with a line for each thing that does not carry over.
 
+mod discipline;
 mod draft;
 mod export;
 mod mahimahi;
 mod netem;
 mod rattan;
+mod shell;
+mod tc;
 mod words;
 
 pub use draft::{ImportError, Imported};
@@ -21,11 +24,14 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
     if lines().next().is_none() {
         return Err(ImportError::new("there is nothing in it"));
     }
+    if tc::is_tc(text) {
+        return tc::import(text);
+    }
     if words("netem") {
         return netem(&lines().filter(|line| line.contains("netem")).collect::<Vec<_>>());
     }
     if lines().any(|line| line.split_whitespace().any(|word| word.starts_with("mm-"))) {
-        return mahimahi_commands(&lines().collect::<Vec<_>>().join(" "));
+        return mahimahi_commands(text);
     }
     if lines()
         .any(|line| line.starts_with("[links]") || line.starts_with("[cells") || line.starts_with("[devices"))
@@ -33,7 +39,7 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
         return rattan(text);
     }
     Err(ImportError::new(
-        "it is none of these: tc commands with netem, mm-link and mm-delay commands, a configuration of rattan; a trace of mahimahi is \
+        "it is none of these: tc commands or what 'tc qdisc show' prints, mm-link and mm-delay commands, a configuration of rattan; a trace of mahimahi is \
          read with --mahimahi",
     ))
 }

@@ -1,7 +1,7 @@
 //! `tc qdisc add dev eth0 root netem ...` -> a direction. The words are those of tc-netem(8).
 
 use std::iter::Peekable;
-use std::str::SplitWhitespace;
+use std::vec::IntoIter;
 
 use super::draft::{Draft, ImportError, Imported, Keys};
 use super::words::{count, of_rate, of_share, of_time, percentage, rate, rest, time};
@@ -9,10 +9,10 @@ use crate::netem::{Netem, TwoStates};
 use crate::units::{Nanos, Probability, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;
-type Words<'a> = Peekable<SplitWhitespace<'a>>;
+type Words<'a> = Peekable<IntoIter<&'a str>>;
 
 /// Packets inside, where a command states none.
-const DEFAULT_LIMIT: u64 = 1000;
+pub(super) const DEFAULT_LIMIT: u64 = 1000;
 /// What a packet of an Ethernet device has beside its IP packet, as netem counts it.
 pub(super) const COUNTED_HEADER: i64 = 14;
 
@@ -28,7 +28,7 @@ pub fn import(commands: &[&str]) -> Result<Imported> {
     for (index, command) in commands.iter().enumerate() {
         let way = ["forward", "reverse"][index];
         let mut left_out = Vec::new();
-        draft.directions[index] = Stated::read(command, &mut left_out)?.keys(&mut left_out);
+        draft.directions[index] = Stated::read(command, &mut left_out)?.keys(false, &mut left_out);
         draft.left_out.extend(left_out.into_iter().map(|line| format!("{way}: {line}")));
     }
     Ok(draft.finish("Imported from netem"))
@@ -101,8 +101,8 @@ impl StatedLoss {
 }
 
 /// What a command states.
-#[derive(Debug, Default)]
-struct Stated {
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stated {
     limit: Option<u64>,
     delay: Nanos,
     jitter: Nanos,
@@ -111,6 +111,8 @@ struct Stated {
     corrupt: Option<Probability>,
     duplicate: Option<Probability>,
     at_once: Option<Probability>,
+    /// Of so many packets one may be sent at once.
+    gap: u64,
     rate: Option<(Rate, i64)>,
 }
 
@@ -122,16 +124,28 @@ impl Stated {
             Some(at) => at + 1,
             None => 0,
         };
-        let mut words = command.split_whitespace().peekable();
-        for _ in 0..options {
-            words.next();
-        }
-        if options == 0 && words.peek().is_none() {
+        let words: Vec<&str> = command.split_whitespace().skip(options).collect();
+        if options == 0 && words.is_empty() {
             return Err(ImportError::new("an empty netem command; 'delay 50ms loss 1%' is one"));
         }
+        Self::of(words, left_out)
+    }
+
+    /// What these options state.
+    pub(super) fn of_words(options: &[String], left_out: &mut Vec<String>) -> Result<Self> {
+        Self::of(options.iter().map(String::as_str).collect(), left_out)
+    }
+
+    fn of(words: Vec<&str>, left_out: &mut Vec<String>) -> Result<Self> {
+        let mut words = words.into_iter().peekable();
         let mut stated = Self::default();
         while let Some(word) = words.next() {
             stated.option(word, &mut words, left_out)?;
+        }
+        if stated.gap > 1 {
+            // Without a share every such packet is.
+            let share = stated.at_once.map_or(1.0, Probability::fraction) / stated.gap as f64;
+            stated.at_once = Probability::new(share);
         }
         Ok(stated)
     }
@@ -161,7 +175,8 @@ impl Stated {
                 correlation(words, word, left_out)?;
             }
             "gap" => {
-                if count(value(words, word)?)? > 1 {
+                self.gap = count(value(words, word)?)?;
+                if self.gap > 1 {
                     left_out.push("gap: any packet may be sent at once, not each of so many".to_owned());
                 }
             }
@@ -173,6 +188,15 @@ impl Stated {
                     number(words);
                     left_out.push("rate: cells; a packet takes the time of its bytes".to_owned());
                 }
+            }
+            // As 'tc qdisc show' has them.
+            "packetoverhead" => {
+                let overhead = signed(value(words, word)?)?;
+                self.rate = self.rate.map(|(rate, _)| (rate, overhead));
+            }
+            "cellsize" | "celloverhead" => {
+                value(words, word)?;
+                left_out.push(format!("rate: {word}; a packet takes the time of its bytes"));
             }
             "ecn" => left_out.push("ecn: packets are lost, not marked".to_owned()),
             "slot" | "seed" => {
@@ -196,9 +220,16 @@ impl Stated {
 
     fn loss(&mut self, words: &mut Words<'_>, left_out: &mut Vec<String>) -> Result<()> {
         let kind = words.next_if(|word| ["random", "state", "gemodel"].contains(word)).unwrap_or("random");
+        // 'tc qdisc show' names each.
+        let named = |words: &mut Words<'_>| {
+            let names = ["p", "r", "1-h", "1-k", "p13", "p31", "p32", "p23", "p14"];
+            words.next_if(|word| kind != "random" && names.contains(word));
+        };
+        named(words);
         let first = percentage(value(words, "loss")?)?;
         let mut more = Vec::new();
         while more.len() < 4 && kind != "random" {
+            named(words);
             let Some(text) = number(words) else { break };
             more.push(percentage(text)?);
         }
@@ -227,26 +258,101 @@ impl Stated {
         Ok(())
     }
 
-    fn keys(self, left_out: &mut Vec<String>) -> Keys {
+    /// Its rate.
+    pub(super) fn stated_rate(&self) -> Option<Rate> {
+        self.rate.map(|(rate, _)| rate)
+    }
+
+    /// Its delay.
+    pub(super) const fn stated_delay(&self) -> Nanos {
+        self.delay
+    }
+
+    /// Its limit, in packets.
+    pub(super) const fn stated_limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Takes its rate out.
+    pub(super) fn take_rate(&mut self) -> Option<Rate> {
+        self.rate.take().map(|(rate, _)| rate)
+    }
+
+    /// What both do, this one first.
+    pub(super) fn and_then(self, next: &Self, left_out: &mut Vec<String>) -> Result<Self> {
+        let both = |name: &str| ImportError::new(format!("two netem, one in the other, both with {name}"));
+        let mut all = next.clone();
+        if self.at_once.is_some() || next.at_once.is_some() {
+            return Err(both("a delay, and one reorders"));
+        }
+        all.delay = Nanos(self.delay.as_ns().saturating_add(next.delay.as_ns()));
+        match (self.jitter > Nanos::ZERO, next.jitter > Nanos::ZERO) {
+            (true, true) => return Err(both("jitter")),
+            (true, false) => (all.jitter, all.distribution) = (self.jitter, self.distribution),
+            _ => {}
+        }
+        all.loss = match (self.loss, next.loss) {
+            (Some(StatedLoss::Alone(a)), Some(StatedLoss::Alone(b))) => {
+                let kept = rest(a).fraction() * rest(b).fraction();
+                Some(StatedLoss::Alone(rest(Probability::new(kept).unwrap_or_default())))
+            }
+            (Some(_), Some(_)) => return Err(both("losses")),
+            (a, b) => a.or(b),
+        };
+        let one = |a: Option<Probability>, b: Option<Probability>, name| match (a, b) {
+            (Some(_), Some(_)) => Err(both(name)),
+            (a, b) => Ok(a.or(b)),
+        };
+        all.corrupt = one(self.corrupt, next.corrupt, "corruption")?;
+        all.duplicate = one(self.duplicate, next.duplicate, "duplication")?;
+        match (self.rate, next.rate) {
+            (Some((own, _)), Some((other, _))) if own.as_bps() < other.as_bps() => {
+                left_out.push("rate: the faster of two".to_owned());
+                (all.rate, all.limit) = (self.rate, self.limit);
+            }
+            (Some(_), Some(_)) => left_out.push("rate: the faster of two".to_owned()),
+            (Some(_), None) => (all.rate, all.limit) = (self.rate, self.limit),
+            _ => {}
+        }
+        Ok(all)
+    }
+
+    /// The keys of a direction; whether packets wait elsewhere for a rate.
+    pub(super) fn keys(self, waits_elsewhere: bool, left_out: &mut Vec<String>) -> Keys {
         let mut keys = Keys::default();
         let share = |p: Probability| format!("\"{}\"", of_share(p));
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if let Some((rate, overhead)) = self.rate {
             let beside = overhead.saturating_add(COUNTED_HEADER).clamp(0, 1000) as u64;
             keys.set("rate", of_rate(rate));
             keys.set("overhead", beside.to_string());
-            let waiting = self
-                .limit
-                .unwrap_or(DEFAULT_LIMIT)
-                .saturating_sub(packets_in_delay(rate, beside, self.delay));
-            keys.set("limit", waiting.max(1).to_string());
-        } else if self.limit == Some(0) {
+            let held = packets_in_delay(rate, beside, self.delay);
+            if limit <= held {
+                left_out.push(netem_drops(limit, held));
+            }
+            keys.set("limit", limit.saturating_sub(held).max(1).to_string());
+        } else if limit == 0 {
             left_out.push("limit: with 0 netem drops every packet; 'loss 100%' says it".to_owned());
-        } else if self.limit.is_some() {
-            left_out.push(
-                "limit: without a rate nothing waits, and packets in the delay are not counted".to_owned(),
-            );
+        } else if !waits_elsewhere && self.delay > Nanos::ZERO {
+            // A delay without a rate is a limit of the rate by the packets that it may hold.
+            const NO_LIMIT_BPS: u128 = 100_000_000_000;
+            let bps = u128::from(limit) * 8 * 1514 * 1_000_000_000 / u128::from(self.delay.as_ns());
+            if bps < NO_LIMIT_BPS {
+                left_out.push(format!(
+                    "limit: netem drops all beyond {limit} packets in its delay of {}, which full packets fill at {} Mbit/s; here none is",
+                    of_time(self.delay),
+                    bps / 1_000_000
+                ));
+            }
         }
         match self.at_once {
+            Some(_) if self.jitter > Nanos::ZERO => {
+                keys.set("delay", format!("\"{}\"", of_time(self.delay)));
+                left_out.push(
+                    "reorder: the share that netem sends at once; its jitter lets packets overtake by itself"
+                        .to_owned(),
+                );
+            }
             // netem sends those at once and delays the others, which is to hold the others back.
             Some(at_once) if self.delay > Nanos::ZERO => {
                 let held = rest(at_once);
@@ -277,7 +383,7 @@ impl Stated {
     }
 }
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 16] = [
     "limit",
     "delay",
     "distribution",
@@ -291,7 +397,18 @@ const OPTIONS: [&str; 13] = [
     "slot",
     "seed",
     "latency",
+    "packetoverhead",
+    "cellsize",
+    "celloverhead",
 ];
+
+/// netem's limit is less than what its delay holds.
+pub(super) fn netem_drops(limit: u64, held: u64) -> String {
+    format!(
+        "limit: netem drops all beyond {limit} packets, and its delay alone holds {held} at this rate; 'limit {}' lets them wait",
+        held.saturating_add(limit)
+    )
+}
 
 /// Full packets that a delay holds at a rate, which netem counts in its limit.
 pub(super) fn packets_in_delay(rate: Rate, overhead: u64, delay: Nanos) -> u64 {

@@ -43,6 +43,32 @@ pub(super) fn rate(text: &str) -> Result<Rate, ImportError> {
     bps.map(|bps| Rate::bps(bps as u64)).ok_or_else(|| wrong(text, "a rate such as 10mbit, above 0"))
 }
 
+/// A size as `tc` has it, in bytes: `k` and `kb` are 1024, `kbit` 1024 bits. What follows a stroke is how the kernel rounds it.
+pub(super) fn bytes(text: &str) -> Result<u64, ImportError> {
+    let (number, unit) = split(text.split('/').next().unwrap_or_default());
+    let unit = unit.to_ascii_lowercase();
+    let (prefix, each) = match (unit.strip_suffix("bit"), unit.strip_suffix('b')) {
+        (Some(prefix), _) => (prefix, 0.125),
+        (_, Some(prefix)) => (prefix, 1.0),
+        _ => (unit.as_str(), 1.0),
+    };
+    let factor = match prefix {
+        "" => 1.0,
+        "k" => 1024.0,
+        "m" => 1024.0 * 1024.0,
+        "g" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong(text, "a size such as 32kbit or 1540")),
+    };
+    let bytes = positive(number).map(|number| (number * each * factor).round()).filter(|bytes| *bytes < 1e12);
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| wrong(text, "a size such as 32kbit or 1540"))
+}
+
+/// Text of others in a line of ours.
+pub(super) fn shown(text: &str) -> String {
+    let shown: String = text.chars().take(80).collect();
+    shown.escape_debug().to_string()
+}
+
 /// A percentage, with its sign or without.
 pub(super) fn percentage(text: &str) -> Result<Probability, ImportError> {
     let number = positive(text.strip_suffix('%').unwrap_or(text));

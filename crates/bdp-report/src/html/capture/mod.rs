@@ -14,7 +14,7 @@ use self::names::{anchor, arrowed};
 use super::page::{About, Script, head, numbers, page_with, words};
 use super::verdict::Verdict;
 use crate::capture::pair::Paired;
-use crate::capture::{are_known, caveats, ends, figures, has_streams, read, words as limit_words};
+use crate::capture::{are_known, attempts, caveats, ends, figures, has_streams, read, words as limit_words};
 use crate::markup::Markup;
 
 /// Rows of the table of flows.
@@ -61,6 +61,10 @@ fn finished(title: &str, body: Markup) -> String {
 
 /// One capture. `prefix` tells the places within it from those of others.
 fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
+    for kind in attempts(capture) {
+        m.leaf("p", &[("class", "facts")], &format!("{kind}."));
+        m.line();
+    }
     for caveat in caveats(capture) {
         m.leaf("p", &[("class", "note")], &format!("Note: {caveat}."));
         m.line();
@@ -68,6 +72,9 @@ fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     if capture.flows.is_empty() {
         let why = match capture.summary.packets {
             0 => "There is no packet in it.",
+            _ if !capture.summary.attempts.is_empty() => {
+                "None of its flows came to anything: they are counted together."
+            }
             _ => "None of its packets belongs to a flow that bdp reads.",
         };
         Verdict { headline: "No flow in this capture.".to_owned(), why: why.to_owned() }.write(m);

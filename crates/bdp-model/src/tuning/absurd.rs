@@ -79,9 +79,9 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
             format!("a dead connection is kept for {} and more", gives_up_after(n, SHORTEST_RTO_MS))
         }
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n < 2 => format!(
-            "opening a connection is given up after {}: the loss of {} packets in a row is enough",
+            "opening a connection is given up after {}, and after the loss of {}",
             gives_up_after(n, SYN_RTO_MS),
-            n.max(0) + 1
+            if n == 1 { "two packets in a row" } else { "one packet" }
         ),
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n > 10 => {
             format!("opening a connection is tried for {}", gives_up_after(n, SYN_RTO_MS))
@@ -162,7 +162,7 @@ mod tests {
     fn absurd_values_are_named_with_what_they_do() {
         for (name, value, words) in [
             ("tcp_syncookies", "0", "a flood of SYNs"),
-            ("tcp_rmem", "4096 131072 1073741824", "may hold 1.00 GiB, 6 % of this machine's memory"),
+            ("tcp_rmem", "4096 131072 1073741824", "may hold 1 GiB, 6 % of this machine's memory"),
             ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
             ("tcp_rmem", "4096 16777216 33554432", "begins with"),
             ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
@@ -171,7 +171,7 @@ mod tests {
             ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
             ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
             ("tcp_fin_timeout", "1", "later than 1 s"),
-            ("tcp_syn_retries", "0", "the loss of 1 packets"),
+            ("tcp_syn_retries", "0", "the loss of one packet"),
             ("tcp_window_scaling", "0", "64 KiB"),
             ("tcp_sack", "off", "a number is due"),
             ("somaxconn", "5", "5 wait for a listener"),

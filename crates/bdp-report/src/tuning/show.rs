@@ -543,7 +543,7 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
         let text = settings_text(&host, false, &Style { width: 200, ..Style::plain() });
         for line in [
             "tcp_fin_timeout   1                below 60     netns  1 s\n",
-            "warning tcp_rmem = 4096 131072 1073741824: one connection may hold 1.00 GiB",
+            "warning tcp_rmem = 4096 131072 1073741824: one connection may hold 1 GiB",
             "warning tcp_retries2 = 2: a connection is given up after 2 timeouts in a row",
             "warning tcp_syncookies = 0: a flood of SYNs",
             "warning tcp_fin_timeout = 1: what the other end sends",

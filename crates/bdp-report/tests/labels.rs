@@ -9,7 +9,7 @@ use bdp_model::measurement::Measurement;
 use bdp_model::record::SenderSample;
 use bdp_model::window::WindowBytes;
 use bdp_report::{FarEnd, csv, csv_of_measurements, prometheus, prometheus_of_cases};
-use fixture::{Recipe, elaborate, record};
+use fixture::{Recipe, record};
 use serde_json::Value;
 
 /// The stored sample with this window and goodput.
@@ -34,7 +34,7 @@ fn csv_has_a_column_for_each_parameter_and_label() {
         record(&Recipe { params, ..Recipe::default() })
     };
     let mut limited = of("128K", Some("1%"));
-    limited.flows[0].findings = elaborate().flows[0].findings.clone();
+    limited.flows[0].findings = measured(65_536, 1, 20e6).directions[0].findings.clone();
     let limit = limited.flows[0].findings.first().map_or("", |finding| finding.limit.name());
     let text = csv(&[of("64K", None), limited.clone()], &labels);
     let lines: Vec<Vec<&str>> = text.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
@@ -47,7 +47,7 @@ fn csv_has_a_column_for_each_parameter_and_label() {
     assert_eq!([field(1, "label.site"), field(1, "label.rack")], ["'=ams", "7"]);
     assert_eq!([field(1, "param.flow.window"), field(1, "param.link.loss")], ["64K", ""]);
     assert_eq!([field(2, "param.flow.window"), field(2, "param.link.loss")], ["128K", "1%"]);
-    assert_eq!(field(2, "limit"), limit);
+    assert_eq!([field(1, "limit"), field(2, "limit"), limit], ["", limit, "receive_window"]);
 
     let params = |window: &str| BTreeMap::from([("window".to_owned(), Value::from(window))]);
     let (small, large) = (params("64K"), params("128K"));
@@ -71,7 +71,7 @@ fn metrics_have_the_labels_the_loss_and_the_limit() {
     let labels: Labels = [Label::new("site", "ams \"1\"").unwrap()].into_iter().collect();
     let mut one = measured(65_536, 1, 20e6);
     let direction = &mut one.directions[0];
-    direction.findings = elaborate().flows[0].findings.clone();
+    direction.findings = measured(65_536, 1, 20e6).directions[0].findings.clone();
     let limit = direction.findings[0].limit.name();
     (direction.retransmits, direction.needless_retransmits) = (Some(30), Some(10));
     direction.sent.push(SenderSample { delivered: Some(980), ..Default::default() });
@@ -89,7 +89,7 @@ fn metrics_have_the_labels_the_loss_and_the_limit() {
     assert!(text.lines().filter(|l| !l.starts_with('#')).all(|l| l.contains(own)), "{text}");
 
     let (plain, mut limited) = (record(&Recipe::default()), record(&Recipe::default()));
-    limited.flows[0].findings = elaborate().flows[0].findings.clone();
+    limited.flows[0].findings = measured(65_536, 1, 20e6).directions[0].findings.clone();
     let text = prometheus_of_cases(&[limited, plain], &labels, "1");
     assert!(text.lines().filter(|l| !l.starts_with('#')).all(|l| l.contains(",site=")), "{text}");
     assert!(text.contains(&format!(",limit=\"{limit}\"}} ")), "{text}");

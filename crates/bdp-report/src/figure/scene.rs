@@ -36,9 +36,9 @@ impl Scene {
         };
         let mut y = LINE;
         shapes.push(text([MARGIN, y], "title", title));
-        if let Some(note) = figure.notes.first() {
+        for line in figure.notes.first().map(|note| lines(note)).unwrap_or_default() {
             y += LINE;
-            shapes.push(text([MARGIN, y], "tick", note));
+            shapes.push(text([MARGIN, y], "tick", &line));
         }
         let mut x = WIDTH;
         for (sign, meaning) in &figure.keys {
@@ -123,6 +123,24 @@ impl Placed {
             }
         }
     }
+}
+
+/// Text in lines that have room.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line)
+                if text_width(&format!("{line} {word}"), Paint::of_text("tick").1)
+                    <= WIDTH - 2.0 * MARGIN =>
+            {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn refer<'a>(attributes: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {

@@ -16,6 +16,10 @@ use crate::output;
 
 /// Without a terminal: how long nothing is said while a case runs.
 const SILENCE: Duration = Duration::from_secs(30);
+/// This part of what was planned must have ended before its pace tells of the rest.
+const TELLING: u32 = 10;
+/// Most that a machine is taken to be slower than estimated.
+const SLOWEST: f64 = 100.0;
 /// How often the time left is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -39,9 +43,13 @@ struct Shared {
 struct State {
     done: usize,
     planned: usize,
-    /// When the last case ends, by the estimate.
+    /// When the last case ends, by the estimate and the pace so far.
     ends: Option<Instant>,
     said: Option<Instant>,
+    began: Option<Instant>,
+    /// What was estimated of all that has ended, and of all that is left.
+    ended: Duration,
+    left: Duration,
     is_over: bool,
 }
 
@@ -52,9 +60,31 @@ impl Shared {
 }
 
 impl State {
-    fn expect(&mut self, left: Duration, now: Instant) {
+    /// So much is to come.
+    fn plan(&mut self, left: Duration, now: Instant) -> Duration {
+        self.began.get_or_insert(now);
+        self.left = left;
+        self.expect(now)
+    }
+
+    /// What is left takes so long, of what was planned.
+    fn advance(&mut self, left: Duration, now: Instant) -> Duration {
+        self.ended += self.left.saturating_sub(left);
+        self.left = left;
+        self.expect(now)
+    }
+
+    /// The time left: a machine that was slower than estimated goes on to be.
+    fn expect(&mut self, now: Instant) -> Duration {
+        let took = self.began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
+        let pace = match self.ended >= (self.ended + self.left) / TELLING {
+            true if !self.ended.is_zero() => (took.as_secs_f64() / self.ended.as_secs_f64()).max(1.0),
+            _ => 1.0,
+        };
+        let left = self.left.mul_f64(pace.min(SLOWEST));
         self.ends = now.checked_add(left);
         self.said = Some(now);
+        left
     }
 
     fn left(&self, now: Instant) -> Option<Duration> {
@@ -112,11 +142,11 @@ impl Progress {
                 if std::mem::replace(&mut self.began, true) {
                     state.planned += cases;
                 }
-                state.expect(time.to_duration(), now);
+                let left = state.plan(time.to_duration(), now);
                 match &self.bar {
                     Some(bar) => {
                         bar.set_length(state.planned as u64);
-                        bar.set_prefix(words(time.to_duration()));
+                        bar.set_prefix(words(left));
                     }
                     None => {
                         let s = if *cases == 1 { "" } else { "s" };
@@ -132,15 +162,15 @@ impl Progress {
             }
             Event::CaseEnded { record, settled, left } => {
                 state.done += usize::from(*settled);
-                state.expect(left.to_duration(), now);
+                let left = state.advance(left.to_duration(), now);
                 match &self.bar {
                     Some(bar) => {
                         bar.set_position(state.done as u64);
-                        bar.set_prefix(words(left.to_duration()));
+                        bar.set_prefix(words(left));
                     }
                     None => {
                         let left = match state.done < state.planned {
-                            true => format!(" ({})", words(left.to_duration())),
+                            true => format!(" ({})", words(left)),
                             false => String::new(),
                         };
                         output::note(&format!("{}/{} {}{left}", state.done, state.planned, ended(record)));
@@ -214,14 +244,31 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut state = State { done: 2, planned: 12, ..State::default() };
         assert_eq!(state.line(at(40)), None, "before anything is planned");
-        state.expect(Duration::from_secs(71), start);
+        state.plan(Duration::from_secs(71), start);
         let said: Vec<_> = (0..100).filter_map(|second| Some((second, state.line(at(second))?))).collect();
         let wanted = [(30, "0:41 left"), (60, "0:11 left"), (90, "longer than expected")];
         assert_eq!(said, wanted.map(|(second, left)| (second, format!("case 3 of 12, {left}"))));
         // A case that ended was spoken of.
-        state.expect(Duration::from_secs(50), at(100));
+        state.advance(Duration::from_secs(50), at(100));
         assert_eq!((state.line(at(129)), state.line(at(130)).is_some()), (None, true));
         state.done = 12;
         assert_eq!(state.line(at(200)), None);
+    }
+
+    #[test]
+    fn a_slow_machine_goes_on_to_be_slow() {
+        let start = Instant::now();
+        let after = |state: &mut State, left, now| {
+            state.advance(Duration::from_secs(left), start + Duration::from_secs(now)).as_secs()
+        };
+        let mut state = State { planned: 10, ..State::default() };
+        assert_eq!(state.plan(Duration::from_secs(100), start), Duration::from_secs(100));
+        assert_eq!(after(&mut state, 95, 50), 95, "too little has ended to tell");
+        assert_eq!(after(&mut state, 50, 200), 200, "four times as long");
+        assert_eq!(after(&mut state, 0, 400), 0);
+        // Sooner than estimated is no promise.
+        let mut state = State { planned: 10, ..State::default() };
+        state.plan(Duration::from_secs(100), start);
+        assert_eq!(after(&mut state, 50, 5), 50);
     }
 }

@@ -321,9 +321,7 @@ mod tests {
 
     #[test]
     fn no_option_of_iperf3_gets_a_tip_for_another() {
-        for flag in
-            ["-F", "-L", "-m", "-X", "--logfile", "--fq-rate", "--title-x", "--pacing-timer", "--nstreams"]
-        {
+        for flag in ["-F", "-L", "-m", "-X", "--logfile", "--fq-rate", "--pacing-timer", "--nstreams"] {
             let answer = refused(&["measure", "ams1", flag]).unwrap();
             assert!(!answer.contains("similar argument"), "{flag}: {answer}");
         }

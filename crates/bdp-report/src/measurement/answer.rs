@@ -46,7 +46,7 @@ fn answer(
 ) -> (u8, String) {
     let (way, (same, of)) = (*way, *agreement);
     // A sentence alone has the unit that fits its figure, unless one was asked for.
-    let own = figure(Figure::Goodput(way), measurements).map(|bps| RateUnit::spacious([bps].into_iter()));
+    let own = figure(Figure::Goodput(way), measurements).map(|bps| RateUnit::spacious([bps]));
     let unit = style.rate_unit.or(own).unwrap_or(unit);
     let goodput = goodput(way, typical, measurements, unit);
     let findings = typical.directions.iter().find(|d| d.direction == way).map(|d| d.findings.as_slice());

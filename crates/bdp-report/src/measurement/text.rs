@@ -64,8 +64,12 @@ pub fn measurements_text(
         for &(way, m) in &typical {
             text.push_str(&beside(way, m, style));
             text.push_str(&datagrams_in_short(m, way, style));
-            if let Some(direction) = of(m, way).filter(|d| d.window.reached == Some(false) && d.udp.is_none())
-            {
+            // Who asks for a window wants to know which of the three it became.
+            let spec = &m.request.spec;
+            let is_asked = spec.window.is_some() || spec.socket_buffer.is_some();
+            let wanted =
+                |d: &&DirectionResult| d.udp.is_none() && (is_asked || d.window.reached == Some(false));
+            if let Some(direction) = of(m, way).filter(wanted) {
                 text.push_str(&window_line(way, &direction.window, style));
             }
         }

@@ -85,8 +85,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "RUN", num_args = 0..=1, help_heading = help::TEST, hide_short_help = true)]
     pub(super) baseline: Option<Option<String>>,
 
-    /// Rate that was bought, as 500M, or 500M/100M down and up: results are compared with it ('to.of_ordered>=80%' of --expect)
-    #[arg(long, value_name = "DOWN[/UP]", help_heading = help::TEST)]
+    /// Compare with the rate that was bought, as 500M, or 500M/100M down and up
+    #[arg(long, value_name = "DOWN[/UP]", help_heading = help::TEST, hide_short_help = true)]
     ordered: Option<OrderedRates>,
 
     /// Exit 1 unless this holds, as to.goodput>=900M; repeatable
@@ -146,7 +146,7 @@ pub struct MeasureArgs {
     #[arg(short = 'f', long, value_name = "UNIT", value_parser = rate_unit, help_heading = help::OUTPUT, hide_short_help = true)]
     units: Option<RateUnit>,
 
-    /// Print the details too: what the findings rest on, hosts, windows, delays, spreads
+    /// Print the details too: evidence, hosts, windows, delays
     #[arg(short = 'v', long, help_heading = help::OUTPUT)]
     details: bool,
 

@@ -72,7 +72,8 @@ fn bursts_of_a_tiny_window_are_no_change_of_the_path() {
         facts.received = (0..=100)
             .map(|i| {
                 // It drifts against the readings.
-                let is_due = if i <= 50 { i % 2 == 1 && i % 14 != 5 } else { i % 2 == 0 || i % 14 == 5 };
+                let is_due =
+                    if i <= 50 { i % 2 == 1 && i % 14 != 5 } else { i.is_multiple_of(2) || i % 14 == 5 };
                 bytes += if is_due { 576 } else { 0 };
                 came(i, bytes)
             })

@@ -69,7 +69,7 @@ mod tests {
     fn what_the_hosts_took_is_beside_the_whole_of_the_same_probes() {
         // A tenth of the probes met a pause of 281 ms; the median round trip is 30 ms.
         let point = |i: u64| {
-            let host_ns = if i % 10 == 0 { 281_000_000 } else { 300_000 };
+            let host_ns = if i.is_multiple_of(10) { 281_000_000 } else { 300_000 };
             let outcome = ProbeOutcome::Answered(30_000_000 + host_ns);
             ProbePoint { host_ns: Some(host_ns), ..ProbePoint::plain(0, 0, outcome) }
         };

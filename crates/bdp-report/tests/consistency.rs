@@ -335,7 +335,7 @@ fn measurement(shape: &Shape, extras: Extras) -> Measurement {
     }
     let probe = |i: u64| {
         let at_ns = (i * 50 * MS) as i64;
-        let host_ns = if i % 17 == 0 { extras.host_ms * MS } else { 100_000 };
+        let host_ns = if i.is_multiple_of(17) { extras.host_ms * MS } else { 100_000 };
         let outcome = ProbeOutcome::Answered(shape.rtt_loaded + host_ns);
         ProbePoint { host_ns: Some(host_ns), ..ProbePoint::plain(at_ns, at_ns, outcome) }
     };

@@ -70,9 +70,10 @@ fn bursts_of_a_tiny_window_are_no_change_of_the_path() {
     let finding = found(|facts| {
         let mut bytes = 0;
         facts.received = (0..=100)
-            .map(|i| {
+            .map(|i: u64| {
                 // It drifts against the readings.
-                let is_due = if i <= 50 { i % 2 == 1 && i % 14 != 5 } else { i % 2 == 0 || i % 14 == 5 };
+                let is_due =
+                    if i <= 50 { i % 2 == 1 && i % 14 != 5 } else { i.is_multiple_of(2) || i % 14 == 5 };
                 bytes += if is_due { 576 } else { 0 };
                 came(i, bytes)
             })

@@ -430,7 +430,7 @@ fn curve_that_falls_where_it_must_rise_has_no_knee_and_says_why() {
         record.flows[0].goodput_bps /= 20.0;
     }
     let curves = bdp_model::record_curves::curves(&records);
-    let text = bdp_report::sweep(&curves, &Style::plain());
+    let text = bdp_report::sweep(&curves, "", &Style::plain());
     assert!(
         text.contains("knee  none: goodput falls from ") && text.contains("throughput  unknown: "),
         "{text}"

@@ -68,8 +68,9 @@ impl Found {
         let by_length =
             matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
         let asked = request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes);
-        // One as long as the path is known to hold came back.
-        let held = self.known.filter(|_| self.is_answered);
+        // One as long as the path is known to hold came back, and longer ones may be fragmented.
+        let may_fragment = request.spec.udp.as_ref().is_some_and(|udp| !udp.dont_fragment);
+        let held = self.known.filter(|_| self.is_answered && may_fragment);
         match (self.hole, asked) {
             (None, Some(asked)) if by_length => {
                 let Some(mtu) = held else { return error };

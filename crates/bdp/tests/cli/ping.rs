@@ -175,10 +175,12 @@ fn text_has_the_figures_and_csv_a_row_for_each_probe() {
     let port = listening_port();
     let ended = bench.run(&format!("ping 127.0.0.1:{port} -c 3 -i 20ms"));
     assert_eq!(ended.code(), 0, "{}", ended.err);
-    for part in ["TCP connect to 127.0.0.1", "p99.9", "round trip", "from due", "answered", "jitter", "count"]
-    {
+    for part in ["TCP connect to 127.0.0.1", "p99.9", "round trip", "from due", "answered", "jitter"] {
         assert!(ended.out.contains(part), "no {part} in {}", ended.out);
     }
+    // Of a few round trips most rows of a histogram are empty.
+    assert!(!ended.out.contains("count"), "{}", ended.out);
+    assert!(bench.run(&format!("ping 127.0.0.1:{port} -c 12 -i 0")).out.contains("count"));
     let lines = |out: &str| out.lines().filter(|line| line.contains(": seq=")).count();
     assert_eq!(lines(&ended.out), 3, "{}", ended.out);
     assert!(ended.out.starts_with(&format!("127.0.0.1:{port}: seq=1 time=")), "{}", ended.out);

@@ -231,7 +231,7 @@ mod tests {
         }
         let length: usize =
             latin.split("<</Length ").nth(1).unwrap().split('>').next().unwrap().parse().unwrap();
-        let stream = latin.split("stream\n").nth(1).unwrap().split("\nendstream").next().unwrap();
+        let stream = latin.split("stream\n").nth(1).and_then(|text| text.strip_suffix("\nend")).unwrap();
         assert_eq!(stream.chars().count(), length);
         assert!(stream.contains("1 88 m\n3 86 l\n5 86 l\n5 89.5 l\nh\nS Q"), "{stream}");
         assert!(stream.contains("1 84 3 4 re\nf Q"), "{stream}");

@@ -188,11 +188,10 @@ fn datagrams(udp: Option<&UdpReport>, loss_ratio: Option<f64>) -> [String; DATAG
 /// Header and rows of measurements with what was varied: one for each direction, and one for a measurement that failed
 /// before any.
 pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> String {
-    let names = |of: &dyn Fn(&BTreeMap<String, Value>, &Measurement) -> Vec<String>| -> BTreeSet<String> {
-        measurements.iter().flat_map(|(params, measurement)| of(params, measurement)).collect()
-    };
-    let varied = names(&|params, _| params.keys().cloned().collect());
-    let labels = names(&|_, m| m.labels.iter().map(|(name, _)| name.to_owned()).collect());
+    let varied: BTreeSet<String> =
+        measurements.iter().flat_map(|(params, _)| params.keys().cloned()).collect();
+    let labelled = measurements.iter().flat_map(|(_, m)| m.labels.iter());
+    let labels: BTreeSet<String> = labelled.map(|(name, _)| name.to_owned()).collect();
     let own = headings(&labels, &varied);
     let fixed = MEASURED.into_iter().chain(DATAGRAMS).chain(["retransmit_ratio"]).map(str::to_owned);
     let mut text = row(fixed.chain(own));

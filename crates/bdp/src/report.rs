@@ -210,7 +210,7 @@ fn varied(kept: &[StoredMeasurement]) -> Vec<(&BTreeMap<String, Value>, &Measure
 
 /// Writes a page about `records` to `path`.
 pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow::Result<()> {
-    write(path, &bdp_report::html(records, about), "report")
+    write(path, bdp_report::html(records, about), "report")
 }
 
 /// A page about measurements that no store keeps.
@@ -220,7 +220,7 @@ pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> St
 
 /// Writes what Prometheus collects of the cases of scenarios.
 pub fn write_case_metrics(path: &Path, records: &[Record], labels: &Labels) -> anyhow::Result<()> {
-    write(path, &bdp_report::prometheus_of_cases(records, labels, env!("CARGO_PKG_VERSION")), "metrics")
+    write(path, bdp_report::prometheus_of_cases(records, labels, env!("CARGO_PKG_VERSION")), "metrics")
 }
 
 /// Refuses a path that was given and whose folder is not there, or that is one.

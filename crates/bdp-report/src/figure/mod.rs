@@ -85,7 +85,7 @@ fn plain_name(text: &str) -> String {
     let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { ' ' });
     let words: String = kept.collect();
     let name = words.split_whitespace().collect::<Vec<_>>().join("-");
-    let name = name.trim_matches('.');
+    let name = name.trim_matches(['.', '-']);
     let end = name.char_indices().nth(100).map_or(name.len(), |(at, _)| at);
     if name.is_empty() { "figure".to_owned() } else { name[..end].to_owned() }
 }

@@ -48,7 +48,7 @@ pub(super) fn write(scene: &Scene) -> Vec<u8> {
     let table = file.len();
     let mut end = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
     for place in places {
-        let _ = write!(end, "{place:010} 00000 n \n");
+        let _ = writeln!(end, "{place:010} 00000 n ");
     }
     let _ = write!(
         end,
@@ -221,9 +221,9 @@ mod tests {
         assert!(latin.starts_with("%PDF-1.4\n") && latin.ends_with("%%EOF\n"));
         let table: usize =
             latin.split("startxref\n").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
-        let entries: Vec<&str> =
-            latin.chars().skip(table).collect::<String>().leak().lines().skip(3).take(7).collect();
-        for (index, entry) in entries.iter().enumerate() {
+        let listed: String = latin.chars().skip(table).collect();
+        let entries: Vec<&str> = listed.lines().skip(3).take(7).collect();
+        for (index, entry) in entries.into_iter().enumerate() {
             assert_eq!(entry.len(), 19, "{entry}");
             let at: usize = entry[..10].parse().unwrap();
             let object: String = latin.chars().skip(at).take(12).collect();
@@ -231,7 +231,7 @@ mod tests {
         }
         let length: usize =
             latin.split("<</Length ").nth(1).unwrap().split('>').next().unwrap().parse().unwrap();
-        let stream = latin.split("stream\n").nth(1).unwrap().split("\nendstream").next().unwrap();
+        let stream = latin.split("stream\n").nth(1).and_then(|text| text.strip_suffix("\nend")).unwrap();
         assert_eq!(stream.chars().count(), length);
         assert!(stream.contains("1 88 m\n3 86 l\n5 86 l\n5 89.5 l\nh\nS Q"), "{stream}");
         assert!(stream.contains("1 84 3 4 re\nf Q"), "{stream}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Target;
+use crate::parser::Target;
 
 /// The folder of a target's inputs.
 pub fn folder(target: &Target) -> PathBuf {

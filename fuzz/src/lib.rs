@@ -7,18 +7,10 @@
 
 pub mod corpus;
 pub mod mutator;
+mod parser;
 mod target;
 
-/// One parser.
-#[derive(Debug, Clone, Copy)]
-pub struct Target {
-    /// Its name, which is that of its folder below `corpus/`.
-    pub name: &'static str,
-    /// Tries bytes; panics where the parser is wrong.
-    pub run: fn(&[u8]),
-    /// What to begin with.
-    pub seeds: fn() -> Vec<Vec<u8>>,
-}
+pub use parser::Target;
 
 /// All of them.
 pub fn targets() -> impl Iterator<Item = &'static Target> {

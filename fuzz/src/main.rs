@@ -1,5 +1,6 @@
 //! `bdp-fuzz list`; `bdp-fuzz seeds FOLDER` writes what libFuzzer begins with; `bdp-fuzz run TARGET|all SECONDS [SEED]` tries mutated
 //! inputs and keeps the first that makes a target panic.
+#![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -6,7 +6,7 @@ use bdp_capture::tcptrace::TcpTrace;
 use bdp_capture::{Analysis, Filter, Frame};
 use bdp_pcap::{Packets, blocks, unpacked};
 
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of crates `bdp-pcap` and `bdp-capture`.
 pub const CAPTURE: &[Target] = &[

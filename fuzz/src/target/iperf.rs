@@ -2,7 +2,7 @@
 
 use bdp_wire::iperf2::{ServerReport, Stamp, Tally, TestHeader, read_acknowledgement};
 
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of the protocols of iperf.
 pub const IPERF: &[Target] = &[

@@ -8,7 +8,7 @@ use bdp_wire::iperf3::{Parameters, Results};
 use serde_json::Value;
 
 use super::text;
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of the protocol of iperf3.
 pub const IPERF3: &[Target] = &[

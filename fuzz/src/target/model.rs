@@ -8,7 +8,7 @@ use bdp_model::scenario::{PlanOptions, Scenario, shipped};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 
 use super::{comes_back, text};
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of crate `bdp-model`.
 pub const MODEL: &[Target] = &[

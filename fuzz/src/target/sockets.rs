@@ -3,7 +3,7 @@
 use bdp_sys::diag::{Message, messages};
 use bdp_sys::tcp_info;
 
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of crate `bdp-sys`.
 pub const SOCKETS: &[Target] = &[

@@ -10,7 +10,7 @@ use bdp_wire::tuning::{Sealed, TuneAnswer, TuneRequest};
 use bdp_wire::{frame, proof, setup};
 
 use super::{comes_back, text};
-use crate::Target;
+use crate::parser::Target;
 
 /// Targets of crate `bdp-wire`.
 pub const WIRE: &[Target] = &[

@@ -35,7 +35,7 @@ fn what_is_typed_is_understood() {
 #[test]
 fn every_figure_is_found_by_its_name() {
     let all = Figure::all();
-    assert_eq!(all.len(), 29);
+    assert_eq!(all.len(), 31);
     for figure in all {
         assert_eq!(Figure::find(&figure.to_string()), Some(figure));
     }

@@ -1,5 +1,6 @@
 //! The page of captures: its flows, their findings and charts, and nothing from outside.
 
+use crate::fixture::{Recipe, all, parse, record, text};
 use bdp_model::capture::{
     CaptureSummary, CapturedData, CapturedDatagrams, CapturedDirection, CapturedEcho, CapturedFlow,
     CapturedQuic, CapturedSpin, CapturedStream, CapturedTcp, ClockRateSource, ClosedWindow, ExplainedFlow,
@@ -9,7 +10,6 @@ use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Confidence, Evidence, Fact, Finding, Limit, Place};
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_report::{About, Shown, Style, captures_json, captures_text, html_of_captures};
-use crate::fixture::{Recipe, all, parse, record, text};
 use roxmltree::{Document, Node};
 
 fn charts<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::fixture::{Recipe, all, demo, elaborate, failed, invalid, missed, parse, record, sweep, text};
 use bdp_model::breach::Breach;
 use bdp_model::case::Published;
 use bdp_model::labels::Labels;
@@ -13,7 +14,6 @@ use bdp_model::record::{
 };
 use bdp_model::window::WindowBytes;
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
-use crate::fixture::{Recipe, all, demo, elaborate, failed, invalid, missed, parse, record, sweep, text};
 use roxmltree::Node;
 use serde_json::Value;
 

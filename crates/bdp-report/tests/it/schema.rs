@@ -1,5 +1,6 @@
 //! The JSON against its schema: everything that is written passes, and whatever is spoiled does not.
 
+use crate::fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, missed, record, sweep};
 use bdp_explain::explain;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
@@ -9,7 +10,6 @@ use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
 use bdp_model::udp::UdpRequest;
 use bdp_report::json;
-use crate::fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, missed, record, sweep};
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
 

@@ -1,10 +1,10 @@
 //! Flows and transfers that share a path: their tables on the page and in the CSV, and the queue over time.
 
+use crate::fixture::{Recipe, record};
 use bdp_model::queue::QueueSamples;
 use bdp_model::record::Record;
 use bdp_model::traffic::TrafficRecord;
 use bdp_report::{About, csv, html};
-use crate::fixture::{Recipe, record};
 use roxmltree::{Document, Node, ParsingOptions};
 
 const ABOUT: About<'static> = About {

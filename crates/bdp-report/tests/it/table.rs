@@ -1,5 +1,6 @@
 //! The table, as it looks.
 
+use crate::fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use bdp_model::Probability;
 use bdp_model::breach::Breach;
 use bdp_model::case::{Published, PublishedRow};
@@ -8,7 +9,6 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 use bdp_model::link::Loss;
 use bdp_model::record::Record;
 use bdp_report::{Style, table};
-use crate::fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 
 const UNICODE: Style = Style { unicode: true, ..Style::plain() };
 

@@ -32,7 +32,8 @@ fn every_crate_uses_only_what_the_map_allows() {
 fn unsafe_stays_in_its_crate() {
     let mut faults = Vec::new();
     for member in crates().iter().filter(|c| c.name != UNSAFE) {
-        for target in &member.roots {
+        // Code that libFuzzer's macro writes is `extern "C"`, which counts as unsafe; what stands beside it is read as text below.
+        for target in member.roots.iter().filter(|root| !root.iter().any(|part| part == "fuzz_targets")) {
             faults.extend(in_file(target, rules::forbids_unsafe(&read(target))));
         }
         for file in rust_files(&member.folder) {

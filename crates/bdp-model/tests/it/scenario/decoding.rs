@@ -138,7 +138,8 @@ fn examples(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_example_of_the_emulator_has_every_impairment() {
-    let [example] = examples(include_str!("../../../../../docs/emulator.md")).try_into().expect("one example");
+    let [example] =
+        examples(include_str!("../../../../../docs/emulator.md")).try_into().expect("one example");
     let configs: Vec<LinkConfig> = plan(example).into_iter().map(|c| c.links[0].config.clone()).collect();
     let direction = |has: fn(&DirectionConfig) -> bool| configs.iter().filter(|c| has(&c.forward)).count();
     assert_eq!(

@@ -208,7 +208,8 @@ fn guard_goes_soon_after_a_revert_and_leaves_what_is_set_then() {
 
 #[test]
 fn damage_is_named_by_every_command() {
-    let damaged: [(&str, fn(&mut Machine)); 3] = [
+    type Damage = fn(&mut Machine);
+    let damaged: [(&str, Damage); 3] = [
         ("is damaged: it is a folder", |machine| {
             machine.unreadable.insert(journal_file(), "it is a folder".to_owned());
         }),

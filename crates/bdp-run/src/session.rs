@@ -57,7 +57,7 @@ pub fn measure(
         None => match first_greeting(request, token, cancel)? {
             Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
-            // Whoever speaks iperf3 proves nothing: it is measured with where that was asked for, or no token was given.
+            // A server of iperf3 proves nothing: with a token it is refused.
             Greeted::Silent { error: SessionError::Silent { address, .. }, .. }
                 if credentials.token.is_some() =>
             {

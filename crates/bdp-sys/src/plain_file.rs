@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file. A pipe of that name would keep whoever opens it waiting, and a device may do anything: they are errors that name
+/// Opens a regular file. Opening a pipe of that name would block, and a device may do anything: they are errors that name
 /// what is there.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     if let Ok(found) = fs::metadata(path) {

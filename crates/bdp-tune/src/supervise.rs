@@ -69,7 +69,7 @@ pub fn supervise(
     Err(Refusal::Busy { pid: None })
 }
 
-/// Whether somebody confirmed the changes or put them back, as was read: in the journal, or as this process was told.
+/// Whether the changes were confirmed or put back, as read: in the journal, or in this process's own mark.
 fn is_settled(world: &mut dyn World, journal: &Journal, is_applied: bool) -> bool {
     if world.is_dismissed() {
         return true;

@@ -119,7 +119,7 @@ pub trait World {
     fn lock(&mut self) -> io::Result<Result<(), Option<u32>>>;
     /// Gives it back.
     fn unlock(&mut self);
-    /// Waits a moment for whoever has the lock; false once that took too long.
+    /// Waits a moment for the process that holds the lock; false once that took too long.
     fn wait_for_lock(&mut self) -> bool {
         false
     }
@@ -132,9 +132,9 @@ pub trait World {
     fn is_guarded(&mut self, id: u32) -> bool;
     /// Whether such a process waits for the time of changes that were all written, and neither confirmed nor put back: there must be a journal.
     fn is_awaited(&mut self, id: u32) -> bool;
-    /// Tells that process that its changes were confirmed or put back; under the lock.
+    /// Marks for that process that its changes were confirmed or put back; under the lock.
     fn dismiss_guard(&mut self, id: u32);
-    /// Whether this process, which looks after a journal, was told so.
+    /// Whether this process, which looks after a journal, finds that mark.
     fn is_dismissed(&mut self) -> bool;
 
     /// Where the journals are.

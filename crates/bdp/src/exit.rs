@@ -35,7 +35,7 @@ impl Exit {
     pub const ALL: [Self; 7] =
         [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid, Self::Open];
 
-    /// How a job ended; `strict` tells what is not known from what is well and from what was missed.
+    /// How a job ended; `strict` separates what is not known from what was met and from what was missed.
     pub fn of(ended: &Ended, strict: bool) -> Self {
         match ended.ending() {
             Ending::Done | Ending::Missed if strict && ended.is_open() => Self::Open,

@@ -66,7 +66,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn whoever_waited_longest_comes_before_those_that_were_just_served() {
+    fn longest_waiting_comes_before_just_served() {
         let [a, b, c]: [IpAddr; 3] = [[192, 0, 2, 1].into(), [192, 0, 2, 2].into(), [192, 0, 2, 3].into()];
         let mut line = WaitingLine::default();
         assert!(!line.gives_way(a, false, 1, 0), "nobody waits");

@@ -282,7 +282,7 @@ mod tests {
         let [p50, p95, p99] = lost.bounds().map(Option::unwrap);
         assert_eq!((p50, p95, p99), (bound(50, true), bound(1_000, false), bound(1_000, false)));
         assert_eq!(lost.answers().p95, RttSummary::of((1..=90).map(ms)).unwrap().p95);
-        // There is one p99 of a run, whoever prints it.
+        // There is one p99 of a run, in every output.
         assert_eq!((lost.p50, lost.p95, lost.p99), (p50.ns, Some(p95.ns), Some(p99.ns)));
         // One that was under way for 60 ms may have been as fast as any above that.
         let young = of(99, &[ProbeOutcome::InFlight { waited_ns: ms(60) }]);

@@ -30,7 +30,7 @@ fn words(all: &CapturedAttempts) -> String {
         words.push_str(&format!(" ({}/s)", grouped((all.flows as f64 / seconds).round() as u64)));
     }
     if all.outcome == AttemptOutcome::Unanswered && all.packets > all.flows {
-        words.push_str(&format!("; {} packets with those sent again", grouped(all.packets)));
+        words.push_str(&format!("; {} packets with retransmissions", grouped(all.packets)));
     }
     if all.further_packets > 0 {
         words.push_str(&format!(
@@ -143,7 +143,7 @@ mod tests {
             words(&sweep)
                 .starts_with("1,000,000 SYNs to port 443 of 2,000 addresses unanswered, from 999,983")
         );
-        assert!(words(&sweep).ends_with("; 3,000,000 packets with those sent again"));
+        assert!(words(&sweep).ends_with("; 3,000,000 packets with retransmissions"));
         let answers = CapturedAttempts { outcome: AttemptOutcome::AnswerAlone, ..flood() };
         let words = words(&answers);
         assert!(

@@ -84,7 +84,7 @@ impl Noise {
 }
 
 impl Payload {
-    /// Of this length, or of [`MOST_BYTES`] where that is less, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
+    /// Of this length, or of `MOST_BYTES` where that is less, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
     /// either, or where the length is small.
     pub fn new(length: usize, method: Method) -> Result<Self> {
         let length = length.min(MOST_BYTES);

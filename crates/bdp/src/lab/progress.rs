@@ -16,7 +16,7 @@ use crate::output;
 
 /// Without a terminal: how long nothing is said while a case runs.
 const SILENCE: Duration = Duration::from_secs(30);
-/// This part of what was planned must have ended before its pace tells of the rest.
+/// This part of what was planned must have ended before its pace predicts the rest.
 const TELLING: u32 = 10;
 /// Most that a machine is taken to be slower than estimated.
 const SLOWEST: f64 = 100.0;

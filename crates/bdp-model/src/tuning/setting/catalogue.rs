@@ -401,7 +401,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_syn_retries",
         Kind::Number,
         Unit::None,
-        "SYNs that are sent again before connecting is given up: 6 are about 2 minutes",
+        "retransmissions of a SYN before connecting is given up: 6 are about 2 minutes",
     )
     .own(4, 6)
     .always("6"),
@@ -409,7 +409,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_synack_retries",
         Kind::Number,
         Unit::None,
-        "SYN-ACKs that are sent again before a half-open connection is given up: 5 are about a minute",
+        "retransmissions of a SYN-ACK before a half-open connection is given up: 5 are about a minute",
     )
     .own(4, 6)
     .always("5"),

@@ -1,4 +1,4 @@
-//! Plans from files: nothing in them is trusted.
+//! Plans and other small files: nothing in them is trusted.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,7 +9,7 @@ use bdp_model::tuning::{Change, PLAN_SCHEMA, Plan, Target};
 
 use crate::exit;
 
-/// Larger files are no plans.
+/// Larger files are neither plans nor sysctls.
 const LARGEST_FILE: u64 = 1 << 20;
 /// More changes than any host has settings.
 const MOST_CHANGES: usize = 200;
@@ -21,16 +21,22 @@ const LONGEST_DEVICE: usize = 15;
 /// Reads a plan and checks it; `-` is standard input. An error is one line.
 pub fn read(path: &str) -> anyhow::Result<Plan> {
     let refused = |cause: String| exit::usage(format!("cannot read plan '{path}': {cause}"));
+    let bytes = bytes(path).map_err(refused)?;
+    parse(&bytes).map_err(refused)
+}
+
+/// The bytes of a file, or of standard input for `-`; an error is its cause.
+pub fn bytes(path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = match path {
         "-" => std::io::stdin().take(LARGEST_FILE + 1).read_to_end(&mut bytes),
         path => File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)),
     };
-    read.map_err(|error| refused(error.to_string()))?;
+    read.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > LARGEST_FILE {
-        return Err(refused(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
+        return Err(format!("it is larger than {} MiB", LARGEST_FILE >> 20));
     }
-    parse(&bytes).map_err(refused)
+    Ok(bytes)
 }
 
 /// A plan from its JSON, checked.

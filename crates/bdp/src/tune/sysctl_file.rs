@@ -1,29 +1,15 @@
 //! Files of sysctls, as `sysctl -p` reads them: what they would set.
 
-use std::fs::File;
-use std::io::Read;
-
 use bdp_model::tuning::host::{HostSettings, Unreadable};
 use bdp_model::tuning::setting::{Setting, all};
 use bdp_report::tuning::SysctlFile;
 
 use crate::exit;
 
-/// Larger files are none of sysctls.
-const LARGEST_FILE: u64 = 1 << 20;
-
 /// Reads a file; `-` is standard input.
 pub fn read(path: &str) -> anyhow::Result<String> {
     let refused = |cause: String| exit::usage(format!("cannot read '{path}': {cause}"));
-    let mut bytes = Vec::new();
-    let read = match path {
-        "-" => std::io::stdin().take(LARGEST_FILE + 1).read_to_end(&mut bytes),
-        path => File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)),
-    };
-    read.map_err(|error| refused(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(refused(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
-    }
+    let bytes = super::file::bytes(path).map_err(refused)?;
     String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))
 }
 

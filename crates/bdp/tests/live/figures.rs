@@ -22,7 +22,7 @@ fn connections_are_held_to_a_rate() {
             timing.judge(|| assert!(goodput >= 10e6, "{goodput}: {}", direction["pacing"]));
         }
         let told =
-            bench.run(&format!("measure 127.0.0.1:{} -b 20M -t 0.2 --idle 0.1 --forward", server.port));
+            bench.run(&format!("measure 127.0.0.1:{} -b 20M -t 0.2 --idle 0.1 --forward -v", server.port));
         assert!(told.out.contains("20 Mbit/s, paced by TCP itself"), "{}{}", told.out, told.err);
         assert!(told.out.contains(" -b 20000000 "), "{}", told.out);
     });
@@ -51,7 +51,7 @@ fn a_rate_that_the_path_carries_is_found_and_held() {
         let bench = Bench::new();
         let server = serve(&bench, "--max-rate 40M");
         let line = format!(
-            "measure 127.0.0.1:{} -u -b auto --loss-ratio 1% --trial-time 0.1 --forward -t 0.3 --idle 0.1",
+            "measure 127.0.0.1:{} -u -b auto --loss-ratio 1% --trial-time 0.1 --forward -t 0.3 --idle 0.1 -v",
             server.port
         );
         let (told, timing) = timed("-u -b auto", || bench.run(&line));

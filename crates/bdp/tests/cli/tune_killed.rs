@@ -32,9 +32,10 @@ const COMMANDS: [(&str, &str, &str); 4] = [
 const HEAD: &str = "
     settings() { cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem; ip route show; ip link show link0; }
     fail() { echo \"$command, step $n: $1\" >&2; exit 1; }
-    # A guard puts back by itself meanwhile, which revert waits for.
+    # A guard puts back by itself as soon as apply is dead: it has its time, so that the table is what it leaves.
     put_back() { bdp tune revert --json > $1 2> said || fail \"$(cat said)\"; }
     sound() {
+        sleep 0.1
         bdp tune journal > listed 2>&1 || fail \"$(cat listed)\"
         put_back $1
         settings | cmp -s before - || fail \"settings: $(settings)\"

@@ -333,16 +333,6 @@ fn a_summary_leaves_failed_runs_out() {
 
 #[test]
 fn the_text_explains_every_member_of_the_schema() {
-    fn members(schema: &Value, found: &mut Vec<String>) {
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            found.extend(properties.keys().cloned());
-        }
-        match schema {
-            Value::Object(all) => all.values().for_each(|v| members(v, found)),
-            Value::Array(all) => all.iter().for_each(|v| members(v, found)),
-            _ => {}
-        }
-    }
     // What records have too is on their page.
     let text = concat!(
         include_str!("../../../../docs/measurement.md"),
@@ -350,7 +340,7 @@ fn the_text_explains_every_member_of_the_schema() {
         include_str!("../../../../docs/time.md")
     );
     let mut found = Vec::new();
-    members(&schema(), &mut found);
+    crate::fixture::members(&schema(), &mut found);
     assert!(found.len() > 100, "{}", found.len());
     for member in found {
         assert!(text.contains(&format!("`{member}`")), "docs/measurement.md does not mention {member}");

@@ -1,6 +1,6 @@
 //! The JSON against its schema: everything that is written passes, and whatever is spoiled does not.
 
-use crate::fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, missed, record, sweep};
+use crate::fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, members, missed, record, sweep};
 use bdp_explain::explain;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
@@ -286,16 +286,6 @@ fn cases_read_back_as_the_records_they_were() {
 
 #[test]
 fn the_text_explains_every_member_of_the_schema() {
-    fn members(schema: &Value, found: &mut Vec<String>) {
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            found.extend(properties.keys().cloned());
-        }
-        match schema {
-            Value::Object(all) => all.values().for_each(|v| members(v, found)),
-            Value::Array(all) => all.iter().for_each(|v| members(v, found)),
-            _ => {}
-        }
-    }
     let text = concat!(include_str!("../../../../docs/record.md"), include_str!("../../../../docs/time.md"));
     let mut found = Vec::new();
     members(&schema(), &mut found);

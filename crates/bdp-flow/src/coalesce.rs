@@ -1,17 +1,20 @@
 //! How much a reader lets come together before it is woken (`SO_RCVLOWAT`).
 //!
 //! At tens of gigabits per second a wake-up for each segment costs both ends more than the data. A reader that is woken
-//! ten thousand times a second at most is as good to the window as one that reads at once: what it leaves in the queue is
-//! a tenth of a millisecond of the stream, and never more than an eighth of its buffer.
+//! two thousand times a second at most is as good to the window as one that reads at once: what it leaves in the queue is
+//! half a millisecond of all its streams, no more than a processor keeps near it, and never more than an eighth of a stream's buffer.
 
 use std::net::TcpStream;
 
 use bdp_sys::socket;
 
-/// What may come together.
-const TOGETHER_NS: f64 = 100e3;
-/// Less is not worth it: a segment as large as they come is read as soon as it is there.
-const LEAST_BYTES: f64 = 64.0 * 1024.0;
+/// What may come together of all streams of a reader, and of a single one.
+const TOGETHER_NS: f64 = 500e3;
+const ALONE_NS: f64 = 5e6;
+/// Bytes that come together at most: read later, they have left the processor's cache.
+const MOST_BYTES: u64 = 512 << 10;
+/// Less is not worth it: two segments as large as they come are read as soon as they are there.
+const LEAST_BYTES: f64 = 128.0 * 1024.0;
 /// Part of the receive buffer, at most.
 const OF_BUFFER: u64 = 8;
 /// From one look at the rates to the next.
@@ -54,11 +57,16 @@ impl Coalescing {
             return;
         }
         self.looked_at_ns = now_ns;
-        for ((stream, socket), bytes) in self.streams.iter_mut().zip(sockets).zip(read) {
-            let bytes_per_ns = (bytes - stream.bytes) as f64 / passed_ns as f64;
+        let rates = self.streams.iter_mut().zip(read).map(|(stream, bytes)| {
+            let rate = (bytes - stream.bytes) as f64 / passed_ns as f64;
             stream.bytes = bytes;
+            rate
+        });
+        let rates: Vec<f64> = rates.collect();
+        let all: f64 = rates.iter().sum();
+        for ((stream, socket), rate) in self.streams.iter_mut().zip(sockets).zip(rates) {
             let buffer = || socket::receive_buffer(socket).unwrap_or(0) as u64;
-            if let Some(mark) = mark_for(bytes_per_ns, stream.mark, buffer) {
+            if let Some(mark) = mark_for(rate, all, stream.mark, buffer) {
                 // Where the system knows no mark, the reader is woken more often.
                 let _ = socket::set_receive_low_water(socket, mark as usize);
                 stream.mark = mark;
@@ -67,13 +75,13 @@ impl Coalescing {
     }
 }
 
-/// The mark for a rate; `None` where the present one is near enough.
-fn mark_for(bytes_per_ns: f64, present: u64, buffer_bytes: impl Fn() -> u64) -> Option<u64> {
-    let together = bytes_per_ns * TOGETHER_NS;
+/// The mark for a stream's rate among those of all, bytes/ns; `None` where the present one is near enough.
+fn mark_for(rate: f64, all: f64, present: u64, buffer_bytes: impl Fn() -> u64) -> Option<u64> {
+    let together = (all * TOGETHER_NS).min(rate * ALONE_NS);
     if together < LEAST_BYTES {
         return (present > 1).then_some(1);
     }
-    let mark = (together as u64).min(buffer_bytes() / OF_BUFFER).max(1);
+    let mark = (together as u64).min(MOST_BYTES).min(buffer_bytes() / OF_BUFFER).max(1);
     (mark > present * 3 / 2 || mark * 3 / 2 < present).then_some(mark)
 }
 
@@ -83,28 +91,35 @@ mod tests {
 
     #[test]
     fn fast_streams_are_read_less_often_and_slow_ones_at_once() {
-        let gigabits = |rate: f64| rate / 8.0;
-        let roomy = || 6 << 20;
-        assert_eq!(mark_for(gigabits(1.0), 1, roomy), None);
-        assert_eq!(mark_for(gigabits(20.0), 1, roomy), Some(250_000));
-        assert_eq!(mark_for(gigabits(21.0), 250_000, roomy), None);
-        assert_eq!(mark_for(gigabits(40.0), 250_000, roomy), Some(500_000));
-        assert_eq!(mark_for(gigabits(1.0), 250_000, roomy), Some(1));
+        let alone =
+            |gigabits: f64, present, buffer| mark_for(gigabits / 8.0, gigabits / 8.0, present, || buffer);
+        let roomy = 6 << 20;
+        assert_eq!(alone(1.0, 1, roomy), None);
+        assert_eq!(alone(4.0, 1, roomy), Some(250_000));
+        assert_eq!(alone(4.2, 250_000, roomy), None);
+        assert_eq!(alone(40.0, 250_000, roomy), Some(MOST_BYTES));
+        assert_eq!(alone(1.0, 250_000, roomy), Some(1));
+        // A small buffer bounds what stays in it.
+        assert_eq!(alone(20.0, 1, 131_072), Some(16_384));
+    }
+
+    #[test]
+    fn many_streams_count_together_and_none_waits_for_long() {
+        let among = |gigabits: f64, all: f64| mark_for(gigabits / 8.0, all / 8.0, 1, || 6 << 20);
+        assert_eq!(among(1.0, 64.0), Some(MOST_BYTES));
+        // A slow one among fast ones, which would come to that in 40 ms.
+        assert_eq!(among(0.1, 64.0), None);
+        assert_eq!(among(0.4, 64.0), Some(250_000));
     }
 
     #[test]
     fn a_stream_of_which_little_came_is_slow() {
         let mut coalescing = Coalescing::new(1);
-        // 64 KiB within 0.1 ms are 6.4 MiB within 10 ms.
-        assert!(!coalescing.is_due(0) && !coalescing.is_due(6_553_599) && coalescing.is_due(6_553_600));
-        coalescing.streams[0].bytes = 6_000_000;
-        assert!(!coalescing.is_due(6_553_600) && !coalescing.has_marks());
+        // 128 KiB within 0.5 ms are 2.5 MiB within 10 ms.
+        assert!(!coalescing.is_due(0) && !coalescing.is_due(2_621_439) && coalescing.is_due(2_621_440));
+        coalescing.streams[0].bytes = 2_000_000;
+        assert!(!coalescing.is_due(2_621_440) && !coalescing.has_marks());
         coalescing.streams[0].mark = 2;
-        assert!(coalescing.is_due(6_553_600) && coalescing.has_marks());
-    }
-
-    #[test]
-    fn a_small_buffer_bounds_what_stays_in_it() {
-        assert_eq!(mark_for(2.5, 1, || 131_072), Some(16_384));
+        assert!(coalescing.is_due(2_621_440) && coalescing.has_marks());
     }
 }

@@ -33,5 +33,6 @@ pub mod spin;
 pub mod stall;
 pub mod streams;
 mod waiting;
+mod ways;
 pub mod window_hold;
 pub mod worker;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-use bdp_sys::payload::Writer;
+use bdp_sys::payload::{Method, Writer};
 use bdp_wire::pattern;
 
 /// Where a stream's bytes come from.
@@ -33,6 +33,15 @@ impl Outlet<'_> {
                 Ok(sent)
             }
         }
+    }
+
+    /// As [`Writer::change_to`]; would block where that says no.
+    pub fn change_to(&mut self, method: Method, to: &TcpStream) -> io::Result<()> {
+        let changed = match self {
+            Self::Same(writer) => writer.change_to(method, to)?,
+            Self::Patterned { .. } => true,
+        };
+        if changed { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
     /// As [`Writer::flush`].

@@ -5,14 +5,15 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use bdp_model::application::Application;
-use bdp_model::flow::FlowSpec;
-use bdp_model::method::SendMethod;
+use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
+use bdp_model::method::{SendMethod, TriedWay};
 use bdp_model::payload::Zerocopy;
 use bdp_model::record::{SenderSample, StreamReport};
 use bdp_model::units::Nanos;
-use bdp_sys::payload::{Method, Payload};
+use bdp_sys::payload::{self, Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
 use bdp_sys::{clock, process, socket};
@@ -28,16 +29,17 @@ use crate::loss_episodes::LossEpisodes;
 use crate::meter::Meter;
 use crate::outlet::Outlet;
 use crate::pace::Pace;
-use crate::pause::stop_check_ns;
+use crate::pause::{looks_seldom, stop_check_ns};
 use crate::sender_reading;
 use crate::waiting::{WaitFor, Waiting};
+use crate::ways::{self, Reading, Step, Trial, Way};
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Bytes of one write of the pattern: what a processor keeps near it.
 const PATTERN_BYTES: usize = 256 << 10;
-/// Writes to one stream before the others have their turn.
-const TURN: u32 = 16;
+/// Shorter writes are copied: of them handing pages over costs more.
+const LEAST_TO_TRY: u64 = 16 << 10;
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
 const CLOSED: u8 = 7;
 /// The token of the leader's wake-up.
@@ -100,13 +102,21 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     }
     let program = Gate::writer(&plan.application, clock::monotonic_ns(), length);
     let gate = program.or(pace.map(Gate::Rate));
+    let methods = methods(plan, gate.is_some());
+    let payload = Payload::new(length, methods[0])?;
+    let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
+    let is_free = gate.is_none() && !plan.patterned && !looks_seldom();
+    let gathers = is_free && plan.length_bytes == USUAL_LENGTH.as_bytes();
+    let places = plan.crew.places();
     let flow = Flow {
         plan,
         meter,
-        payload: Payload::new(
-            length,
-            if plan.patterned { Method::Write } else { method(plan.zerocopy, streams.len(), gate.is_some()) },
-        )?,
+        ways: ways::candidates(&methods, payload.length(), gathers, streams.len(), !places.is_empty()),
+        places,
+        mss: AtomicU64::new(0),
+        way: AtomicUsize::new(0),
+        yields: is_free,
+        payload,
         gate,
         left: plan.bytes.map(AtomicU64::new),
         written: AtomicU64::new(0),
@@ -136,15 +146,20 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     Ok(sent)
 }
 
-fn method(asked: Zerocopy, streams: usize, paced: bool) -> Method {
-    match asked {
-        Zerocopy::Off => Method::Write,
-        // Few bytes at a time are copied sooner than handed over.
-        Zerocopy::Auto if paced => Method::Write,
-        Zerocopy::Auto => Method::quickest(streams),
-        Zerocopy::Sendfile => Method::Sendfile,
-        Zerocopy::Splice => Method::Splice,
-        Zerocopy::Msg => Method::ZeroCopy,
+/// Ways of giving bytes to the kernel that fit the plan: the first to begin with, and more where the quickest is to be found out.
+fn methods(plan: &SendPlan, is_gated: bool) -> Vec<Method> {
+    match plan.zerocopy {
+        _ if plan.patterned => vec![Method::Write],
+        Zerocopy::Off => vec![Method::Write],
+        // Few bytes at a time are copied sooner than handed over; in a guest nothing takes time.
+        Zerocopy::Auto if is_gated || looks_seldom() || plan.length_bytes < LEAST_TO_TRY => {
+            vec![Method::Write]
+        }
+        Zerocopy::Auto if payload::can_splice() => vec![Method::Write, Method::Splice],
+        Zerocopy::Auto => vec![Method::Write],
+        Zerocopy::Sendfile => vec![Method::Sendfile],
+        Zerocopy::Splice => vec![Method::Splice],
+        Zerocopy::Msg => vec![Method::ZeroCopy],
     }
 }
 
@@ -154,6 +169,15 @@ struct Flow<'a> {
     meter: &'a Meter,
     streams: Vec<TcpStream>,
     payload: Payload,
+    /// Ways of giving bytes to the kernel, and which of them it is now.
+    ways: Vec<Way>,
+    way: AtomicUsize,
+    /// A processor for each thread, where a way may keep them there.
+    places: Vec<usize>,
+    /// Payload bytes of a full segment of the first stream, which grow with its window; 0 before they are known.
+    mss: AtomicU64,
+    /// Whether a thread lets others on its processor run after each turn: a receiver there takes the bytes while they are near.
+    yields: bool,
     /// How each stream begins that is given its bytes when they are due.
     gate: Option<Gate>,
     /// Bytes that nobody has taken yet, where a number of them is to be sent.
@@ -190,15 +214,17 @@ impl Flow<'_> {
         }
     }
 
+    fn way(&self) -> Way {
+        self.ways[self.way.load(Ordering::Relaxed)]
+    }
+
     fn method(&self) -> SendMethod {
         let (completed, copied) =
             (self.completed.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
-        // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
-        match self.payload.method() {
-            Method::Write => SendMethod::Write,
-            Method::Sendfile => SendMethod::Sendfile,
-            Method::Splice => SendMethod::Splice,
-            Method::ZeroCopy => SendMethod::ZeroCopy { copied: copied * 2 > completed },
+        match ways::recorded(self.way().method) {
+            // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
+            SendMethod::ZeroCopy { .. } => SendMethod::ZeroCopy { copied: copied * 2 > completed },
+            method => method,
         }
     }
 }
@@ -219,6 +245,9 @@ struct Share<'a> {
     /// `None` of a stream that has ended.
     outlets: Vec<Option<Outlet<'a>>>,
     open: usize,
+    /// The processor that the thread may keep to, and whether it does.
+    place: Option<usize>,
+    keeps: bool,
     /// Of streams that are given their bytes when they are due; empty where all are given at once.
     paced: Vec<Paced>,
     /// What the thread waited for so far; of the leader alone.
@@ -256,11 +285,16 @@ impl<'a> Share<'a> {
         let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
         let waiting = Waiting::default();
         let room = vec![0; room_bytes];
-        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, waiting, room, ready: Vec::new() })
+        // The number of the thread: the shares differ by one stream at most.
+        let thread = (first * flow.plan.crew.threads()).div_ceil(flow.streams.len().max(1));
+        let place = flow.places.get(thread).copied();
+        let (open, keeps, ready) = (outlets.len(), false, Vec::new());
+        Ok(Self { flow, first, poll, open, place, keeps, outlets, paced, waiting, room, ready })
     }
 
     /// Waits for streams that take more, and writes to them.
     fn turn(&mut self, wait_ns: u64) -> Result<()> {
+        self.keep_place()?;
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
         self.waiting.begin(self.waits_for());
@@ -282,6 +316,17 @@ impl<'a> Share<'a> {
         }
         self.ready = ready;
         Ok(())
+    }
+
+    /// Keeps the thread to its processor, or lets it go, as the way has it now.
+    fn keep_place(&mut self) -> Result<()> {
+        let keeps = self.flow.way().pinned;
+        let Some(place) = self.place.filter(|_| keeps != self.keeps) else { return Ok(()) };
+        self.keeps = keeps;
+        match keeps {
+            true => Ok(process::pin(0, &[place])?),
+            false => Ok(process::pin(0, &self.flow.places)?),
+        }
     }
 
     /// What a wait is for now: for room in a socket, or for a time or an answer at which there is something to write.
@@ -343,15 +388,17 @@ impl<'a> Share<'a> {
         let mut paced = self.paced.get_mut(place);
         let mut allowed = paced.as_mut().map(|paced| paced.gate.allowed(clock::monotonic_ns()));
         let mut is_full = false;
-        for _ in 0..TURN {
+        let way = self.flow.way();
+        let at_once = way.at_once(self.flow.mss.load(Ordering::Relaxed));
+        for _ in 0..way.turn {
             if allowed == Some(0) {
                 break;
             }
-            let length = self.flow.take(self.flow.payload.length().min(allowed.unwrap_or(usize::MAX)));
-            let done = match length {
+            let length = self.flow.take(at_once.min(allowed.unwrap_or(usize::MAX)));
+            let done = outlet.change_to(way.method, stream).and_then(|()| match length {
                 0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
                 _ => outlet.send(stream, length, &mut self.room).map(Some),
-            };
+            });
             self.flow.give_back(length - done.as_ref().map_or(0, |sent| sent.unwrap_or(0)).min(length));
             match done {
                 Ok(Some(0)) if length == 0 => {
@@ -378,6 +425,9 @@ impl<'a> Share<'a> {
             }
         }
         self.flow.written.fetch_add(written, Ordering::Relaxed);
+        if self.flow.yields && written > 0 {
+            thread::yield_now();
+        }
         if let Some(paced) = paced {
             paced.gate.give(written as usize);
             let waits_for = match paced.gate.awaits_answer() {
@@ -450,6 +500,9 @@ struct Leading<'a> {
     first: TcpInfo,
     /// Congestion events of the first stream.
     episodes: LossEpisodes,
+    /// Until it is known which way is the quickest, and what came of it.
+    trial: Option<Trial>,
+    tried: Vec<TriedWay>,
 }
 
 impl<'a> Leading<'a> {
@@ -464,6 +517,8 @@ impl<'a> Leading<'a> {
             acked: 0,
             first,
             episodes: LossEpisodes::default(),
+            trial: (flow.ways.len() > 1).then(|| Trial::of(flow.ways.len())),
+            tried: Vec::new(),
         }
     }
 
@@ -481,6 +536,7 @@ impl<'a> Leading<'a> {
         loop {
             let now = clock::monotonic_ns();
             self.share.waiting.note_time(now);
+            self.choose_way(now);
             flow.meter.set_written(flow.written.load(Ordering::Relaxed));
             let at_ns = now - started;
             if cadence.take(at_ns) {
@@ -513,6 +569,7 @@ impl<'a> Leading<'a> {
             retransmits: self.samples.last().and_then(|s| s.retransmits),
             needless_retransmits: self.needless,
             streams: self.streams(),
+            tried: std::mem::take(&mut self.tried),
             samples: std::mem::take(&mut self.samples),
             loss_episodes: std::mem::take(&mut self.episodes).finish(),
             cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
@@ -524,6 +581,21 @@ impl<'a> Leading<'a> {
             patterned: flow.plan.patterned,
             ..Default::default()
         })
+    }
+
+    /// Goes on with the trial of ways.
+    fn choose_way(&mut self, now: u64) {
+        let Some(trial) = &mut self.trial else { return };
+        let bytes = self.flow.written.load(Ordering::Relaxed);
+        let way = match trial.step(Reading { at_ns: now, bytes, cpu_ns: process::cpu_time_ns() }) {
+            Step::Try(way) => way,
+            Step::Take(way, rates) => {
+                self.tried = ways::tried(&self.flow.ways, self.flow.mss.load(Ordering::Relaxed), &rates);
+                self.trial = None;
+                way
+            }
+        };
+        self.flow.way.store(way, Ordering::Relaxed);
     }
 
     /// Of several streams, the last reading of each.
@@ -541,6 +613,13 @@ impl<'a> Leading<'a> {
     fn look(&mut self, at_ns: u64) {
         if let Some(Ok(info)) = self.flow.streams.first().map(tcp_info::read) {
             self.episodes.observe(at_ns, &info);
+            self.note_mss(&info);
+        }
+    }
+
+    fn note_mss(&self, info: &TcpInfo) {
+        if let Some(mss) = info.snd_mss {
+            self.flow.mss.store(mss.into(), Ordering::Relaxed);
         }
     }
 
@@ -585,6 +664,7 @@ impl<'a> Leading<'a> {
             add(&mut sample.timeouts, info.timeouts);
             if i == 0 {
                 self.episodes.observe(at_ns, &info);
+                self.note_mss(&info);
                 sender_reading::note_connection(&mut sample, &info);
                 if self.share.outlets.first().is_some_and(Option::is_some) || self.first == TcpInfo::default()
                 {

@@ -11,7 +11,7 @@ use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
 use crate::labels::Labels;
 use crate::latency_parts::LatencyParts;
-use crate::method::{EndReason, ReceiveMethod, SendMethod};
+use crate::method::{EndReason, ReceiveMethod, SendMethod, TriedWay};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
 use crate::probes::ProbeSeries;
@@ -397,6 +397,10 @@ pub struct DirectionResult {
     /// How the sender gave bytes to its kernel.
     #[serde(default)]
     pub send_method: SendMethod,
+    /// Ways that the sender tried in its first moments, of which it kept the quickest; absent where there was one, or where the path was
+    /// slower than all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub send_methods_tried: Vec<TriedWay>,
     /// How the receiver read.
     #[serde(default)]
     pub receive_method: ReceiveMethod,

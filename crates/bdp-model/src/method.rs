@@ -178,6 +178,19 @@ pub enum SendMethod {
     Other(String),
 }
 
+/// A way of giving bytes to the kernel that a sender tried in its first moments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriedWay {
+    /// By which call.
+    pub method: SendMethod,
+    /// Bytes of one call, at most.
+    pub write_bytes: u64,
+    /// Whether each thread kept to a processor of its own.
+    pub pinned: bool,
+    /// What the kernel took of it meanwhile, bit/s.
+    pub sent_bps: f64,
+}
+
 impl fmt::Display for SendMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

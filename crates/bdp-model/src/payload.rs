@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Zerocopy {
     /// `write`, which copies them.
     Off,
-    /// By the quickest way there is: `splice`, and `write` of what is short or where there are many streams.
+    /// By the quickest of the ways that a sender tries in its first moments.
     #[default]
     Auto,
     /// `sendfile` from memory.

@@ -11,7 +11,7 @@ use bdp_model::connection::Connection;
 use bdp_model::flow::FlowSpec;
 use bdp_model::host_counters::HostCounters;
 use bdp_model::measurement::HostFacts;
-use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
+use bdp_model::method::{EndReason, ReceiveMethod, SendMethod, TriedWay};
 use bdp_model::payload::{CpuList, PayloadCheck, Zerocopy};
 use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::{LossEpisode, ReceiverSample, SenderSample, StreamReport};
@@ -558,6 +558,9 @@ pub struct Sent {
     /// How bytes were given to the kernel.
     #[serde(default)]
     pub method: SendMethod,
+    /// Ways that were tried before one was kept; none where there was one, or the path was slower than all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedWay>,
     /// Threads that sent.
     pub threads: Option<u32>,
     /// Whether the bytes were those of [`crate::pattern`].

@@ -60,6 +60,7 @@ pub fn result(
         receiver_window_scaling: received.window_scaling,
         connection: sent.connection.or(received.connection),
         send_method: sent.method,
+        send_methods_tried: sent.tried,
         receive_method: received.method,
         sender_threads: sent.threads,
         receiver_threads: received.threads,

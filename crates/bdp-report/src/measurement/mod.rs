@@ -12,6 +12,7 @@ pub(crate) mod latency;
 mod pacing;
 mod printed;
 mod search;
+mod sending;
 mod streams;
 mod text;
 

@@ -107,6 +107,9 @@ fn details(
         let lead = format!("pacing {} ", arrow(way, style));
         let said = direction.pacing.as_ref().map(|pacing| super::pacing::words(m, direction, pacing));
         text.push_str(&said.map_or_else(String::new, |said| wrap(&lead, Tint::None, &said, style)));
+        let lead = format!("sent {}   ", arrow(way, style));
+        let said = super::sending::words(direction);
+        text.push_str(&said.map_or_else(String::new, |said| wrap(&lead, Tint::None, &said, style)));
     }
     if let [one] = measurements {
         text.push_str(&start(one, style));

@@ -7,7 +7,7 @@ mod splice;
 mod zerocopy;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -20,6 +20,8 @@ use memory::Memory;
 const MOST_BYTES: usize = 4 << 20;
 /// Shorter writes are copied: of them handing pages over costs more.
 const LEAST_BY_REFERENCE: usize = 16 << 10;
+/// How often one call takes the payload at most.
+const MOST_PARTS: usize = 8;
 
 /// How bytes are given to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +34,6 @@ pub enum Method {
     Splice,
     /// `send` with `MSG_ZEROCOPY`; the kernel reports on the error queue when it needs the bytes no more.
     ZeroCopy,
-}
-
-/// Streams of one sender up to which a pipe for each pays: of a thousand, writes that copy are quicker than any other way.
-const MOST_PIPES: usize = 64;
-
-impl Method {
-    /// The quickest for so many streams, as measured over loopback and veth devices.
-    pub const fn quickest(streams: usize) -> Self {
-        if streams <= MOST_PIPES { Self::Splice } else { Self::Write }
-    }
 }
 
 /// Bytes to send, of no pattern that a device on the way could compress. They are the same for all that send, so that a process
@@ -117,20 +109,42 @@ impl Payload {
 
     /// What sends it on one stream.
     pub fn writer(&self, stream: &TcpStream) -> Result<Writer<'_>> {
-        let call = match self.method {
+        Ok(Writer { payload: self, call: self.call(self.method, stream)? })
+    }
+
+    fn call(&self, method: Method, stream: &TcpStream) -> Result<Call<'_>> {
+        Ok(match method {
             Method::Sendfile => self.noise.file().map_or(Call::Write, Call::Sendfile),
             Method::Write => Call::Write,
             Method::Splice => Call::Splice(splice::Conduit::new()?),
             Method::ZeroCopy => Call::ZeroCopy(zerocopy::Completions::start(stream)?),
-        };
-        Ok(Writer { bytes: self.bytes(), call })
+        })
     }
+}
+
+/// Whether this process may put its pages into a pipe, and so whether [`Method::Splice`] is there.
+pub fn can_splice() -> bool {
+    splice::Conduit::is_allowed(&[0; 1])
+}
+
+/// The payload again and again, `length` bytes in all, as far as one call takes it.
+fn repeated(bytes: &[u8], length: usize) -> ([IoSlice<'_>; MOST_PARTS], usize) {
+    let mut parts = [IoSlice::new(&[]); MOST_PARTS];
+    let mut left = length;
+    let mut count = 0;
+    while left > 0 && count < MOST_PARTS && !bytes.is_empty() {
+        let part = &bytes[..left.min(bytes.len())];
+        parts[count] = IoSlice::new(part);
+        left -= part.len();
+        count += 1;
+    }
+    (parts, count)
 }
 
 /// Sends a [`Payload`] on one stream.
 #[derive(Debug)]
 pub struct Writer<'a> {
-    bytes: &'a [u8],
+    payload: &'a Payload,
     call: Call<'a>,
 }
 
@@ -144,15 +158,45 @@ enum Call<'a> {
 }
 
 impl Writer<'_> {
-    /// Sends the first `length` bytes, or as many as the kernel takes at once.
+    /// Sends `length` bytes, or as many as the kernel takes at once. Where that is more than the payload has, copies and pages are given
+    /// over several times by one call, and other ways send it once.
     pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
-        let bytes = &self.bytes[..length.min(self.bytes.len())];
+        let payload = self.payload.bytes();
+        let once = &payload[..length.min(payload.len())];
         match &mut self.call {
-            Call::Write => (&mut &*stream).write(bytes),
-            Call::Sendfile(file) => Ok(sendfile(stream, file, Some(&mut 0), bytes.len())?),
-            Call::Splice(conduit) => conduit.send(stream, bytes),
-            Call::ZeroCopy(completions) => completions.send(stream, bytes),
+            Call::Write if length > payload.len() => {
+                let (parts, count) = repeated(payload, length);
+                (&mut &*stream).write_vectored(&parts[..count])
+            }
+            Call::Write => (&mut &*stream).write(once),
+            Call::Sendfile(file) => Ok(sendfile(stream, file, Some(&mut 0), once.len())?),
+            Call::Splice(conduit) => {
+                let (parts, count) = repeated(payload, length.min(conduit.room()));
+                conduit.send(stream, &parts[..count])
+            }
+            Call::ZeroCopy(completions) => completions.send(stream, once),
         }
+    }
+
+    /// How it sends.
+    pub fn method(&self) -> Method {
+        match &self.call {
+            Call::Write => Method::Write,
+            Call::Sendfile(_) => Method::Sendfile,
+            Call::Splice(_) => Method::Splice,
+            Call::ZeroCopy(_) => Method::ZeroCopy,
+        }
+    }
+
+    /// Sends so from now on; false where the kernel still keeps back what it took the other way.
+    pub fn change_to(&mut self, method: Method, stream: &TcpStream) -> io::Result<bool> {
+        if self.method() != method {
+            if !self.flush(stream)? {
+                return Ok(false);
+            }
+            self.call = self.payload.call(method, stream).map_err(io::Error::other)?;
+        }
+        Ok(true)
     }
 
     /// Sends on what the kernel took before and keeps back; true when nothing is left.
@@ -230,6 +274,46 @@ mod tests {
                 "{method:?} sent {sent}, {} arrived",
                 got.len()
             );
+        }
+    }
+
+    #[test]
+    fn one_call_takes_the_payload_several_times_and_the_way_may_change_between_calls() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).unwrap();
+            got
+        });
+        let payload = Payload::new(70_000, Method::Write).unwrap();
+        let mut writer = payload.writer(&near).unwrap();
+        // What each call took is known at once, also of a pipe that keeps some of it back.
+        let mut taken = Vec::new();
+        for turn in 0..40 {
+            let method = if turn % 2 == 0 { Method::Write } else { Method::Splice };
+            while !writer.change_to(method, &near).unwrap() {
+                std::thread::yield_now();
+            }
+            assert_eq!(writer.method(), method);
+            loop {
+                match writer.send(&near, 200_000) {
+                    Ok(bytes) => break taken.push((method, bytes)),
+                    Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+        }
+        while !writer.flush(&near).unwrap() {
+            std::thread::yield_now();
+        }
+        drop(near);
+        let (payload, got) = (noise(70_000), reader.join().unwrap());
+        let expected = taken.iter().flat_map(|&(_, bytes)| payload.iter().cycle().take(bytes));
+        assert!(got.iter().eq(expected), "{} bytes arrived", got.len());
+        for method in [Method::Write, Method::Splice] {
+            assert!(taken.iter().any(|&(by, bytes)| by == method && bytes > 70_000), "{method:?}: {taken:?}");
         }
     }
 

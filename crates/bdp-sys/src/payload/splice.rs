@@ -1,12 +1,13 @@
 //! Pages of a process put into a pipe by reference, and from there into a socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, vmsplice};
 
+use super::MOST_PARTS;
 use crate::{Result, SysError};
 
 /// What a pipe is asked to hold: some writes of the kernel's own 16 pages for each call.
@@ -34,24 +35,33 @@ impl Conduit {
         Ok(Self { reader, writer, room, held: 0 })
     }
 
+    /// Bytes that it can hold.
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
     /// Whether the system lets this process put its pages into a pipe; a filter of system calls may not.
     pub(super) fn is_allowed(bytes: &[u8]) -> bool {
-        Self::new().is_ok_and(|conduit| conduit.refer_to(bytes).is_ok())
+        Self::new().is_ok_and(|conduit| {
+            conduit.refer_to(&[IoSlice::new(&bytes[..bytes.len().min(conduit.room)])]).is_ok()
+        })
     }
 
     /// Puts references to bytes into it, as many as there is room for.
-    fn refer_to(&self, bytes: &[u8]) -> io::Result<usize> {
-        let bytes = &bytes[..bytes.len().min(self.room)];
+    fn refer_to(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let raw: [IoSliceRaw<'_>; MOST_PARTS] =
+            std::array::from_fn(|i| IoSliceRaw::from_slice(parts.get(i).map_or(&[], |part| part)));
+        let raw = &raw[..parts.len().min(MOST_PARTS)];
         // SAFETY: live bytes, which the kernel only reads. It keeps their pages.
-        Ok(unsafe { vmsplice(&self.writer, &[IoSliceRaw::from_slice(bytes)], SpliceFlags::NONBLOCK) }?)
+        Ok(unsafe { vmsplice(&self.writer, raw, SpliceFlags::NONBLOCK) }?)
     }
 
     /// Takes bytes, after those that it holds have gone on. They must not change any more: it is they that are sent.
-    pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn send(&mut self, stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         if !self.flush(stream)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let taken = self.refer_to(bytes)?;
+        let taken = self.refer_to(parts)?;
         self.held += taken;
         match self.flush(stream) {
             // It was taken all the same; the next call shows it.

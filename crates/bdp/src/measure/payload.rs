@@ -9,7 +9,7 @@ use crate::{exit, help, output};
 /// How bytes get to the kernel, whether each is checked, and on which processors.
 #[derive(clap::Args)]
 pub struct PayloadArgs {
-    /// Way of bytes into the kernel: auto is splice, but write with more than 64 streams or -l below 16K
+    /// Way of bytes into the kernel: auto tries write and splice in its first moments and keeps the quicker
     #[arg(long, value_name = "HOW", value_enum, default_value_t = How::Auto, help_heading = help::TRAFFIC, hide_short_help = true)]
     zerocopy: How,
 

@@ -126,7 +126,7 @@ fn a_window_that_is_too_small_is_fixed_as_predicted() {
 
 #[test]
 fn a_run_that_was_given_no_plan_is_applied_and_exported_as_the_guide_says() {
-    let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"15ms\"\nlimit = 400\n";
+    let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10M\"\ndelay = \"15ms\"\nlimit = 200\n";
     let Some(way) = Loop::new(path, "--forward") else { return };
     way.on_hosts(
         "export BDP_TUNE_JOURNAL=$PWD/journal
@@ -151,7 +151,7 @@ fn a_run_that_was_given_no_plan_is_applied_and_exported_as_the_guide_says() {
 
 #[test]
 fn a_queue_that_is_too_long_is_emptied_as_predicted() {
-    let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20M\"\ndelay = \"15ms\"\nlimit = 400\n";
+    let path = "title = \"a long queue\"\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10M\"\ndelay = \"15ms\"\nlimit = 200\n";
     let Some(way) = Loop::new(path, "--forward") else { return };
     let came = way.go_around(None);
     assert_eq!(came.change()["target"]["attribute"], "congctl");

@@ -125,9 +125,12 @@ test: guests ## Run the tests that hold on any machine
 
 # Those in guests, whose time is exact whatever runs beside them, side by side; one that goes by this machine's clock waits until it is alone.
 LIVE_THREADS ?= $(shell nproc)
+# Of which `make test` has a short form.
+LONG_TABLES := tune_killed::ended_before_each_step_by_kill_and_without_power_all_goes_back
 .PHONY: test-live
 test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge
 	RUST_TEST_THREADS=$(LIVE_THREADS) .ci/tests $(CARGO) test --locked --workspace --test live
+	.ci/tests $(CARGO) test --locked --workspace --test cli -- --ignored --exact $(LONG_TABLES)
 
 .PHONY: lint
 lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md

@@ -123,10 +123,14 @@ TEST_THREADS ?= 8
 test: guests ## Run the tests that hold on any machine
 	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast
 
-# One after the other: each would spoil the figures of the next.
+# Those in guests, whose time is exact whatever runs beside them, side by side; one that goes by this machine's clock waits until it is alone.
+LIVE_THREADS ?= $(shell nproc)
+# Of which `make test` has a short form.
+LONG_TABLES := tune_killed::ended_before_each_step_by_kill_and_without_power_all_goes_back
 .PHONY: test-live
 test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge
-	RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace --test live
+	RUST_TEST_THREADS=$(LIVE_THREADS) .ci/tests $(CARGO) test --locked --workspace --test live
+	.ci/tests $(CARGO) test --locked --workspace --test cli -- --ignored --exact $(LONG_TABLES)
 
 .PHONY: lint
 lint: format-check clippy doc rules ## Check format, lints, documentation and the rules of ARCHITECTURE.md
@@ -177,7 +181,7 @@ INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
 	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace \
 		--test cli -- $(addsuffix ::,$(INTEROP))
-	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=1 .ci/tests $(CARGO) test --locked --workspace \
+	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=$(LIVE_THREADS) .ci/tests $(CARGO) test --locked --workspace \
 		--test live -- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short

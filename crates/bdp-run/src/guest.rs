@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use bdp_lab::conformance;
 use bdp_lab::frame_train::{self, CarriedTrain, FrameTrain};
@@ -22,6 +21,7 @@ use crate::case_record::failed;
 use crate::case_runner::CaseRunner;
 use crate::guest_exec::{self, CAPTURES, ExecOrder, MACHINE};
 use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
+use crate::guest_seat::Seat;
 use crate::{Result, RunError};
 
 /// What Linux derives from the memory that it found, which depends on the kernel's own size and on the machine: set to what a
@@ -216,13 +216,12 @@ fn fault_of(folder: &Path) -> Option<&'static str> {
 struct Booth {
     maker: RootMaker,
     keeper: Program,
-    /// Each processor with the guests on it.
-    cpus: Mutex<Vec<(usize, usize)>>,
+    cpus: Vec<usize>,
 }
 
 impl Booth {
     fn new(keeper: &Program) -> Result<Self> {
-        let cpus = Mutex::new(process::allowed_cpus().into_iter().map(|cpu| (cpu, 0)).collect());
+        let cpus = process::allowed_cpus();
         // A guest's kernel has another working directory.
         let folder = std::env::temp_dir();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -264,33 +263,6 @@ impl Booth {
             },
             (None, Ended::Died(cause)) => Err(format!("the guest died: {cause}")),
             (None, Ended::Off) => Err("the guest left no answer".to_owned()),
-        }
-    }
-}
-
-/// A guest's place on a processor.
-struct Seat<'a> {
-    cpus: &'a Mutex<Vec<(usize, usize)>>,
-    cpu: Option<usize>,
-}
-
-impl<'a> Seat<'a> {
-    /// On the processor with the fewest guests.
-    fn take(cpus: &'a Mutex<Vec<(usize, usize)>>) -> Self {
-        let mut all = cpus.lock().unwrap_or_else(PoisonError::into_inner);
-        let cpu = all.iter_mut().min_by_key(|(_, guests)| *guests).map(|(cpu, guests)| {
-            *guests += 1;
-            *cpu
-        });
-        Self { cpus, cpu }
-    }
-}
-
-impl Drop for Seat<'_> {
-    fn drop(&mut self) {
-        let mut all = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, guests) in all.iter_mut().filter(|(cpu, _)| Some(*cpu) == self.cpu) {
-            *guests -= 1;
         }
     }
 }

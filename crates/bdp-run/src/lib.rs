@@ -26,6 +26,7 @@ pub mod guest;
 mod guest_calls;
 mod guest_exec;
 pub mod guest_program;
+mod guest_seat;
 pub mod host_settings;
 pub mod job;
 mod kept;

@@ -10,9 +10,9 @@ const SCENARIO: &str = r#"title = "traffic"
 clock = "virtual"
 [[link]]
 between = ["server", "client"]
-rate = "20M"
+rate = "10M"
 delay = "20ms"
-limit = "68p"
+limit = "34p"
 [[flow]]
 duration = "6s"
 omit = "1s"
@@ -23,13 +23,13 @@ omit = "1s"
 name = "web"
 gap = "25ms"
 duration = "5s"
-size = { pareto = "20K", shape = 1.5, most = "200K" }
+size = { pareto = "10K", shape = 1.5, most = "100K" }
 [[traffic]]
 name = "video"
 pattern = "periodic"
 gap = "1s"
 duration = "5s"
-size = "100K"
+size = "50K"
 "#;
 
 #[test]

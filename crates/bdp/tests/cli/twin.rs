@@ -39,7 +39,7 @@ fn a_twin_repeats_the_path_that_it_was_measured_on() {
     let measured = run(
         &bench,
         "bdp lab exec path.toml -q --clock virtual --store none --serve 'far=bdp serve --token t' --host near -- \
-         bdp measure far --token t --store s",
+         bdp measure far --token t -t 6 --store s",
     );
     assert_eq!(measured.code(), 0, "{}", measured.err);
     let ended = run(&bench, "bdp twin --store s --json --output twins");

@@ -2,6 +2,7 @@
 
 use crate::support::Bench;
 use crate::support::guests::guests_boot;
+use crate::support::inside::alone;
 use crate::support::machine::own_lab;
 use crate::support::untested::not_judged;
 use serde_json::Value;
@@ -48,29 +49,33 @@ congestion = "reno"
 
 #[test]
 fn a_window_a_round_trip_is_the_same_by_either_clock() {
-    let bench = Bench::new();
-    if !guests_boot(&bench) {
-        return;
-    }
-    bench.write("windows.toml", WINDOWS);
-    agree(&bench, "windows.toml", 5, |params, real, by_virtual| {
-        // What a trip takes beyond its links is this machine's, and nothing in a guest.
-        let trip = number(by_virtual, "rtt_idle_min_ns") / number(real, "rtt_idle_min_ns");
-        assert!((0.9..=1.0).contains(&trip), "{params}: a trip of {trip} times the real one's");
-        // And the window that is under way when counting begins or ends is counted, or not.
-        let window = if params["flow.window"] == "32K" { 32.0 } else { 128.0 } * 1024.0 * 8.0 / COUNTED_S;
-        number(real, "goodput_mean_bps") * (1.0 / trip - 1.0) + window
+    alone(|| {
+        let bench = Bench::new();
+        if !guests_boot(&bench) {
+            return;
+        }
+        bench.write("windows.toml", WINDOWS);
+        agree(&bench, "windows.toml", 5, |params, real, by_virtual| {
+            // What a trip takes beyond its links is this machine's, and nothing in a guest.
+            let trip = number(by_virtual, "rtt_idle_min_ns") / number(real, "rtt_idle_min_ns");
+            assert!((0.9..=1.0).contains(&trip), "{params}: a trip of {trip} times the real one's");
+            // And the window that is under way when counting begins or ends is counted, or not.
+            let window = if params["flow.window"] == "32K" { 32.0 } else { 128.0 } * 1024.0 * 8.0 / COUNTED_S;
+            number(real, "goodput_mean_bps") * (1.0 / trip - 1.0) + window
+        });
     });
 }
 
 #[test]
 fn losses_cost_the_same_by_either_clock() {
-    let bench = Bench::new();
-    if !guests_boot(&bench) {
-        return;
-    }
-    bench.write("losses.toml", LOSSES);
-    agree(&bench, "losses.toml", 8, |_, _, _| 0.0);
+    alone(|| {
+        let bench = Bench::new();
+        if !guests_boot(&bench) {
+            return;
+        }
+        bench.write("losses.toml", LOSSES);
+        agree(&bench, "losses.toml", 8, |_, _, _| 0.0);
+    });
 }
 
 /// Runs a scenario by both clocks: each mean by the virtual one lies within the interval of 95 % of the real one's, made

@@ -1,18 +1,14 @@
 //! iperf3's client against `bdp serve`, and `bdp measure` against its server: each mode a row, `mode ... pass`, with what
 //! both ends tell held against each other.
 
-use std::net::TcpStream;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::support::fidelity::{Timing, Watch};
-use crate::support::inside::in_guest;
 use crate::support::iperf3::{
-    Check, Theirs, body, client, driven, greeted, in_guest_with_iperf3, iperf3_is_there, number, release,
-    served,
+    Check, Theirs, client, driven, in_guest_with_iperf3, iperf3_is_there, number, release, served,
 };
-use crate::support::serving::{Serving, free_port, serve};
+use crate::support::serving::{Serving, serve};
 use crate::support::untested::skip;
 use crate::support::{Bench, start};
 use serde_json::Value;
@@ -181,77 +177,8 @@ fn a_client_that_vanishes_frees_its_place() {
     });
 }
 
-/// One that fails before its streams says that it is done, closes its half, and waits for the server to close the other.
-#[test]
-fn a_client_that_gives_up_before_its_streams_frees_its_place_at_once() {
-    in_guest(|| {
-        use std::io::{Read, Write};
-        let bench = Bench::new();
-        let server = serve(&bench, "--max-sessions 1");
-        for (what, protocol) in [("TCP", "tcp"), ("UDP", "udp")] {
-            for goodbye in [&[16][..], &[12], &[]] {
-                let mut stream = greeted(server.port, b'a');
-                stream.write_all(&body(&format!(r#"{{"{protocol}":true,"time":1}}"#))).unwrap();
-                let mut state = [0];
-                stream.read_exact(&mut state).unwrap();
-                assert_eq!(state, [10], "asked for streams");
-                let since = Instant::now();
-                stream.write_all(goodbye).unwrap();
-                stream.shutdown(std::net::Shutdown::Write).unwrap();
-                let mut rest = Vec::new();
-                stream.read_to_end(&mut rest).unwrap();
-                let took = since.elapsed();
-                assert!(
-                    rest.is_empty() && took < Duration::from_secs(5),
-                    "{what} {goodbye:?}: {rest:?}, {took:?}"
-                );
-            }
-        }
-        server.assert_unharmed(&bench);
-    });
-}
-
 fn ends(server: &Serving) -> usize {
     server.process.err().matches("ended after").count()
-}
-
-#[test]
-fn malice_is_answered_and_forgotten() {
-    in_guest(|| {
-        use std::io::{Read, Write};
-        let bench = Bench::new();
-        let server = serve(&bench, "");
-        for (what, bytes, code) in [
-            ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
-            ("a length of 0xffffffff", vec![0xff; 4], 114),
-            ("wrong types", body(r#"{"tcp":true,"time":{},"parallel":[]}"#), 114),
-            ("no JSON", body("tcp, please"), 114),
-            ("a day and a second", body(r#"{"tcp":true,"time":86401}"#), 5),
-            ("deep nesting", body(&"[".repeat(8000)), 114),
-        ] {
-            let mut stream = greeted(server.port, b'a');
-            stream.write_all(&bytes).unwrap();
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).unwrap();
-            assert_eq!(answer, [&[0xfe, 0, 0, 0, code][..], &[0; 4]].concat(), "{what}");
-            let since = Instant::now();
-            server.assert_unharmed(&bench);
-            println!("{what} ... refused, the next client served within {:?}", since.elapsed());
-        }
-        // These say nothing more, or go: nobody waits for them.
-        let mut half = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        half.write_all(b"abcdefghij").unwrap();
-        let silent: Vec<_> = (0..8).map(|i| greeted(server.port, b'b' + i)).collect();
-        let mut streamless = greeted(server.port, b'z');
-        streamless.write_all(&body(r#"{"tcp":true,"time":1,"parallel":3}"#)).unwrap();
-        drop(greeted(server.port, b'y'));
-        server.assert_unharmed(&bench);
-        let mut answer = Vec::new();
-        streamless.read_to_end(&mut answer).unwrap();
-        assert_eq!(answer[..6], [10, 0xfe, 0, 0, 0, 204], "asked for streams, and told that none came");
-        drop((half, silent));
-        server.assert_unharmed(&bench);
-    });
 }
 
 const DRIVEN: [(&str, &str, Check); 15] = [
@@ -335,25 +262,6 @@ fn what_its_server_prints_is_printed() {
 }
 
 #[test]
-fn a_server_that_does_not_listen_for_a_moment_is_waited_for() {
-    in_guest(|| {
-        let bench = Bench::new();
-        // As one of iperf3's between two tests.
-        let port = free_port();
-        let client = start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --json")));
-        thread::sleep(Duration::from_millis(100));
-        let mut server = start(bench.bdp(&format!("serve --listen {port}")));
-        server.wait_until("it listens", |p| p.err().contains("listening on"));
-        let ended = client.wait();
-        assert_eq!(ended.code(), 0, "{}", ended.err);
-        let since = Instant::now();
-        let nobody = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 1", free_port()));
-        assert!(nobody.refusal(3).contains("nothing listens"), "{}", nobody.err);
-        assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
-    });
-}
-
-#[test]
 fn its_server_is_recognised() {
     in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
@@ -372,27 +280,6 @@ fn its_server_is_recognised() {
                 "{}",
                 document["caveats"]
             );
-        }
-    });
-}
-
-#[test]
-fn a_server_of_ours_is_driven_by_its_protocol_too() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "--max-duration 3s");
-        for options in ["-t 1", "-t 1 --bidir -P 2", "-n 5M", "-t 2 -O 1 -R"] {
-            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port));
-            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-            assert!(number(&ended.json(), "/directions/0/goodput_bps") > 1e6);
-        }
-        let long = bench.run(&format!("measure --iperf3 127.0.0.1:{} -t 4", server.port));
-        assert!(long.refusal(3).contains("longer than it allows"), "{}", long.err);
-        for (options, part) in
-            [("-w 64K", "--sockbuf"), ("-O 0.5", "whole seconds"), ("-P 129", "128 streams")]
-        {
-            let wrong = bench.run(&format!("measure --iperf3 127.0.0.1:{} {options}", server.port));
-            assert!(wrong.refusal(2).contains(part), "{}", wrong.err);
         }
     });
 }

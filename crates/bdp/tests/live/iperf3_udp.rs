@@ -1,18 +1,13 @@
 //! Datagrams: iperf3's client against `bdp serve`, and `bdp measure` against its server, each mode a row, `mode ... pass`.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
-
+use crate::support::Bench;
 use crate::support::fidelity::{Timing, Watch, timed};
-use crate::support::inside::in_guest;
+use crate::support::inside::alone;
 use crate::support::iperf3::{
-    Check, Theirs, body, client, driven, greeted, in_guest_with_iperf3, iperf3_is_there, number, release,
-    served,
+    Check, Theirs, client, driven, in_guest_with_iperf3, iperf3_is_there, number, release, served,
 };
-use crate::support::serving::{free_port, serve};
+use crate::support::serving::serve;
 use crate::support::untested::skip;
-use crate::support::{Bench, start};
 use serde_json::Value;
 
 /// Streams of their client's document, in order.
@@ -84,7 +79,9 @@ fn agree(mode: &str, document: &Value, timing: &Timing) {
 /// is a step of the clock.
 #[test]
 fn its_client_is_served_in_every_mode() {
-    served(&MODES, "-u", agree);
+    alone(|| {
+        served(&MODES, "-u", agree);
+    });
 }
 
 #[test]
@@ -94,27 +91,33 @@ fn its_client_is_sent_datagrams_in_every_mode() {
 
 #[test]
 fn several_clients_of_one_address_get_their_own_streams() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let port = server.port;
-    let options =
-        ["-t 1 -b 1M -l 400 -P 3", "-t 1 -b 2M -l 500 -R", "-t 1 -b 3M -l 600 --bidir", "-t 1 -b 4M -l 700"];
-    let watch = Watch::start();
-    let clients = options.map(|o| (o, std::thread::spawn(move || client(port, &format!("-u {o}")))));
-    let documents = clients.map(|(o, client)| (o, client.join().unwrap()));
-    let timing = watch.end("clients side by side");
-    for (options, document) in documents {
-        agree(options, &document, &timing);
-        let length = number(&document, "/start/test_start/blksize");
-        for stream in streams(&document) {
-            // A datagram of another test would be of another length.
-            let bytes = number(stream, "/udp/bytes");
-            assert_eq!(bytes % length, 0.0, "{options}: {stream:#}");
+    alone(|| {
+        if !iperf3_is_there() {
+            return;
         }
-    }
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let port = server.port;
+        let options = [
+            "-t 1 -b 1M -l 400 -P 3",
+            "-t 1 -b 2M -l 500 -R",
+            "-t 1 -b 3M -l 600 --bidir",
+            "-t 1 -b 4M -l 700",
+        ];
+        let watch = Watch::start();
+        let clients = options.map(|o| (o, std::thread::spawn(move || client(port, &format!("-u {o}")))));
+        let documents = clients.map(|(o, client)| (o, client.join().unwrap()));
+        let timing = watch.end("clients side by side");
+        for (options, document) in documents {
+            agree(options, &document, &timing);
+            let length = number(&document, "/start/test_start/blksize");
+            for stream in streams(&document) {
+                // A datagram of another test would be of another length.
+                let bytes = number(stream, "/udp/bytes");
+                assert_eq!(bytes % length, 0.0, "{options}: {stream:#}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -242,178 +245,6 @@ fn its_server_is_driven_in_every_mode() {
 }
 
 #[test]
-fn a_server_of_ours_is_driven_by_its_protocol_too() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "--max-rate 50M");
-        for options in ["-t 1 -b 5M", "-t 1 -b 5M --bidir -P 2", "-n 1M -b 20M", "-t 2 -O 1 -b 5M -R"] {
-            let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{} -u {options} --json", server.port));
-            assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
-            let document = ended.json();
-            assert!(number(&document, "/directions/0/udp/received") > 50.0, "{options}: {document:#}");
-        }
-        let fast = bench.run(&format!("measure --iperf3 127.0.0.1:{} -u -b 60M -t 1", server.port));
-        assert!(fast.refusal(3).contains("rate"), "{}", fast.err);
-    });
-}
-
-/// Reads so many bytes.
-fn read<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
-    let mut bytes = [0; N];
-    stream.read_exact(&mut bytes).unwrap();
-    bytes
-}
-
-/// A test of datagrams of 100 bytes that waits for its streams.
-fn asked_for_streams(port: u16, cookie: u8, more: &str) -> TcpStream {
-    let mut control = greeted(port, cookie);
-    control.write_all(&body(&format!(r#"{{"udp":true,"time":1,"len":100{more}}}"#))).unwrap();
-    assert_eq!(read(&mut control), [10]);
-    control
-}
-
-/// A socket that has said hello from an address of this machine.
-fn said_hello(from: &str, port: u16, hello: &[u8]) -> UdpSocket {
-    let socket = UdpSocket::bind((from, 0)).unwrap();
-    socket.connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    socket.send(hello).unwrap();
-    socket
-}
-
-fn heard(socket: &UdpSocket) -> Vec<u8> {
-    let mut room = [0; 200];
-    let length = socket.recv(&mut room).unwrap();
-    room[..length].to_vec()
-}
-
-#[track_caller]
-fn assert_silent(socket: &UdpSocket) {
-    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    let error = socket.recv(&mut [0; 200]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
-}
-
-/// As releases since 3.12 and those before say hello, on little-endian and on big-endian machines, and what they hear.
-const HELLOS: [([u8; 4], [u8; 4]); 4] = [
-    (*b"9876", *b"6789"),
-    (*b"6789", *b"9876"),
-    ([0x15, 0xcd, 0x5b, 0x07], [0xb1, 0x68, 0xde, 0x3a]),
-    ([0x07, 0x5b, 0xcd, 0x15], [0x3a, 0xde, 0x68, 0xb1]),
-];
-
-#[test]
-fn every_hello_and_both_headers_are_understood() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "");
-        for wide in [false, true] {
-            let more = if wide { r#","parallel":4,"udp_counters_64bit":1"# } else { r#","parallel":4"# };
-            // The test before may not have ended there yet: a cookie of its own.
-            let cookie = if wide { b'b' } else { b'a' };
-            let mut control = asked_for_streams(server.port, cookie, more);
-            let mut sockets: Vec<UdpSocket> = Vec::new();
-            for (hello, answer) in HELLOS {
-                let socket = said_hello("127.0.0.1", server.port, &hello);
-                assert_eq!(heard(&socket), answer);
-                if let [first] = sockets.as_slice() {
-                    // As one whose answer was lost, while others are still to come.
-                    first.send(&HELLOS[0].0).unwrap();
-                    assert_eq!(heard(first), HELLOS[0].1, "again");
-                }
-                sockets.push(socket);
-            }
-            assert_eq!(read(&mut control), [1, 2]);
-            for socket in &sockets {
-                for number in [1_u32, 2, 4, 3, 6] {
-                    let mut datagram = [0; 100];
-                    datagram[if wide { 12..16 } else { 8..12 }].copy_from_slice(&number.to_be_bytes());
-                    socket.send(&datagram).unwrap();
-                }
-            }
-            std::thread::sleep(Duration::from_millis(300));
-            control.write_all(&[4]).unwrap();
-            assert_eq!(read(&mut control), [13]);
-            control.write_all(&body(r#"{"streams":[]}"#)).unwrap();
-            let mut results = vec![0; u32::from_be_bytes(read(&mut control)) as usize];
-            control.read_exact(&mut results).unwrap();
-            let results: Value = serde_json::from_slice(&results).unwrap();
-            for (stream, id) in results["streams"].as_array().unwrap().iter().zip([1.0, 3.0, 4.0, 5.0]) {
-                assert_eq!(number(stream, "/id"), id);
-                assert_eq!(number(stream, "/packets"), 6.0, "{stream:#}");
-                assert_eq!(number(stream, "/errors"), 1.0, "{stream:#}");
-                assert_eq!(number(stream, "/bytes"), 500.0, "{stream:#}");
-            }
-            assert_eq!(read(&mut control), [14]);
-            control.write_all(&[16]).unwrap();
-        }
-        server.assert_unharmed(&bench);
-    });
-}
-
-#[test]
-fn whoever_has_no_test_at_its_address_hears_nothing() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "");
-        for (hello, _) in HELLOS {
-            assert_silent(&said_hello("127.0.0.1", server.port, &hello));
-        }
-        let mut control = asked_for_streams(server.port, b'a', r#","reverse":true,"bandwidth":1000000"#);
-        let stranger = said_hello("127.0.0.2", server.port, &HELLOS[0].0);
-        assert_silent(&stranger);
-        let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
-        assert_eq!(heard(&socket), HELLOS[0].1);
-        assert_eq!(read(&mut control), [1, 2]);
-        let late = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
-        assert_eq!(heard(&socket).len(), 100, "data goes to who said hello");
-        assert_silent(&late);
-        assert_silent(&stranger);
-        // Gone without a word: nothing is sent to it any more.
-        drop((control, socket));
-        server.assert_unharmed(&bench);
-    });
-}
-
-#[test]
-fn one_that_never_says_hello_is_told_and_holds_up_nobody() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "");
-        let mut control = asked_for_streams(server.port, b'a', "");
-        server.assert_unharmed(&bench);
-        // The next of its address waits its turn, and then gets it.
-        let mut next = greeted(server.port, b'b');
-        next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
-        assert_eq!(read(&mut control), [0xfe, 0, 0, 0, 204]);
-        assert_eq!(read(&mut next), [10]);
-        let socket = said_hello("127.0.0.1", server.port, &HELLOS[0].0);
-        assert_eq!(heard(&socket), HELLOS[0].1);
-        assert_eq!(read(&mut next), [1, 2]);
-    });
-}
-
-#[test]
-fn one_that_gives_up_before_its_turn_is_let_go_at_once() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let server = serve(&bench, "");
-        let _first = asked_for_streams(server.port, b'a', "");
-        let mut next = greeted(server.port, b'b');
-        next.write_all(&body(r#"{"udp":true,"time":1,"len":100}"#)).unwrap();
-        let since = Instant::now();
-        next.write_all(&[16]).unwrap();
-        let mut rest = Vec::new();
-        next.read_to_end(&mut rest).unwrap();
-        assert!(
-            rest.is_empty() && since.elapsed() < Duration::from_secs(5),
-            "{rest:?} {:?}",
-            since.elapsed()
-        );
-    });
-}
-
-#[test]
 fn what_is_too_long_for_the_path_goes_in_fragments_from_the_server_whatever_its_client_forbids_itself() {
     in_guest_with_iperf3(|| {
         if !iperf3_is_there() {
@@ -470,38 +301,5 @@ fn datagrams_of_a_header_alone_are_sent_and_received() {
         assert!(none.refusal(2).contains("12 bytes hold"), "{}", none.err);
         let own = bench.run(&format!("measure 127.0.0.1:{} -u -b 1M -l 31", ours.port));
         assert!(own.refusal(2).contains("32 bytes hold"), "{}", own.err);
-    });
-}
-
-#[test]
-fn a_test_without_a_datagram_says_how_long_it_waited() {
-    in_guest(|| {
-        let bench = Bench::new();
-        let port = free_port();
-        let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
-        let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
-        let running =
-            start(bench.bdp(&format!("measure --iperf3 127.0.0.1:{port} -u -b 1M -R -t 1 --idle 0.1")));
-        // A server whose stream is open and sends nothing.
-        let (mut control, _) = listener.accept().unwrap();
-        let mut cookie = [0; 37];
-        control.read_exact(&mut cookie).unwrap();
-        control.write_all(&[9]).unwrap();
-        let mut length = [0; 4];
-        control.read_exact(&mut length).unwrap();
-        let mut parameters = vec![0; u32::from_be_bytes(length) as usize];
-        control.read_exact(&mut parameters).unwrap();
-        control.write_all(&[10]).unwrap();
-        let mut hello = [0; 16];
-        let (_, client) = socket.recv_from(&mut hello).unwrap();
-        socket.send_to(b"6789", client).unwrap();
-        control.write_all(&[1, 2]).unwrap();
-        let mut end = [0; 1];
-        control.read_exact(&mut end).unwrap();
-        assert_eq!(end, [4]);
-        control.write_all(&[13]).unwrap();
-        let ended = running.wait();
-        let line = ended.refusal(3);
-        assert!(line.contains("no datagram came back within 1") && !line.contains("within 10"), "{line}");
     });
 }

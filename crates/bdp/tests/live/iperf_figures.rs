@@ -1,7 +1,7 @@
 //! What is told of tests in which a figure goes wrong easily: short ones, such as end by their volume, and slow ones.
 
 use crate::support::fidelity::timed;
-use crate::support::inside::{LOOPBACK_BPS, in_guest, is_inside, samples};
+use crate::support::inside::{LOOPBACK_BPS, alone, in_guest, is_inside, samples};
 use crate::support::iperf2::iperf;
 use crate::support::iperf3::{Theirs, client, in_guest_with_iperf3, iperf3_is_there, number};
 use crate::support::machine::is_installed;
@@ -20,7 +20,7 @@ fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
         let bench = Bench::new();
         let server = serve(&bench, "");
         for options in ["-n 10M", "-k 100", "-n 5M -P 4"] {
-            let later = |_| {
+            let later = || {
                 let document = client(server.port, options);
                 let figure = |end: &str, of: &str| number(&document, &format!("/end/{end}/{of}"));
                 let taken = figure("sum_received", "seconds");
@@ -32,8 +32,7 @@ fn its_client_is_told_of_a_receiver_that_was_done_when_the_sender_was() {
                 };
                 taken - left
             };
-            let (least, timing) =
-                timed(options, || (0..samples(SAMPLES)).map(later).fold(f64::INFINITY, f64::min));
+            let (least, timing) = timed(options, || least_below(0.025, later));
             timing.judge(|| assert!(least < 0.025, "{options}: received for {least} s longer than sent"));
             timing.judge_exactly(|| {
                 assert!((-1e-3..0.01).contains(&least), "{options}: {least} s longer than its bytes take")
@@ -52,16 +51,15 @@ fn a_volume_takes_as_long_as_its_bytes_with_its_server() {
         let bench = Bench::new();
         let mut server = Theirs::start();
         for options in ["-n 10M", "-n 10M -R"] {
-            let took = |_| {
+            let took = || {
                 let line = format!("measure --iperf3 127.0.0.1:{} {options} --json", server.port);
                 let ended = server.run(&bench, &line);
                 assert_eq!(ended.code(), 0, "{options}: {}", ended.err);
                 number(&ended.json(), "/directions/0/duration_ns") / 1e6
             };
-            let (least_ms, timing) =
-                timed(options, || (0..samples(SAMPLES)).map(took).fold(f64::INFINITY, f64::min));
             // 10 MiB, and what is around them.
             let path_ms = if is_inside() { 83_886_080.0 / LOOPBACK_BPS * 1e3 } else { 0.0 };
+            let (least_ms, timing) = timed(options, || least_below(path_ms + 40.0, took));
             timing.judge(|| assert!(least_ms < path_ms + 40.0, "{options}: {least_ms} ms"));
             timing.judge_exactly(|| {
                 assert!((path_ms..1.15 * path_ms).contains(&least_ms), "{options}: {least_ms} ms")
@@ -76,20 +74,22 @@ const SPARSE: &str = "-u -b 640K -l 32000 -t 1";
 /// Not in a guest: its sender divides by the time that has passed, and takes no time at all for a rate of 0, at which it may send.
 #[test]
 fn sparse_datagrams_have_no_higher_rate_for_the_gap_after_the_last() {
-    if !iperf3_is_there() {
-        return;
-    }
-    let bench = Bench::new();
-    let server = serve(&bench, "");
-    let (document, timing) =
-        timed("its client", || client(server.port, &format!("{SPARSE} --get-server-output")));
-    let bps = number(&document, "/end/sum/bits_per_second");
-    let told = document["server_output_text"].as_str().unwrap();
-    assert!(told.contains("kbit/s") && !told.contains("960 kbit/s"), "{told}");
-    timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}: {document:#}"));
-    let theirs = Theirs::start();
-    let (bps, timing) = timed("our client", || sparse(&bench, theirs.port));
-    timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}"));
+    alone(|| {
+        if !iperf3_is_there() {
+            return;
+        }
+        let bench = Bench::new();
+        let server = serve(&bench, "");
+        let (document, timing) =
+            timed("its client", || client(server.port, &format!("{SPARSE} --get-server-output")));
+        let bps = number(&document, "/end/sum/bits_per_second");
+        let told = document["server_output_text"].as_str().unwrap();
+        assert!(told.contains("kbit/s") && !told.contains("960 kbit/s"), "{told}");
+        timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}: {document:#}"));
+        let theirs = Theirs::start();
+        let (bps, timing) = timed("our client", || sparse(&bench, theirs.port));
+        timing.judge(|| assert!((0.5e6..0.85e6).contains(&bps), "{bps}"));
+    });
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
         }
         let bench = Bench::new();
         let mut server = Theirs::start();
-        let counted = |_| {
+        let counted = || {
             let line = "-u -b 20M -l 1000 -t 1 --forward --get-server-output --json";
             let ended = server.run(&bench, &format!("measure --iperf3 127.0.0.1:{} {line}", server.port));
             assert_eq!(ended.code(), 0, "{}", ended.err);
@@ -130,8 +130,7 @@ fn its_server_hears_of_the_end_of_datagrams_when_the_last_is_sent() {
                 receiver.split_whitespace().find_map(|word| word.strip_prefix("0.00-")?.parse().ok());
             seconds.unwrap_or_else(|| panic!("{text}"))
         };
-        let (least, timing) =
-            timed("the time it counts", || (0..samples(SAMPLES)).map(counted).fold(f64::INFINITY, f64::min));
+        let (least, timing) = timed("the time it counts", || least_below(1.1, counted));
         timing.judge(|| assert!(least < 1.1, "counted for {least} s of 1 s"));
     });
 }
@@ -217,6 +216,18 @@ fn its_server_keeps_a_low_rate_evenly() {
             holds(options, || parts_of_rate(&bench, &ours, options, 1e6));
         }
     });
+}
+
+/// The least sample of a time that has a floor; none is taken after the first that is below the bound.
+fn least_below(bound: f64, mut sample: impl FnMut() -> f64) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..samples(SAMPLES) {
+        least = least.min(sample());
+        if least < bound {
+            break;
+        }
+    }
+    least
 }
 
 /// Goodput of each direction / `bps`.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use crate::support::inside::alone;
 use crate::support::serving::{free_port, serve};
 use crate::support::untested::skip;
 use crate::support::{Bench, start};
@@ -28,29 +29,32 @@ const FLOWS: [(&str, bool); 8] = [
 
 #[test]
 fn threads_that_move_a_flow_are_kept_to_the_processor_that_was_named() {
-    let allowed = allowed_to_this_test();
-    let &[first, .., last] = allowed.as_slice() else {
-        return skip("this machine has one processor");
-    };
-    let bench = Bench::new();
-    for (flow, both_ends) in FLOWS {
-        let iperf2 = free_port();
-        let server = serve(&bench, &format!("--iperf2-port {iperf2}"));
-        let port = if flow.contains("--iperf2") { iperf2 } else { server.port };
-        // Each end has one of its own, so that neither is there by chance at both.
-        let cpus = if both_ends { format!("{first}/{last}") } else { first.to_string() };
-        let line =
-            format!("measure 127.0.0.1:{port} {flow} -P 2 --cpu {cpus} -t 40 --idle 0.2 --json-stream");
-        let mut client = start(bench.bdp(&line));
-        let moves =
-            |out: &str| ["to", "from", "both"].iter().any(|s| out.contains(&format!("\"stage\":\"{s}\"")));
-        client.wait_until("data flows", |p| moves(&p.out()));
-        assert_kept(client.pid(), first, flow);
-        if both_ends {
-            assert_kept(server.process.pid(), last, &format!("the server of {flow}"));
+    alone(|| {
+        let allowed = allowed_to_this_test();
+        let &[first, .., last] = allowed.as_slice() else {
+            return skip("this machine has one processor");
+        };
+        let bench = Bench::new();
+        for (flow, both_ends) in FLOWS {
+            let iperf2 = free_port();
+            let server = serve(&bench, &format!("--iperf2-port {iperf2}"));
+            let port = if flow.contains("--iperf2") { iperf2 } else { server.port };
+            // Each end has one of its own, so that neither is there by chance at both.
+            let cpus = if both_ends { format!("{first}/{last}") } else { first.to_string() };
+            let line =
+                format!("measure 127.0.0.1:{port} {flow} -P 2 --cpu {cpus} -t 40 --idle 0.2 --json-stream");
+            let mut client = start(bench.bdp(&line));
+            let moves = |out: &str| {
+                ["to", "from", "both"].iter().any(|s| out.contains(&format!("\"stage\":\"{s}\"")))
+            };
+            client.wait_until("data flows", |p| moves(&p.out()));
+            assert_kept(client.pid(), first, flow);
+            if both_ends {
+                assert_kept(server.process.pid(), last, &format!("the server of {flow}"));
+            }
+            println!("{flow} ... kept");
         }
-        println!("{flow} ... kept");
-    }
+    });
 }
 
 /// Two threads at least may run on that processor alone, and these have most of the time that the process uses.

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::qdisc::NetemSettings;
@@ -38,6 +38,9 @@ const LOOPBACK: NetemSettings = NetemSettings {
     overhead_bytes: 0,
 };
 
+/// What is judged by this machine's clock has the machine for itself: whatever runs beside it spoils its figures. Guests run side by side.
+static MACHINE: RwLock<()> = RwLock::new(());
+
 /// Whether this is a guest, whose clock stands still while anything runs: time is exact in it.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
@@ -48,16 +51,26 @@ pub fn samples(of_a_real_clock: usize) -> usize {
     if is_inside() { 1 } else { of_a_real_clock }
 }
 
-/// Runs the body of the calling test in a guest, as root and with a loopback of 1 Gbit/s and 100 us; where guests do not boot, here.
+/// Runs the body of a test by this machine's clock: beside no other such, and beside no guest of a test.
+pub fn alone(body: impl FnOnce()) {
+    let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    body();
+}
+
+/// Runs the body of the calling test in a guest, as root and with a loopback of 1 Gbit/s and 100 us; where guests do not boot, here and [`alone`].
 #[track_caller]
 pub fn in_guest(body: impl FnOnce()) {
     if is_inside() {
         lay_loopback();
         return body();
     }
+    let beside = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     match no_guest() {
         None => run_inside(),
-        Some(_) => body(),
+        Some(_) => {
+            drop(beside);
+            alone(body);
+        }
     }
 }
 

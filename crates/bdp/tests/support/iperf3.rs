@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::fidelity::{Timing, timed};
-use super::inside::{in_guest, is_inside};
+use super::inside::{alone, in_guest, is_inside};
 use super::machine::is_installed;
 use super::peer::{count_crash, has_crashed};
 use super::serving::{await_open, free_port, serve};
@@ -28,11 +28,12 @@ pub fn release() -> u32 {
 }
 
 /// Runs the body of the calling test in a guest, where the iperf3 that is there keeps time in one: threads of 3.16 and later wait in
-/// loops that ask the kernel for nothing, and in those no time of a guest passes. With such a release the body runs here.
+/// loops that ask the kernel for nothing, and in those no time of a guest passes. With such a release the body runs here,
+/// alone.
 #[track_caller]
 pub fn in_guest_with_iperf3(body: impl FnOnce()) {
     const WITH_THREADS: u32 = 16;
-    if !is_inside() && release() >= WITH_THREADS { body() } else { in_guest(body) }
+    if !is_inside() && release() >= WITH_THREADS { alone(body) } else { in_guest(body) }
 }
 
 /// What the client says, as JSON; one that crashes is counted and started again.

@@ -7,7 +7,7 @@ use bdp_model::method::{SendMethod, TriedWay};
 use bdp_sys::payload::Method;
 
 /// Bytes given over at once where nothing else is asked: what a processor keeps near it until the receiver has taken them.
-const AT_ONCE: usize = 512 << 10;
+const AT_ONCE: usize = 1 << 20;
 /// The same through a pipe, which holds so many.
 const THROUGH_A_PIPE: usize = 256 << 10;
 /// Bytes that the kernel makes one buffer of, at most: 64 KiB less its room for headers (`sk_gso_max_size`).
@@ -192,13 +192,13 @@ mod tests {
     #[test]
     fn what_is_given_at_once_fills_segments_and_buffers() {
         // Loopback, Ethernet with time stamps, jumbo frames; a path of small segments.
-        assert_eq!(whole_segments(65_483, AT_ONCE), 8 * 65_483);
-        assert_eq!(whole_segments(1448, AT_ONCE), 8 * 45 * 1448);
-        assert_eq!(whole_segments(8948, AT_ONCE), 8 * 7 * 8948);
+        assert_eq!(whole_segments(65_483, AT_ONCE), 16 * 65_483);
+        assert_eq!(whole_segments(1448, AT_ONCE), 16 * 45 * 1448);
+        assert_eq!(whole_segments(8948, AT_ONCE), 16 * 7 * 8948);
         assert_eq!(whole_segments(65_483, THROUGH_A_PIPE), 4 * 65_483);
         assert_eq!(whole_segments(536, AT_ONCE) % 536, 0);
-        assert_eq!(whole_segments(0, AT_ONCE), 524_288 / 65_215 * 65_215);
-        assert_eq!(whole_segments(1 << 30, AT_ONCE), 1 << 19);
+        assert_eq!(whole_segments(0, AT_ONCE), (1 << 20) / 65_215 * 65_215);
+        assert_eq!(whole_segments(1 << 30, AT_ONCE), 1 << 20);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_model::application::{Application, IoPattern, Messages};
-use bdp_model::method::{EndReason, ReceiveMethod, SendMethod};
+use bdp_model::method::{EndReason, ReceiveMethod, SendMethod, TriedWay};
 use bdp_model::payload::{WrongByte, Zerocopy};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
@@ -80,6 +80,22 @@ fn all_bytes_of_all_streams_arrive_whatever_the_threads_and_the_way() {
         assert_eq!((sent.threads, received.threads), (Some(threads as u32), Some(threads as u32)), "{what}");
         assert!(received.samples.is_sorted_by_key(|s| s.bytes) && !sent.samples.is_empty(), "{what}");
     }
+}
+
+#[test]
+fn no_byte_is_lost_while_ways_are_tried_and_changed() {
+    let bytes = 2_000_000_003;
+    let plan = SendPlan {
+        length_bytes: 131_072,
+        crew: Crew::of(4, &[]),
+        ..send_plan(4, Zerocopy::Auto, false, bytes)
+    };
+    let (sent, received) = carry(4, plan, &receive_plan(4, false));
+    assert_eq!((sent.bytes, received.bytes), (bytes, bytes), "{:?}", sent.tried);
+    // A machine that is too busy for 4 Gbit/s copies and tries nothing; one that is not tries each way.
+    assert!(sent.tried.is_empty() || sent.tried.len() >= 3, "{:?}", sent.tried);
+    let is_kept = |way: &TriedWay| way.method == sent.method && way.sent_bps > 0.0;
+    assert!(sent.tried.is_empty() || sent.tried.iter().any(is_kept), "{:?}", sent.tried);
 }
 
 #[test]

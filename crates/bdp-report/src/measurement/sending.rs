@@ -1,7 +1,7 @@
 //! How a sender gave its bytes to the kernel, where it tried several ways.
 
 use bdp_model::measurement::DirectionResult;
-use bdp_model::method::TriedWay;
+use bdp_model::method::{SendMethod, TriedWay};
 use bdp_model::units::format_bps;
 
 use crate::grid::tame;
@@ -9,17 +9,18 @@ use crate::number::size;
 
 /// A sentence without its end: the way that was kept, and what the others came to. `None` where there was no choice.
 pub(crate) fn words(direction: &DirectionResult) -> Option<String> {
+    of_tried(&direction.send_method, &direction.send_methods_tried)
+}
+
+fn of_tried(kept: &SendMethod, tried: &[TriedWay]) -> Option<String> {
     let named = |way: &TriedWay| {
         let threads = if way.pinned { ", each thread kept to a processor" } else { "" };
         format!("{}, {} at once{threads}", tame(&way.method.to_string()), size(way.write_bytes as f64))
     };
     // Of two of one method, the quicker one: nobody keeps the slower.
-    let kept = direction
-        .send_methods_tried
-        .iter()
-        .filter(|way| way.method == direction.send_method)
-        .max_by(|a, b| a.sent_bps.total_cmp(&b.sent_bps))?;
-    let others = direction.send_methods_tried.iter().filter(|way| *way != kept);
+    let kept =
+        tried.iter().filter(|way| way.method == *kept).max_by(|a, b| a.sent_bps.total_cmp(&b.sent_bps))?;
+    let others = tried.iter().filter(|way| *way != kept);
     let others: Vec<String> =
         others.map(|way| format!("{} by {}", format_bps(way.sent_bps), named(way))).collect();
     let than = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
@@ -28,22 +29,19 @@ pub(crate) fn words(direction: &DirectionResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::method::SendMethod;
-
     use super::*;
 
     #[test]
     fn the_way_that_was_kept_is_told_with_what_the_others_came_to() {
         let way = |method, write_bytes, sent_bps| TriedWay { method, write_bytes, sent_bps, pinned: false };
-        let mut direction = DirectionResult { send_method: SendMethod::Write, ..Default::default() };
-        assert_eq!(words(&direction), None);
-        direction.send_methods_tried = vec![
-            way(SendMethod::Write, 523_864, 84.1e9),
+        assert_eq!(of_tried(&SendMethod::Write, &[]), None);
+        let tried = [
+            way(SendMethod::Write, 1_047_728, 84.1e9),
             way(SendMethod::Splice, 261_932, 75.2e9),
             way(SendMethod::Write, 131_072, 65.3e9),
         ];
-        let said = "by write, 512 KiB at once, after a trial: 84.1 Gbit/s; 75.2 Gbit/s by splice, 256 KiB at once; \
+        let said = "by write, 1023 KiB at once, after a trial: 84.1 Gbit/s; 75.2 Gbit/s by splice, 256 KiB at once; \
                     65.3 Gbit/s by write, 128 KiB at once";
-        assert_eq!(words(&direction).as_deref(), Some(said));
+        assert_eq!(of_tried(&SendMethod::Write, &tried).as_deref(), Some(said));
     }
 }

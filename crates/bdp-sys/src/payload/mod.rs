@@ -15,13 +15,12 @@ use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 
 use crate::{Result, SysError};
 use memory::Memory;
+use splice::MOST_PARTS;
 
 /// Most bytes of one call, more than a socket takes at once: longer writes are several calls.
 const MOST_BYTES: usize = 4 << 20;
 /// Shorter writes are copied: of them handing pages over costs more.
 const LEAST_BY_REFERENCE: usize = 16 << 10;
-/// How often one call takes the payload at most.
-const MOST_PARTS: usize = 8;
 
 /// How bytes are given to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

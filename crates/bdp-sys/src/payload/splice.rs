@@ -7,13 +7,15 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, vmsplice};
 
-use super::MOST_PARTS;
 use crate::{Result, SysError};
 
 /// What a pipe is asked to hold: some writes of the kernel's own 16 pages for each call.
 const PIPE_BYTES: usize = 256 << 10;
 /// What it holds where it may not be larger.
 const LEAST_PIPE_BYTES: usize = 64 << 10;
+
+/// Ranges of memory that one call takes at most.
+pub(super) const MOST_PARTS: usize = 8;
 
 /// A pipe between a process's memory and one stream.
 #[derive(Debug)]

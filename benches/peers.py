@@ -24,6 +24,8 @@ REST = float(os.environ.get("REST_SECONDS", "3"))
 BUFFER = open("/proc/sys/net/core/rmem_max").read().strip()
 PATHS = {"loopback": (NEAR, "127.0.0.1"), "veth": (FAR, "192.0.2.2")}
 STORE = tempfile.TemporaryDirectory()
+# A server without one, `--open`, would hold what it sends to a rate.
+TOKEN = "peers-side-by-side"
 
 
 class Failed(Exception):
@@ -52,22 +54,27 @@ def number(pattern, text):
 
 def bdp_json(address, *flags):
     store = f"{STORE.name}/bdp.sqlite"
-    common = ["-t", str(SECONDS), "--idle", "0.1", "--forward", "--json", "--store", store]
+    common = ["-t", str(SECONDS), "--idle", "0.1", "--json", "--token", TOKEN, "--store", store]
     return json.loads(run([BDP, "measure", f"{address}:5701", *common, *flags]))["runs"][0]["directions"][0]
 
 
 def bdp_tcp(*flags):
-    return lambda address, streams: bdp_json(address, "-P", str(streams), *flags)["goodput_bps"]
+    def once(address, streams, reverse):
+        way = "--reverse" if reverse else "--forward"
+        return bdp_json(address, way, "-P", str(streams), *flags)["goodput_bps"]
+
+    return once
 
 
 def bdp_udp(address, rate, size):
-    direction = bdp_json(address, "-u", "--flood", "-b", str(int(rate)), "-l", str(size))
+    direction = bdp_json(address, "--forward", "-u", "--flood", "-b", str(int(rate)), "-l", str(size))
     return direction["goodput_bps"], direction["udp"]["loss_ratio"]
 
 
 def iperf3_tcp(*flags):
-    def once(address, streams):
-        out = run(["iperf3", "-c", address, "-p", "5702", "-t", str(SECONDS), "-J", "-P", str(streams), *flags])
+    def once(address, streams, reverse):
+        way = ["-R"] if reverse else []
+        out = run(["iperf3", "-c", address, "-p", "5702", "-t", str(SECONDS), "-J", "-P", str(streams), *way, *flags])
         return json.loads(out)["end"]["sum_received"]["bits_per_second"]
 
     return once
@@ -81,8 +88,9 @@ def iperf3_udp(address, rate, size):
 
 
 def iperf2_tcp(*flags):
-    def once(address, streams):
-        out = run(["iperf", "-c", address, "-p", "5703", "-t", str(SECONDS), "-y", "C", "-P", str(streams), *flags])
+    def once(address, streams, reverse):
+        way = ["-R"] if reverse else []
+        out = run(["iperf", "-c", address, "-p", "5703", "-t", str(SECONDS), "-y", "C", "-P", str(streams), *way, *flags])
         return float(out.strip().splitlines()[-1].split(",")[8])
 
     return once
@@ -99,8 +107,8 @@ def iperf2_udp(address, rate, size):
     return float(bps), int(lost) / max(int(total), 1)
 
 
-def nuttcp_tcp(address, streams):
-    many = [f"-N{streams}"] if streams > 1 else []
+def nuttcp_tcp(address, streams, reverse):
+    many = ([f"-N{streams}"] if streams > 1 else []) + (["-r"] if reverse else [])
     out = run(["nuttcp", "-P5705", "-p5750", f"-T{max(SECONDS, 1):g}", "-fparse", *many, address])
     return number(r"rate_Mbps=([\d.]+)", out) * 1e6
 
@@ -111,7 +119,9 @@ def nuttcp_udp(address, rate, size):
     return number(r"rate_Mbps=([\d.]+)", out) * 1e6, number(r"data_loss=([\d.]+)", out) / 100
 
 
-def qperf_tcp(address, streams):
+def qperf_tcp(address, _streams, reverse):
+    if reverse:
+        raise Failed("qperf has no other direction")
     return qperf_rate(run(["qperf", "-lp", "5706", "-t", f"{max(SECONDS, 1):g}", "-m", "128K", address, "tcp_bw"]), "bw")
 
 
@@ -134,8 +144,8 @@ def xfr(address, *flags):
     return json.loads(run([*command, *flags]))
 
 
-def xfr_tcp(address, streams):
-    return xfr(address, "-P", str(streams))["throughput_mbps"] * 1e6
+def xfr_tcp(address, streams, reverse):
+    return xfr(address, "-P", str(streams), *(["-R"] if reverse else []))["throughput_mbps"] * 1e6
 
 
 def xfr_udp(address, rate, size):
@@ -145,10 +155,12 @@ def xfr_udp(address, rate, size):
 
 # name, program, server, TCP, most streams of it, UDP. qperf has one stream and no rate.
 PROGRAMS = [
-    ("bdp", BDP, [BDP, "serve", "--open", "--listen", "ADDRESS:5701", "--max-streams", "1000", "--max-rate", "400G"], bdp_tcp(), 1000, bdp_udp),
+    ("bdp", BDP, [BDP, "serve", "--token", TOKEN, "--listen", "ADDRESS:5701"], bdp_tcp(), 1000, bdp_udp),
     ("bdp --zerocopy off", BDP, None, bdp_tcp("--zerocopy", "off"), 1000, None),
     ("iperf3", "iperf3", ["iperf3", "-s", "-p", "5702"], iperf3_tcp(), 128, iperf3_udp),
     ("iperf3 -Z", "iperf3", None, iperf3_tcp("-Z"), 128, None),
+    ("iperf3 --skip-rx-copy", "iperf3", None, iperf3_tcp("--skip-rx-copy"), 128, None),
+    ("iperf3 -Z --skip-rx-copy", "iperf3", None, iperf3_tcp("-Z", "--skip-rx-copy"), 128, None),
     ("iperf2", "iperf", ["iperf", "-s", "-p", "5703"], iperf2_tcp(), 1000, None),
     ("iperf2 -l 1M", "iperf", None, iperf2_tcp("-l", "1M"), 1000, None),
     ("iperf2 UDP", "iperf", ["iperf", "-s", "-u", "-p", "5704", "-w", BUFFER], None, 0, iperf2_udp),
@@ -156,8 +168,19 @@ PROGRAMS = [
     ("qperf", "qperf", ["qperf", "-lp", "5706"], qperf_tcp, 1, qperf_udp),
     ("xfr", "xfr", ["xfr", "serve", "-p", "5707"], xfr_tcp, 64, xfr_udp),
 ]
-TCP_ROWS = {"tcp-1": 1, "tcp-2": 2, "tcp-8": 8, "tcp-64": 64, "tcp-1000": 1000}
+# Name of a row: streams, and whether it is the server that sends.
+TCP_ROWS = {f"tcp-{n}{way}": (n, bool(way)) for n in (1, 2, 8, 64, 1000) for way in ("", "-reverse")}
 UDP_ROWS = {"udp-1400": 1400, "udp-64": 64}
+
+
+def version(program):
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10)
+    return (done.stdout or done.stderr).splitlines()[0]
+
+
+def iperf3_help():
+    done = subprocess.run(["iperf3", "--help"], capture_output=True, text=True, timeout=10)
+    return done.stdout + done.stderr
 
 
 def processor_seconds():
@@ -254,7 +277,7 @@ def table(row, path, got, extra, lossy):
         ratio = f"{bps / max(peers):5.2f} x best peer" if peers and name.startswith("bdp") and name not in lossy else ""
         stolen = max(r["stolen"] for r in got[name])
         ratio += f"  (up to {stolen * 100:.0f} % stolen)" if stolen > MOST_STOLEN else ""
-        lines.append(f"  {name:20} {bps / 1e9:8.3f} Gbit/s  {low / 1e9:7.3f}..{high / 1e9:7.3f} {cycles}  {extra.get(name, '')}{ratio}")
+        lines.append(f"  {name:24} {bps / 1e9:8.3f} Gbit/s  {low / 1e9:7.3f}..{high / 1e9:7.3f} {cycles}  {extra.get(name, '')}{ratio}")
     return lines
 
 
@@ -302,12 +325,12 @@ class Servers:
 
 def measure(row, path, address, available, servers):
     if row in TCP_ROWS:
-        streams = TCP_ROWS[row]
+        streams, reverse = TCP_ROWS[row]
         programs = {p[0]: p[3] for p in available if p[3] and p[4] >= streams}
 
         def tcp(name):
             servers.see_to(name)
-            return programs[name](address, streams)
+            return programs[name](address, streams, reverse)
 
         return alternated(programs, tcp), {}, ()
     size = UDP_ROWS[row]
@@ -358,10 +381,14 @@ def main():
     for unknown in [r for r in rows if r not in TCP_ROWS | UDP_ROWS] + [p for p in paths if p not in PATHS]:
         sys.exit(f"'{unknown}' is no row or path; rows: {' '.join([*TCP_ROWS, *UDP_ROWS])}, paths: {' '.join(PATHS)}")
     available = []
+    versions = [version(program) for program in ("iperf3", "xfr") if shutil.which(program)]
     lines = [f"Linux {os.uname().release}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}, TCP {os.environ['CONGESTION']}, {RUNS} runs of {SECONDS:g} s, alternated",
-             "cycles/B: time of all processors, neither idle nor stolen, x frequency / bytes received; both ends together"]
+             "cycles/B: time of all processors, neither idle nor stolen, x frequency / bytes received; both ends together", *versions]
     for program in PROGRAMS:
         if wanted and not any(program[0].startswith(w) for w in wanted):
+            continue
+        if "--skip-rx-copy" in program[0] and shutil.which("iperf3") and "--skip-rx-copy" not in iperf3_help():
+            lines.append(f"SKIPPED {program[0]}: this iperf3 has no such option")
             continue
         if not shutil.which(program[1]):
             lines.append(f"SKIPPED {program[0]}: {program[1]} is not installed")

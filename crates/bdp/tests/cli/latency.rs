@@ -88,7 +88,8 @@ fn responsiveness_is_low_behind_a_deep_queue_and_high_behind_fq_codel() {
         let idle = number(direction, "idle/foreign_rpm");
         assert!((2_750.0..3_000.0).contains(&idle), "{idle}");
         let goodput = number(direction, "goodput_bps");
-        assert!((8.5e6..10e6).contains(&goodput), "{goodput}");
+        // What a retransmission releases may have come before the moments that are counted: up to 500 packets within four seconds.
+        assert!((8.5e6..11.5e6).contains(&goodput), "{goodput}");
         assert_eq!(direction["responsiveness"]["goodput_confidence"], "high");
         assert!(number(direction, "connections") >= 8.0);
     }

@@ -40,13 +40,6 @@ impl Crew {
         self.threads
     }
 
-    /// A processor for each thread, where there are as many as threads and nobody gave a list: those that threads may keep to.
-    pub fn places(&self) -> Vec<usize> {
-        let allowed = process::allowed_cpus();
-        let has_one_each = self.cpus.is_empty() && self.threads > 1 && allowed.len() == self.threads;
-        if has_one_each { allowed } else { Vec::new() }
-    }
-
     /// Has the calling thread lead the first share and others follow with theirs, until the leader returns or one of them
     /// fails: `over` is then raised, which all of them look at.
     pub fn run<T>(

@@ -107,12 +107,10 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
     let is_free = gate.is_none() && !plan.patterned && !looks_seldom();
     let gathers = is_free && plan.length_bytes == USUAL_LENGTH.as_bytes();
-    let places = plan.crew.places();
     let flow = Flow {
         plan,
         meter,
-        ways: ways::candidates(&methods, payload.length(), gathers, streams.len(), !places.is_empty()),
-        places,
+        ways: ways::candidates(&methods, payload.length(), gathers, streams.len()),
         mss: AtomicU64::new(0),
         way: AtomicUsize::new(0),
         yields: is_free,
@@ -172,8 +170,6 @@ struct Flow<'a> {
     /// Ways of giving bytes to the kernel, and which of them it is now.
     ways: Vec<Way>,
     way: AtomicUsize,
-    /// A processor for each thread, where a way may keep them there.
-    places: Vec<usize>,
     /// Payload bytes of a full segment of the first stream, which grow with its window; 0 before they are known.
     mss: AtomicU64,
     /// Whether a thread lets others on its processor run after each turn: a receiver there takes the bytes while they are near.
@@ -245,9 +241,6 @@ struct Share<'a> {
     /// `None` of a stream that has ended.
     outlets: Vec<Option<Outlet<'a>>>,
     open: usize,
-    /// The processor that the thread may keep to, and whether it does.
-    place: Option<usize>,
-    keeps: bool,
     /// Of streams that are given their bytes when they are due; empty where all are given at once.
     paced: Vec<Paced>,
     /// What the thread waited for so far; of the leader alone.
@@ -285,16 +278,11 @@ impl<'a> Share<'a> {
         let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
         let waiting = Waiting::default();
         let room = vec![0; room_bytes];
-        // The number of the thread: the shares differ by one stream at most.
-        let thread = (first * flow.plan.crew.threads()).div_ceil(flow.streams.len().max(1));
-        let place = flow.places.get(thread).copied();
-        let (open, keeps, ready) = (outlets.len(), false, Vec::new());
-        Ok(Self { flow, first, poll, open, place, keeps, outlets, paced, waiting, room, ready })
+        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, waiting, room, ready: Vec::new() })
     }
 
     /// Waits for streams that take more, and writes to them.
     fn turn(&mut self, wait_ns: u64) -> Result<()> {
-        self.keep_place()?;
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
         self.waiting.begin(self.waits_for());
@@ -316,17 +304,6 @@ impl<'a> Share<'a> {
         }
         self.ready = ready;
         Ok(())
-    }
-
-    /// Keeps the thread to its processor, or lets it go, as the way has it now.
-    fn keep_place(&mut self) -> Result<()> {
-        let keeps = self.flow.way().pinned;
-        let Some(place) = self.place.filter(|_| keeps != self.keeps) else { return Ok(()) };
-        self.keeps = keeps;
-        match keeps {
-            true => Ok(process::pin(0, &[place])?),
-            false => Ok(process::pin(0, &self.flow.places)?),
-        }
     }
 
     /// What a wait is for now: for room in a socket, or for a time or an answer at which there is something to write.

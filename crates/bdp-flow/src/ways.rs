@@ -38,8 +38,6 @@ pub struct Way {
     gathers: bool,
     /// Calls for one stream before the others have their turn.
     pub turn: u32,
-    /// Whether each thread keeps to a processor of its own.
-    pub pinned: bool,
 }
 
 impl Way {
@@ -49,27 +47,23 @@ impl Way {
     }
 }
 
-/// What there is to choose from, the usual way first. Writes of `length` are gathered to more where that is allowed, and threads kept
-/// to processors where there is one for each.
-pub fn candidates(methods: &[Method], length: usize, gathers: bool, streams: usize, pins: bool) -> Vec<Way> {
-    let one_write = |method| Way { method, most: length, gathers: false, turn: TURN, pinned: false };
+/// What there is to choose from, the usual way first. Writes of `length` are gathered to more where that is allowed.
+pub fn candidates(methods: &[Method], length: usize, gathers: bool, streams: usize) -> Vec<Way> {
+    let one_write = |method| Way { method, most: length, gathers: false, turn: TURN };
     if !gathers {
         return methods.iter().map(|&method| one_write(method)).collect();
     }
     let mut ways = Vec::new();
     for &method in methods {
         match method {
-            Method::Write => ways.push(Way { method, most: AT_ONCE, gathers, turn: 1, pinned: false }),
+            Method::Write => ways.push(Way { method, most: AT_ONCE, gathers, turn: 1 }),
             Method::Splice if streams > MOST_PIPES && methods.len() > 1 => {}
-            Method::Splice => {
-                ways.push(Way { method, most: THROUGH_A_PIPE, gathers, turn: 2, pinned: false });
-            }
+            Method::Splice => ways.push(Way { method, most: THROUGH_A_PIPE, gathers, turn: 2 }),
             Method::Sendfile | Method::ZeroCopy => ways.push(one_write(method)),
         }
     }
     if methods.len() > 1 && methods.contains(&Method::Write) {
         ways.push(one_write(Method::Write));
-        ways.extend(ways.first().filter(|_| pins).map(|&usual| Way { pinned: true, ..usual }));
     }
     ways
 }
@@ -169,7 +163,6 @@ pub fn tried(ways: &[Way], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
     let of = |(way, &bps): (&Way, &f64)| TriedWay {
         method: recorded(way.method),
         write_bytes: way.at_once(mss) as u64,
-        pinned: way.pinned,
         sent_bps: bps,
     };
     ways.iter().zip(rates).map(of).collect()
@@ -206,7 +199,7 @@ mod tests {
         let both = [Method::Write, Method::Splice];
         let ways = |methods: &[Method], gathers, streams| {
             let of = |way: &Way| (way.method, way.at_once(1448));
-            candidates(methods, 100_000, gathers, streams, false).iter().map(of).collect::<Vec<_>>()
+            candidates(methods, 100_000, gathers, streams).iter().map(of).collect::<Vec<_>>()
         };
         assert_eq!(ways(&[Method::Write], false, 1), [(Method::Write, 100_000)]);
         assert_eq!(ways(&both, false, 1), [(Method::Write, 100_000), (Method::Splice, 100_000)]);
@@ -216,10 +209,6 @@ mod tests {
         assert_eq!(ways(&both, true, 65), [all[0], all[2]]);
         assert_eq!(ways(&[Method::Splice], true, 65), [all[1]]);
         assert_eq!(ways(&[Method::Sendfile], true, 1), [(Method::Sendfile, 100_000)]);
-        let pinned = |methods: &[Method]| {
-            candidates(methods, 100_000, true, 8, true).iter().map(|way| way.pinned).collect::<Vec<_>>()
-        };
-        assert_eq!((pinned(&both), pinned(&[Method::Write])), (vec![false, false, false, true], vec![false]));
     }
 
     /// A flow that moves so many bytes a millisecond by each way, at so much processor time each.

@@ -185,8 +185,6 @@ pub struct TriedWay {
     pub method: SendMethod,
     /// Bytes of one call, at most.
     pub write_bytes: u64,
-    /// Whether each thread kept to a processor of its own.
-    pub pinned: bool,
     /// What the kernel took of it meanwhile, bit/s.
     pub sent_bps: f64,
 }

@@ -14,8 +14,7 @@ pub(crate) fn words(direction: &DirectionResult) -> Option<String> {
 
 fn of_tried(kept: &SendMethod, tried: &[TriedWay]) -> Option<String> {
     let named = |way: &TriedWay| {
-        let threads = if way.pinned { ", each thread kept to a processor" } else { "" };
-        format!("{}, {} at once{threads}", tame(&way.method.to_string()), size(way.write_bytes as f64))
+        format!("{}, {} at once", tame(&way.method.to_string()), size(way.write_bytes as f64))
     };
     // Of two of one method, the quicker one: nobody keeps the slower.
     let kept =
@@ -33,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_way_that_was_kept_is_told_with_what_the_others_came_to() {
-        let way = |method, write_bytes, sent_bps| TriedWay { method, write_bytes, sent_bps, pinned: false };
+        let way = |method, write_bytes, sent_bps| TriedWay { method, write_bytes, sent_bps };
         assert_eq!(of_tried(&SendMethod::Write, &[]), None);
         let tried = [
             way(SendMethod::Write, 1_047_728, 84.1e9),

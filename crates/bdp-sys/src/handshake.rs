@@ -144,7 +144,10 @@ mod tests {
         let to = listener.local_addr().unwrap();
         let answered = tried(to);
         assert!(answered.outcome.is_ok() && answered.ended_ns > answered.started_ns, "{answered:?}");
-        drop(listener);
+        // A port that is taken and not listened at: one that was let go may be another test's by now.
+        let taken = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        taken.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let to = taken.local_addr().unwrap().as_socket().unwrap();
         assert_eq!(tried(to).outcome.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

@@ -38,8 +38,6 @@ use crate::ways::{self, Reading, Step, Trial, Way};
 const LONGEST_WRITE: u64 = 64 << 20;
 /// Bytes of one write of the pattern: what a processor keeps near it.
 const PATTERN_BYTES: usize = 256 << 10;
-/// Shorter writes are copied: of them handing pages over costs more.
-const LEAST_TO_TRY: u64 = 16 << 10;
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
 const CLOSED: u8 = 7;
 /// The token of the leader's wake-up.
@@ -102,10 +100,11 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     }
     let program = Gate::writer(&plan.application, clock::monotonic_ns(), length);
     let gate = program.or(pace.map(Gate::Rate));
-    let methods = methods(plan, gate.is_some());
-    let payload = Payload::new(length, methods[0])?;
-    let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
     let is_free = gate.is_none() && !plan.patterned && !looks_seldom();
+    let methods = methods(plan, length, is_free);
+    let payload = Payload::new(length, methods[0])?;
+    // Where the one that was asked for is not to be had, the payload has another.
+    let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
     let gathers = is_free && plan.length_bytes == USUAL_LENGTH.as_bytes();
     let flow = Flow {
         plan,
@@ -145,16 +144,12 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
 }
 
 /// Ways of giving bytes to the kernel that fit the plan: the first to begin with, and more where the quickest is to be found out.
-fn methods(plan: &SendPlan, is_gated: bool) -> Vec<Method> {
+fn methods(plan: &SendPlan, length: usize, is_free: bool) -> Vec<Method> {
     match plan.zerocopy {
         _ if plan.patterned => vec![Method::Write],
-        Zerocopy::Off => vec![Method::Write],
         // Few bytes at a time are copied sooner than handed over; in a guest nothing takes time.
-        Zerocopy::Auto if is_gated || looks_seldom() || plan.length_bytes < LEAST_TO_TRY => {
-            vec![Method::Write]
-        }
-        Zerocopy::Auto if payload::can_splice() => vec![Method::Write, Method::Splice],
-        Zerocopy::Auto => vec![Method::Write],
+        Zerocopy::Auto if is_free && payload::can_splice(length) => vec![Method::Write, Method::Splice],
+        Zerocopy::Auto | Zerocopy::Off => vec![Method::Write],
         Zerocopy::Sendfile => vec![Method::Sendfile],
         Zerocopy::Splice => vec![Method::Splice],
         Zerocopy::Msg => vec![Method::ZeroCopy],

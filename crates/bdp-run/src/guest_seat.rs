@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guests_are_spread_whoever_starts_them() {
+    fn guests_of_all_processes_are_spread() {
         let name = format!("bdp-test-{}", std::process::id());
         let take = || Seat::named(&name, &[3, 5]);
         let cpus = |seats: &[Seat]| seats.iter().map(|seat| seat.cpu).collect::<Vec<_>>();

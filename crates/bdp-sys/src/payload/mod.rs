@@ -121,9 +121,10 @@ impl Payload {
     }
 }
 
-/// Whether this process may put its pages into a pipe, and so whether [`Method::Splice`] is there.
-pub fn can_splice() -> bool {
-    splice::Conduit::is_allowed(&[0; 1])
+/// Whether [`Method::Splice`] is there for writes of this length: not where they are short, or where this process may not put its pages
+/// into a pipe.
+pub fn can_splice(length: usize) -> bool {
+    length >= LEAST_BY_REFERENCE && splice::Conduit::is_allowed(&[0; 1])
 }
 
 /// The payload again and again, `length` bytes in all, as far as one call takes it.

@@ -231,7 +231,7 @@ fn every_hello_and_both_headers_are_understood() {
 }
 
 #[test]
-fn whoever_has_no_test_at_its_address_hears_nothing() {
+fn an_address_without_a_test_hears_nothing() {
     in_guest(|| {
         let bench = Bench::new();
         let server = serve(&bench, "");

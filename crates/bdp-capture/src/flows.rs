@@ -136,6 +136,11 @@ impl Analysis {
                 let (why, number) = match unread {
                     Unread::LinkType(number) => (WhyUnread::LinkType, Some(number)),
                     Unread::NotIp(number) => (WhyUnread::NotIp, Some(number)),
+                    Unread::Llc(number) => (WhyUnread::Llc, Some(u16::from(number))),
+                    Unread::Control => (WhyUnread::LinkControl, None),
+                    Unread::Encrypted => (WhyUnread::Encrypted, None),
+                    Unread::Damaged => (WhyUnread::Damaged, None),
+                    Unread::Fragment => (WhyUnread::Fragment, None),
                     Unread::Cut => (WhyUnread::Cut, None),
                     Unread::Malformed => (WhyUnread::Malformed, None),
                 };

@@ -92,7 +92,7 @@ impl CaptureSummary {
 pub struct UnreadPackets {
     /// Why.
     pub why: WhyUnread,
-    /// The link layer's number or the Ethernet type, where that is why.
+    /// The link layer's number, the Ethernet type or the service access point, where that is why.
     pub number: Option<u16>,
     /// How many.
     pub packets: u64,
@@ -106,6 +106,14 @@ pub enum WhyUnread {
     LinkType,
     /// It is no IP.
     NotIp,
+    /// It is no IP by the header of IEEE 802.2, as of spanning tree.
+    Llc,
+    /// It manages or controls the link and carries no data, as beacons of 802.11.
+    LinkControl,
+    /// The link layer encrypts what it carries.
+    Encrypted,
+    /// The capturing device received it with errors.
+    Damaged,
     /// What was kept ends within a header.
     Cut,
     /// A header contradicts itself.

@@ -1,4 +1,4 @@
-//! The packets of a capture as it is read from a stream, in memory that does not grow with it: pcap in its four forms, and pcapng.
+//! The packets of a capture as it is read from a stream, in memory that does not grow with it: pcap in all its forms, and pcapng.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -19,6 +19,9 @@ const RECORD_HEADER: usize = 16;
 /// The magic number of pcap with microseconds, and with nanoseconds.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
+/// The same as patched by Kuznetsov, with microseconds: each packet's header ends with eight bytes of its interface and protocol.
+const PATCHED: u32 = 0xa1b2_cd34;
+const PATCHED_BYTES: usize = 8;
 
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +87,49 @@ pub struct Packets<R> {
 
 #[derive(Debug)]
 enum Format {
-    Classic { order: Order, resolution: Resolution, link_type: u16 },
+    Classic(Classic),
     Blocks(State),
+}
+
+/// What the head of a file in pcap says of its packets.
+#[derive(Debug, Clone, Copy)]
+struct Classic {
+    order: Order,
+    resolution: Resolution,
+    link_type: u16,
+    lengths: Lengths,
+    record_header: usize,
+}
+
+/// In which order a packet's header has its two lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    /// What was kept, then what it was before it was cut.
+    KeptFirst,
+    /// The other way round.
+    WholeFirst,
+    /// Either: what was kept is not more than the whole.
+    Either,
+}
+
+impl Lengths {
+    /// Programs swapped them in version 2.3, some before and some after its number changed; DG/UX, whose version is 543.0, never did.
+    fn of(major: u16, minor: u16) -> Self {
+        match (major, minor) {
+            (2, 0..=2) | (543, _) => Self::WholeFirst,
+            (2, 3) => Self::Either,
+            _ => Self::KeptFirst,
+        }
+    }
+
+    /// What was kept, and the whole.
+    fn in_order(self, first: u32, second: u32) -> (u32, u32) {
+        match self {
+            Self::WholeFirst => (second, first),
+            Self::Either if first > second => (second, first),
+            Self::KeptFirst | Self::Either => (first, second),
+        }
+    }
 }
 
 impl<R: Read> Packets<R> {
@@ -97,16 +141,19 @@ impl<R: Read> Packets<R> {
         let unknown = || ReadError::Unknown(head[..head.len().min(4)].to_vec());
         let magic = head.first_chunk::<4>().copied().ok_or_else(unknown)?;
         let classic = [Order::Little, Order::Big].into_iter().find_map(|order| match order.u32(magic) {
-            MICROSECONDS => Some((order, Resolution::Decimal(6))),
-            NANOSECONDS => Some((order, Resolution::Decimal(9))),
+            MICROSECONDS => Some((order, Resolution::Decimal(6), RECORD_HEADER)),
+            NANOSECONDS => Some((order, Resolution::Decimal(9), RECORD_HEADER)),
+            PATCHED => Some((order, Resolution::Decimal(6), RECORD_HEADER + PATCHED_BYTES)),
             _ => None,
         });
         let format = match classic {
-            Some((order, resolution)) => {
+            Some((order, resolution, record_header)) => {
                 let header = input.take(FILE_HEADER)?;
                 // The upper half may say that packets end with a checksum, which is of no interest.
                 let link_type = (order.u32(word(header, 20)) & 0xffff) as u16;
-                Format::Classic { order, resolution, link_type }
+                let half = |at: usize| order.u16([header[at], header[at + 1]]);
+                let lengths = Lengths::of(half(4), half(6));
+                Format::Classic(Classic { order, resolution, link_type, lengths, record_header })
             }
             None if magic == SECTION_HEADER.to_le_bytes() => Format::Blocks(State::default()),
             None => return Err(unknown()),
@@ -121,9 +168,7 @@ impl<R: Read> Packets<R> {
         }
         // Where it is, so that it can be borrowed once more when all else is known.
         let found = match &mut self.format {
-            Format::Classic { order, resolution, link_type } => {
-                classic(&mut self.input, *order, *resolution, *link_type)
-            }
+            Format::Classic(file) => classic(&mut self.input, *file),
             Format::Blocks(state) => blocks(&mut self.input, state, &mut self.dropped),
         };
         match found {
@@ -164,25 +209,22 @@ struct Found {
     to: usize,
 }
 
-fn classic<R: Read>(
-    input: &mut Input<R>,
-    order: Order,
-    resolution: Resolution,
-    link_type: u16,
-) -> Result<Option<Found>> {
-    input.fill(RECORD_HEADER)?;
+fn classic<R: Read>(input: &mut Input<R>, file: Classic) -> Result<Option<Found>> {
+    let Classic { order, resolution, link_type, lengths, record_header } = file;
+    input.fill(record_header)?;
     if input.there().is_empty() {
         return Ok(None);
     }
     let at = input.passed + input.from as u64;
-    let header = input.whole(RECORD_HEADER)?;
+    let header = input.whole(record_header)?;
     let (seconds, fraction) = (order.u32(word(header, 0)), order.u32(word(header, 4)));
-    let (kept, length) = (order.u32(word(header, 8)) as usize, order.u32(word(header, 12)));
+    let (kept, length) = lengths.in_order(order.u32(word(header, 8)), order.u32(word(header, 12)));
+    let kept = kept as usize;
     if kept > MOST {
         return Err(ReadError::TooLong { at, length: kept as u64 });
     }
-    input.fill(RECORD_HEADER + kept)?;
-    input.take(RECORD_HEADER + kept)?;
+    input.fill(record_header + kept)?;
+    input.take(record_header + kept)?;
     let ns = u64::from(seconds) * 1_000_000_000 + resolution.nanos(u64::from(fraction)).0;
     Ok(Some(Found { at: Some(Nanos(ns)), link_type, length, from: input.from - kept, to: input.from }))
 }

@@ -52,11 +52,17 @@ fn compressed_seeds() -> Vec<Vec<u8>> {
     vec![gzip.concat(), zstd.concat()]
 }
 
+/// Link layers that are read, and one that is not.
+const LINKS: [u16; 39] = [
+    101, 1, 113, 276, 0, 9, 6, 8, 10, 50, 51, 100, 104, 105, 107, 108, 109, 117, 119, 122, 127, 138, 149,
+    163, 166, 192, 197, 204, 205, 206, 219, 226, 228, 229, 239, 242, 258, 12, 147,
+];
+
 /// Frames of any bytes: the link layer first, then each with its length and how much later it came. Bytes acknowledged are none that were not
 /// numbered, the datagrams of a stream are as many as passed, and the states of a sender's time add up to it.
 fn connections(bytes: &[u8]) {
     let Some((&link, mut rest)) = bytes.split_first() else { return };
-    let link_type = [101, 1, 113, 276, 0, 9][usize::from(link) % 6];
+    let link_type = LINKS[usize::from(link) % LINKS.len()];
     let (mut analysis, mut trace, mut at) = (Analysis::of_at_most(64), TcpTrace::of_at_most(64), 0);
     while let [length, a, b, more @ ..] = rest {
         let length = usize::from(*length).min(more.len());
@@ -93,9 +99,48 @@ fn connections(bytes: &[u8]) {
     let _ = trace.text();
 }
 
-/// TCP, and datagrams of each kind.
+/// TCP, datagrams of each kind, and a segment behind headers of link layers and tunnels.
 fn connection_seeds() -> Vec<Vec<u8>> {
-    vec![segments(), datagrams()]
+    [segments(), datagrams()].into_iter().chain(wrapped()).collect()
+}
+
+/// A segment of 10 bytes in 802.11 behind radiotap and PPI, in NFLOG and PKTAP, on Token Ring, and in tunnels over IP and UDP.
+fn wrapped() -> Vec<Vec<u8>> {
+    const SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+    let ethernet = [&[2; 12][..], &[8, 0]].concat();
+    let ip = |protocol: u8, length: u16| {
+        let addresses = [10, 0, 0, 1, 10, 0, 0, 2];
+        [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0x40, 0, 64, protocol, 0, 0], &addresses].concat()
+    };
+    let tcp = [&[0x13, 0x88, 0, 80, 0, 0, 0, 9, 0, 0, 0, 7, 0x50, 0x10, 1, 0, 0, 0, 0, 0][..], &[7; 10]];
+    let segment = [ip(6, 50), tcp.concat()].concat();
+    let wlan = [&[0x88, 1][..], &[2; 22], &[0; 2], &SNAP].concat();
+    let udp = |port: u16, header: &[u8]| {
+        let length = 8 + header.len() as u16 + 50;
+        let ports = [[0x13, 0x88], port.to_be_bytes(), length.to_be_bytes(), [0; 2]].concat();
+        [&ip(17, 20 + length), &ports, header].concat()
+    };
+    let gre = |header: &[u8]| [ip(47, 20 + header.len() as u16 + 50), header.to_vec()].concat();
+    let erspan = [&[0x10, 0, 0x22, 0xeb][..], &[0; 4], &[0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], &[0; 8]];
+    let heads: [(u16, Vec<u8>); 10] = [
+        (127, [&[0, 0, 9, 0, 2, 0, 0, 0, 0][..], &wlan].concat()),
+        (192, [&[0, 0, 32, 0, 105, 0, 0, 0, 2, 0, 20, 0][..], &[0; 20], &wlan].concat()),
+        (239, vec![2, 0, 0, 0, 8, 0, 1, 0, 8, 0, 1, 0, 54, 0, 9, 0]),
+        (258, [&[108, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0][..], &[0; 96], &ethernet].concat()),
+        (6, [&[0x10, 0x40][..], &[2; 6], &[0x82; 6], &[4, 0, 0, 1], &SNAP].concat()),
+        (101, gre(&[&erspan.concat()[..], &ethernet].concat())),
+        (101, udp(6081, &[&[1, 0, 0x65, 0x58, 0, 0, 1, 0, 0, 1, 0, 0][..], &ethernet].concat())),
+        (101, udp(2152, &[0x34, 255, 0, 58, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 0, 0])),
+        (101, udp(1701, &[0x40, 2, 0, 0, 0, 1, 0, 2, 0xff, 3, 0, 0x21])),
+        (101, udp(37008, &[&[1, 0, 0, 1, 10, 1, 9, 1][..], &ethernet].concat())),
+    ];
+    let seed = |(link_type, head): (u16, Vec<u8>)| {
+        let link = LINKS.iter().position(|link| *link == link_type).unwrap_or(0) as u8;
+        let frame = [head, segment.clone()].concat();
+        let records = (0..4).map(|_| [&[frame.len() as u8, 1, 0][..], &frame].concat());
+        [vec![link], records.collect::<Vec<_>>().concat()].concat()
+    };
+    heads.into_iter().map(seed).collect()
 }
 
 /// Twenty packets of RTP, of bdp's, iperf3's and iperf2's own, a QUIC handshake with spin bits behind it, and ICMP echoes.
@@ -217,13 +262,17 @@ fn filter_seeds() -> Vec<Vec<u8>> {
     vec![b"not (tcp port 80 or 443) and host 10.0.0.1 and net 10.1 and after 2.5s".to_vec()]
 }
 
-/// Those of pcapng, and pcap with a packet of three bytes in either byte order.
+/// Those of pcapng, and pcap with a packet of three bytes in either byte order, of versions 2.2 to 2.4.
 fn packet_seeds() -> Vec<Vec<u8>> {
-    let file = |word: fn(u32) -> [u8; 4], half: fn(u16) -> [u8; 2]| {
-        let head = [&word(0xa1b2_c3d4)[..], &half(2), &half(4), &[0; 8], &word(262_144), &word(1)].concat();
-        [head, [1, 2, 3, 60].map(word).concat(), vec![1, 2, 3]].concat()
+    let file = |word: fn(u32) -> [u8; 4], half: fn(u16) -> [u8; 2], minor: u16| {
+        let head =
+            [&word(0xa1b2_c3d4)[..], &half(2), &half(minor), &[0; 8], &word(262_144), &word(1)].concat();
+        let lengths = if minor == 4 { [3, 60] } else { [60, 3] };
+        [head, [1, 2, lengths[0], lengths[1]].map(word).concat(), vec![1, 2, 3]].concat()
     };
-    let classic = [file(u32::to_le_bytes, u16::to_le_bytes), file(u32::to_be_bytes, u16::to_be_bytes)];
+    let classic = [2, 3, 4].into_iter().flat_map(|minor| {
+        [file(u32::to_le_bytes, u16::to_le_bytes, minor), file(u32::to_be_bytes, u16::to_be_bytes, minor)]
+    });
     capture_seeds().into_iter().chain(classic).collect()
 }
 

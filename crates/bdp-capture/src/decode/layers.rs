@@ -1,125 +1,51 @@
-//! Link layers by their numbers in captures (<https://www.tcpdump.org/linktypes.html>), IPv4, IPv6 with its extension headers, and tunnels, in which each may
-//! carry the others.
+//! From a frame to its innermost packet: link layers and tunnels, each of which may carry the others, IPv4, and IPv6 with its extension headers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::bytes::{Bytes, Unread};
+use super::bytes::{Bytes, Next, Unread};
 use super::packet::{Carries, Echo, Packet, Span};
-use super::tcp;
+use super::{link, tcp, tunnel};
 
 /// Within so many headers around each other there is a packet, or none.
 const DEEPEST: usize = 12;
-
-const NULL: u16 = 0;
-const ETHERNET: u16 = 1;
-const PPP: u16 = 9;
-const PPP_HDLC: u16 = 50;
-const RAW: [u16; 3] = [12, 14, 101];
-const LOOP: u16 = 108;
-const LINUX_SLL: u16 = 113;
-const LINKTYPE_IPV4: u16 = 228;
-const LINKTYPE_IPV6: u16 = 229;
-const LINUX_SLL2: u16 = 276;
+/// The same of all headers but those of IPv6's extensions.
+const HEADERS: u8 = 32;
 
 pub(super) fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {
-    let mut bytes = Bytes { rest: frame, length: length.max(frame.len() as u32), at: 0 };
-    match link_type {
-        ETHERNET => ethernet(bytes, 0),
-        LINUX_SLL => {
-            bytes.take(14)?;
-            let kind = bytes.u16()?;
-            by_type(kind, bytes, 0)
-        }
-        LINUX_SLL2 => {
-            let kind = bytes.u16()?;
-            bytes.take(18)?;
-            by_type(kind, bytes, 0)
-        }
-        LINKTYPE_IPV4 | LINKTYPE_IPV6 => ip_packet(bytes, 0),
-        raw if RAW.contains(&raw) => ip_packet(bytes, 0),
-        // Four bytes of a system's own number for the family, in its own order: what follows says itself which it is.
-        NULL | LOOP => {
-            bytes.take(4)?;
-            ip_packet(bytes, 0)
-        }
-        PPP | PPP_HDLC => ppp(bytes, 0),
-        other => Err(Unread::LinkType(other)),
-    }
+    let bytes = Bytes { rest: frame, length: length.max(frame.len() as u32), at: 0, tunnels: 0 };
+    innermost(Next::Link(link_type), bytes, HEADERS)
 }
 
-fn ethernet(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    bytes.take(12)?;
-    let kind = bytes.u16()?;
-    by_type(kind, bytes, tunnels)
+/// What is there when a header was read.
+enum Read {
+    Packet(Packet),
+    Header(Next),
 }
 
-/// What follows an Ethernet type.
-fn by_type(mut kind: u16, mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    for _ in 0..DEEPEST {
-        match kind {
-            0x0800 | 0x86dd => return ip_packet(bytes, tunnels),
-            // VLAN, and VLANs in VLANs.
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                bytes.take(2)?;
-                kind = bytes.u16()?;
-            }
-            0x8847 | 0x8848 => return mpls(bytes, tunnels),
-            // PPPoE: a session's header, and PPP.
-            0x8864 => {
-                bytes.take(6)?;
-                return ppp(bytes, tunnels);
-            }
-            // Transparent Ethernet bridging, of GRE and its kind.
-            0x6558 => return ethernet(bytes, tunnels),
-            other => return Err(Unread::NotIp(other)),
-        }
+/// The packet behind so many headers at the most.
+fn innermost(mut next: Next, mut bytes: Bytes<'_>, headers: u8) -> Result<Packet, Unread> {
+    for left in (0..headers).rev() {
+        next = match next {
+            Next::Link(number) => link::header(number, &mut bytes)?,
+            Next::Ethernet => link::ethernet(&mut bytes)?,
+            Next::Type(kind) => link::by_type(kind, &mut bytes)?,
+            Next::Llc => link::llc(&mut bytes)?,
+            Next::Ppp => link::ppp(&mut bytes)?,
+            Next::Mpls => link::mpls(&mut bytes)?,
+            Next::Ip => match ip(&mut bytes, left)? {
+                Read::Packet(packet) => return Ok(packet),
+                Read::Header(next) => next,
+            },
+        };
     }
     Err(Unread::Malformed)
 }
 
-/// Labels until the bottom of the stack (RFC 3032). What follows does not say what it is but by its first four bits.
-fn mpls(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    loop {
-        let label = bytes.u32()?;
-        if label & 0x100 != 0 {
-            break;
-        }
-    }
-    match bytes.rest.first().map(|byte| byte >> 4) {
-        Some(4 | 6) => ip_packet(bytes, tunnels),
-        // A control word, and an Ethernet frame (RFC 4448).
-        Some(0) => {
-            bytes.take(4)?;
-            ethernet(bytes, tunnels.saturating_add(1))
-        }
-        Some(_) => ethernet(bytes, tunnels.saturating_add(1)),
-        None => Err(Unread::Cut),
-    }
-}
-
-/// PPP (RFC 1661), with address and control in front or without.
-fn ppp(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    if bytes.rest.starts_with(&[0xff, 0x03]) {
-        bytes.take(2)?;
-    }
-    // A protocol's number may be of one byte, which is odd.
-    let first = *bytes.rest.first().ok_or(Unread::Cut)?;
-    let protocol = if first & 1 == 1 { u16::from(bytes.array::<1>()?[0]) } else { bytes.u16()? };
-    match protocol {
-        0x0021 | 0x0057 => ip_packet(bytes, tunnels),
-        0x0281 => mpls(bytes, tunnels),
-        other => Err(Unread::NotIp(other)),
-    }
-}
-
 const ICMP: u8 = 1;
-const IPIP: u8 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-const IPV6: u8 = 41;
-const GRE: u8 = 47;
+const AUTHENTICATION: u8 = 51;
 const ICMPV6: u8 = 58;
-const VXLAN: u16 = 4789;
 
 /// What an IP header says of its packet.
 struct Head {
@@ -135,19 +61,16 @@ struct Head {
     is_fragment: bool,
 }
 
-fn ip_packet(bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    if usize::from(tunnels) > DEEPEST {
-        return Err(Unread::Malformed);
-    }
+fn ip(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     match bytes.rest.first().map(|byte| byte >> 4) {
-        Some(4) => v4(bytes, tunnels),
-        Some(6) => v6(bytes, tunnels),
+        Some(4) => v4(bytes, headers),
+        Some(6) => v6(bytes, headers),
         Some(_) => Err(Unread::Malformed),
         None => Err(Unread::Cut),
     }
 }
 
-fn v4(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+fn v4(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     let captured = bytes.length;
     let head: [u8; 20] = bytes.array()?;
     let header = usize::from(head[0] & 15) * 4;
@@ -173,10 +96,15 @@ fn v4(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
         is_first: fragment & 0x1fff == 0,
         is_fragment: fragment & 0x3fff != 0,
     };
-    inner(known, head[9], within(bytes, payload), tunnels)
+    within(bytes, payload);
+    let mut protocol = head[9];
+    if protocol == AUTHENTICATION && known.is_first {
+        protocol = authentication(bytes)?;
+    }
+    inner(known, protocol, bytes, headers)
 }
 
-fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+fn v6(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     let captured = bytes.length;
     let head: [u8; 40] = bytes.array()?;
     let class = (u16::from_be_bytes([head[0], head[1]]) >> 4) as u8;
@@ -199,7 +127,7 @@ fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
         is_first: true,
         is_fragment: false,
     };
-    let mut bytes = within(bytes, payload);
+    within(bytes, payload);
     let mut next = head[6];
     for _ in 0..DEEPEST {
         match next {
@@ -209,12 +137,7 @@ fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
                 bytes.take(usize::from(length) * 8 + 6)?;
                 next = following;
             }
-            // Authentication, in units of 4 bytes, less two.
-            51 => {
-                let [following, length] = bytes.array()?;
-                bytes.take(usize::from(length) * 4 + 6)?;
-                next = following;
-            }
+            AUTHENTICATION => next = authentication(bytes)?,
             44 => {
                 let [following, _] = bytes.array()?;
                 let place = bytes.u16()?;
@@ -229,28 +152,39 @@ fn v6(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
             _ => break,
         }
     }
-    inner(known, next, bytes, tunnels)
+    inner(known, next, bytes, headers)
+}
+
+/// Authentication (RFC 4302), whose length is in units of 4 bytes, less two; says what follows.
+fn authentication(bytes: &mut Bytes<'_>) -> Result<u8, Unread> {
+    let [following, length] = bytes.array()?;
+    bytes.take(usize::from(length) * 4 + 6)?;
+    Ok(following)
 }
 
 /// The payload of a packet, without what a link added behind it.
-fn within(bytes: Bytes<'_>, payload: u32) -> Bytes<'_> {
-    let kept = bytes.rest.len().min(payload as usize);
-    Bytes { rest: &bytes.rest[..kept], length: payload, at: bytes.at }
+fn within(bytes: &mut Bytes<'_>, payload: u32) {
+    bytes.rest = &bytes.rest[..bytes.rest.len().min(payload as usize)];
+    bytes.length = payload;
 }
 
-fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
+fn inner(head: Head, protocol: u8, bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
+    let tunnels = bytes.tunnels;
     let carries = match protocol {
         _ if !head.is_first => Carries::Fragment(protocol),
-        TCP => Carries::Tcp(tcp::segment(bytes)?),
+        TCP => Carries::Tcp(tcp::segment(*bytes)?),
         UDP => {
             let (source, destination) = (bytes.u16()?, bytes.u16()?);
             let length = u32::from(bytes.u16()?);
             bytes.take(2)?;
-            if destination == VXLAN
-                && !head.is_fragment
-                && let Some(packet) = vxlan(bytes, tunnels)
-            {
-                return Ok(packet);
+            if !head.is_fragment {
+                let mut within = bytes.within_tunnel();
+                // A datagram whose payload is none of a tunnel's is one of another program.
+                if let Some(next) = tunnel::by_port(destination, &mut within)
+                    && let Ok(packet) = innermost(next, within, headers)
+                {
+                    return Ok(Read::Packet(packet));
+                }
             }
             // A length of 0 is one that does not fit the field.
             let payload =
@@ -260,13 +194,20 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
         }
         ICMP | ICMPV6 => {
             let [kind, code] = bytes.array()?;
-            Carries::Icmp { kind, code, echo: echo(kind, bytes) }
+            Carries::Icmp { kind, code, echo: echo(kind, *bytes) }
         }
-        IPIP | IPV6 if !head.is_fragment => return ip_packet(bytes, tunnels + 1),
-        GRE if !head.is_fragment => return gre(bytes, tunnels + 1),
-        other => Carries::Other(other),
+        other => {
+            let mut within = bytes.within_tunnel();
+            match tunnel::by_protocol(other, &mut within).filter(|_| !head.is_fragment) {
+                Some(next) => {
+                    *bytes = within;
+                    return next.map(Read::Header);
+                }
+                None => Carries::Other(other),
+            }
+        }
     };
-    Ok(Packet {
+    Ok(Read::Packet(Packet {
         source: head.source,
         destination: head.destination,
         length: head.length,
@@ -276,7 +217,7 @@ fn inner(head: Head, protocol: u8, mut bytes: Bytes<'_>, tunnels: u8) -> Result<
         hop_limit: head.hop_limit,
         tunnels,
         carries,
-    })
+    }))
 }
 
 /// Of an echo its identifier and number (RFC 792, RFC 4443).
@@ -288,30 +229,4 @@ fn echo(kind: u8, mut bytes: Bytes<'_>) -> Option<Echo> {
     };
     bytes.take(2).ok()?;
     Some(Echo { is_reply, id: bytes.u16().ok()?, number: bytes.u16().ok()? })
-}
-
-/// GRE (RFC 2784, RFC 2890): checksum, key and number where their bits say so.
-fn gre(mut bytes: Bytes<'_>, tunnels: u8) -> Result<Packet, Unread> {
-    let flags = bytes.u16()?;
-    let kind = bytes.u16()?;
-    // Version 1 is PPTP's, with a length and numbers of its own (RFC 2637).
-    if flags & 7 != 0 {
-        return Err(Unread::NotIp(kind));
-    }
-    for bit in [0x8000, 0x2000, 0x1000] {
-        if flags & bit != 0 {
-            bytes.take(4)?;
-        }
-    }
-    by_type(kind, bytes, tunnels)
-}
-
-/// VXLAN (RFC 7348): a header whose bits say that it is one, and an Ethernet frame.
-fn vxlan(mut bytes: Bytes<'_>, tunnels: u8) -> Option<Packet> {
-    let flags = bytes.u32().ok()?;
-    bytes.take(4).ok()?;
-    if flags & 0x0800_0000 == 0 || usize::from(tunnels) > DEEPEST {
-        return None;
-    }
-    ethernet(bytes, tunnels + 1).ok()
 }

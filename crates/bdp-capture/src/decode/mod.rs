@@ -1,9 +1,13 @@
 //! From the bytes of a frame to the packet that they carry: link layer, tunnels, IP, and the head of the transport.
 
 mod bytes;
+mod host;
 mod layers;
+mod link;
 mod packet;
 mod tcp;
+mod tunnel;
+mod wireless;
 
 pub use bytes::Unread;
 pub use packet::{Carries, Echo, Packet, Span};

@@ -81,6 +81,92 @@ fn pcap_reads_in_either_byte_order_and_resolution() {
     }
 }
 
+/// A file of this version, with the two lengths of each packet in this order.
+fn versioned(version: [u16; 2], whole_first: bool, is_big: bool, packets: &[(u32, &[u8])]) -> Vec<u8> {
+    let word = |value: u32| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let half = |value: u16| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let [major, minor] = version.map(half);
+    let mut bytes = [&word(0xa1b2_c3d4)[..], &major, &minor, &[0; 8], &word(96), &word(1)].concat();
+    for (at, (length, data)) in (1..).zip(packets) {
+        let (kept, whole) = (word(data.len() as u32), word(*length));
+        let lengths = if whole_first { [whole, kept] } else { [kept, whole] };
+        bytes.extend([&word(at)[..], &word(0), &lengths.concat(), *data].concat());
+    }
+    bytes
+}
+
+/// As libpcap reads them: swapped before version 2.3 and in DG/UX's 543.0, either way in 2.3, as they are now in 2.4.
+#[test]
+fn lengths_of_old_versions_are_swapped() {
+    let sent: &[(u32, &[u8])] = &[(1500, &[1, 2, 3]), (4, &[4, 5, 6, 7]), (60, &[8])];
+    let expected: Vec<Kept> = (1..)
+        .zip(sent)
+        .map(|(at, (length, data))| (Some(at * 1_000_000_000), 1, *length, data.to_vec()))
+        .collect();
+    for is_big in [false, true] {
+        for (version, whole_first) in [
+            ([2, 0], true),
+            ([2, 2], true),
+            ([2, 3], true),
+            ([2, 3], false),
+            ([2, 4], false),
+            ([543, 0], true),
+        ] {
+            let (found, error) = all(&versioned(version, whole_first, is_big, sent)[..]);
+            assert!(error.is_none(), "{version:?}: {error:?}");
+            assert_eq!(found, expected, "{version:?}, whole first: {whole_first}");
+        }
+    }
+}
+
+#[test]
+fn patched_headers_of_packets_are_eight_bytes_longer() {
+    for (word, half) in [
+        (u32::to_le_bytes as fn(u32) -> [u8; 4], u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        (u32::to_be_bytes, u16::to_be_bytes),
+    ] {
+        let mut bytes = classic(0xa1b2_cd34, word, half, &[]);
+        for data in [&[1, 2, 3][..], &[4]] {
+            let header = [5, 6, data.len() as u32, 60].map(word).concat();
+            bytes.extend([&header[..], &[9; 8], data].concat());
+        }
+        let (found, error) = all(&bytes[..]);
+        assert!(error.is_none(), "{error:?}");
+        let at = Some(5_000_006_000);
+        assert_eq!(found, [(at, 1, 60, vec![1, 2, 3]), (at, 1, 60, vec![4])]);
+    }
+}
+
+/// Interfaces of one section may count milliseconds, microseconds, nanoseconds, and parts of two.
+#[test]
+fn each_interface_has_its_own_unit_of_time() {
+    let interface =
+        |unit: u8| (1, [&[101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, unit, 0, 0, 0][..], &[0; 4]].concat());
+    let packet = |interface: u32, stamp: u64| {
+        let words = [interface, (stamp >> 32) as u32, stamp as u32, 1, 1];
+        (6, [&words.map(u32::to_le_bytes).concat()[..], &[interface as u8, 0, 0, 0]].concat())
+    };
+    let second = 1_700_000_000_u64;
+    let bytes = blocks_of(&[
+        interface(3),
+        interface(9),
+        interface(6),
+        interface(0x80 | 10),
+        packet(0, second * 1_000 + 1),
+        packet(1, second * 1_000_000_000 + 1_000_001),
+        packet(2, second * 1_000_000 + 1_001),
+        packet(3, second << 10 | 2),
+        // The clock was set back.
+        packet(1, second * 1_000_000_000 - 5),
+    ]);
+    let (found, error) = all(&bytes[..]);
+    assert!(error.is_none(), "{error:?}");
+    let after: Vec<i64> =
+        found.iter().map(|p| (p.0.unwrap() as i64) - (second as i64) * 1_000_000_000).collect();
+    assert_eq!(after, [1_000_000, 1_000_001, 1_001_000, 1_953_125, -5]);
+    assert_eq!(found.iter().map(|p| p.3[0]).collect::<Vec<_>>(), [0, 1, 2, 3, 1]);
+}
+
 #[test]
 fn what_is_cut_short_gives_what_was_whole_and_says_where_it_broke() {
     let bytes = classic(
@@ -185,7 +271,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_stream_panic_or_run_on(
-        head in prop::sample::select(vec![0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0x0a0d_0d0a, 0xd4c3_b2a1]),
+        head in prop::sample::select(vec![0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a, 0xd4c3_b2a1]),
         bytes in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let bytes = [&head.to_le_bytes()[..], &bytes].concat();

@@ -64,6 +64,14 @@ fn unread(unread: &UnreadPackets) -> String {
     match why {
         WhyUnread::LinkType => format!("{packets} packets of link type {number}, which bdp does not read"),
         WhyUnread::NotIp => format!("{packets} packets that are not IP (Ethernet type {number:#06x})"),
+        WhyUnread::Llc => {
+            format!("{packets} packets that are not IP (IEEE 802.2 service access point {number:#04x})")
+        }
+        WhyUnread::LinkControl => {
+            format!("{packets} frames that manage or control the link and carry no data")
+        }
+        WhyUnread::Encrypted => format!("{packets} frames encrypted by the link layer"),
+        WhyUnread::Damaged => format!("{packets} frames received with errors (wrong checksum)"),
         WhyUnread::Cut => format!("{packets} packets of which too little was kept"),
         WhyUnread::Malformed => format!("{packets} packets whose headers contradict themselves"),
         WhyUnread::Fragment => format!("{packets} fragments, which have no ports"),

@@ -1,0 +1,7 @@
+//! Packets are found in each link layer and tunnel, as tshark finds them, and whatever is damaged is refused.
+
+mod layers;
+mod tshark;
+#[path = "../../../bdp/tests/support/untested.rs"]
+mod untested;
+mod wrapped;

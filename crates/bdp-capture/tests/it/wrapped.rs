@@ -50,9 +50,23 @@ pub const FORMATS: &[Format] = &[
     format("PPP", 9, |ip| join(&[&[0xff, 3], &ppp(ip)])),
     format("PPP in HDLC", 50, |ip| join(&[&[0xff, 3], &ppp(ip)])),
     format("PPP with a direction", 204, |ip| join(&[&[1, 0xff, 3], &ppp(ip)])),
+    ours("PPP of pppd", 166, |ip| join(&[&[0, 3], &ppp(ip)])),
+    ours("MPLS alone", 219, |ip| join(&[&[0, 1, 0, 64, 0, 2, 1, 64], ip])),
+    ours("SLIP", 8, |ip| join(&[&[1; 16], ip])),
+    ours("IPNET", 226, |ip| join(&[&[1, 2, 0, 0, 0, 0, 0, 1], &[0; 16], ip])),
+    format("ERF", 197, |ip| {
+        let frame = ethernet(&typed(ip));
+        let (record, wire) = (frame.len() as u16 + 18, frame.len() as u16);
+        join(&[&[0; 8], &[2, 4], &record.to_be_bytes(), &[0; 2], &wire.to_be_bytes(), &[0; 2], &frame])
+    }),
+    ours("ERF with an extension", 197, |ip| {
+        let frame = ethernet(&typed(ip));
+        join(&[&[0; 8], &[0x82, 4, 0, 0, 0, 0, 0, 0], &[3, 0, 0, 0, 0, 0, 0, 0], &[0; 2], &frame])
+    }),
     format("Cisco HDLC", 104, |ip| join(&[&[0x0f, 0], &typed(ip)])),
     ours("Cisco HDLC with a direction", 205, |ip| join(&[&[0, 0x0f, 0], &typed(ip)])),
     format("Frame Relay", 107, |ip| join(&[&[0x18, 0x41, 3, if is_v6(ip) { 0x8e } else { 0xcc }], ip])),
+    ours("Frame Relay with a direction", 206, |ip| join(&[&[0, 0x18, 0x41], &typed(ip)])),
     format("Token Ring", 6, |ip| {
         let route = [0x86, 0x30, 0, 0x11, 0, 0x20];
         join(&[&[0x10, 0x40], &[2; 6], &[0x82, 2, 2, 2, 2, 3], &route, &snap(ip)])
@@ -122,6 +136,11 @@ pub const FORMATS: &[Format] = &[
         let ppp = join(&[&[0xff, 3], &ppp(ip)]);
         let length = (ppp.len() as u16).to_be_bytes();
         outer(47, &join(&[&[0x30, 0x81, 0x88, 0x0b], &length, &[0, 1, 0, 0, 0, 1, 0, 0, 0, 2], &ppp]))
+    }),
+    format("WCCP", 101, |ip| match is_v6(ip) {
+        // It redirects IPv4 alone.
+        true => ip.to_vec(),
+        false => outer(47, &join(&[&[0, 0, 0x88, 0x3e, 1, 2, 3, 4], ip])),
     }),
     format("ERSPAN I", 101, |ip| outer(47, &join(&[&[0, 0, 0x88, 0xbe], &ethernet(&typed(ip))]))),
     format("ERSPAN II", 101, |ip| {

@@ -4,7 +4,7 @@
 use bdp_model::capture::AttemptOutcome;
 
 use crate::datagrams::Datagrams;
-use crate::decode::{Carries, Echo, Flags, Options, Packet, Segment, Span};
+use crate::decode::{Carries, Echo, Flags, Multipath, Options, Packet, Segment, Span};
 use crate::flow::{Counts, End, Flow, Identity, Moment};
 use crate::notes::Notes;
 
@@ -60,6 +60,9 @@ const STAMPED: u8 = 4;
 const HAS_MSS: u8 = 8;
 const HAS_SCALE: u8 = 16;
 const SACK: u8 = 32;
+/// The two together are any other option of multipath TCP.
+const CAPABLE: u8 = 64;
+const JOIN: u8 = 128;
 
 /// The beginning of a datagram, or of a packet of another protocol, and how often it came.
 #[derive(Debug, Clone, Copy)]
@@ -245,7 +248,7 @@ impl Brief {
 impl Noted {
     /// `None` of a segment that has more than fits.
     fn of(now_ns: u64, is_back: bool, packet: &Packet, segment: &Segment) -> Option<Self> {
-        let Options { mss, window_scale, sack_permitted, timestamps, sack, .. } = segment.options;
+        let Options { mss, window_scale, sack_permitted, timestamps, sack, multipath, .. } = segment.options;
         if !sack.as_slice().is_empty() {
             return None;
         }
@@ -279,7 +282,9 @@ impl Noted {
                 | bit(timestamps.is_some(), STAMPED)
                 | bit(mss.is_some(), HAS_MSS)
                 | bit(window_scale.is_some(), HAS_SCALE)
-                | bit(sack_permitted, SACK),
+                | bit(sack_permitted, SACK)
+                | bit(matches!(multipath, Some(Multipath::Capable | Multipath::Other)), CAPABLE)
+                | bit(matches!(multipath, Some(Multipath::Join | Multipath::Other)), JOIN),
         })
     }
 
@@ -318,6 +323,12 @@ impl Noted {
         options.mss = has(HAS_MSS).then_some(self.mss);
         options.window_scale = has(HAS_SCALE).then_some(self.window_scale);
         options.sack_permitted = has(SACK);
+        options.multipath = match (has(CAPABLE), has(JOIN)) {
+            (true, false) => Some(Multipath::Capable),
+            (false, true) => Some(Multipath::Join),
+            (true, true) => Some(Multipath::Other),
+            (false, false) => None,
+        };
         options.timestamps = has(STAMPED).then_some((stamp, self.echo));
         let segment = Segment {
             source: from.1,

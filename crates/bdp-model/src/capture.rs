@@ -199,6 +199,20 @@ pub struct CapturedTcp {
     pub one_way: bool,
     /// Whether segments were captured before the network card cut them into packets, or after it joined them.
     pub super_packets: bool,
+    /// Of a subflow of multipath TCP, which one; null of plain TCP, and where the other end refused it.
+    pub multipath_subflow: Option<MultipathSubflow>,
+}
+
+/// Which subflow of a connection of multipath TCP (RFC 8684).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MultipathSubflow {
+    /// The one that the connection began with.
+    Initial,
+    /// One that joined.
+    Additional,
+    /// Its SYNs were not captured.
+    Unknown,
 }
 
 /// Where a capture was taken.

@@ -11,7 +11,7 @@ mod wireless;
 
 pub use bytes::Unread;
 pub use packet::{Carries, Echo, Packet, Span};
-pub use tcp::{Flags, Options, SackBlocks, Segment};
+pub use tcp::{Flags, Multipath, Options, SackBlocks, Segment};
 
 /// The innermost packet of a frame whose link layer has this number, of this length before it was cut.
 pub fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {

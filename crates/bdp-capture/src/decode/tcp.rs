@@ -114,6 +114,17 @@ impl SackBlocks {
     }
 }
 
+/// What the option of multipath TCP (RFC 8684) says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Multipath {
+    /// A connection begins.
+    Capable,
+    /// A subflow joins one.
+    Join,
+    /// Anything else, as the numbers of its data.
+    Other,
+}
+
 /// Options of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
@@ -127,6 +138,8 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
     /// What it has beyond what it acknowledges.
     pub sack: SackBlocks,
+    /// It belongs to a subflow of multipath TCP, or asks for one.
+    pub multipath: Option<Multipath>,
     /// Bytes of all options.
     length: u8,
 }
@@ -181,6 +194,13 @@ fn options(mut rest: &[u8]) -> Options {
             (4, 0) => found.sack_permitted = true,
             (5, n) if n % 8 == 0 => {
                 (0..n).step_by(8).for_each(|at| found.sack.push((word(at), word(at + 4))))
+            }
+            (30, 1..) => {
+                found.multipath = Some(match value[0] >> 4 {
+                    0 => Multipath::Capable,
+                    1 => Multipath::Join,
+                    _ => Multipath::Other,
+                });
             }
             (8, 8) => found.timestamps = Some((word(0), word(4))),
             _ => {}

@@ -6,8 +6,10 @@ use bdp_model::capture::{CapturedData, CapturedTcp, CongestionGuess, CongestionL
 use bdp_model::stats::median;
 
 use super::half::{HERE_NS, HalfConnection};
+use super::multipath::Subflow;
 use super::trace;
 use crate::decode::{Packet, Segment};
+
 use crate::notes::Notes;
 
 /// Timestamps that may still come back.
@@ -37,6 +39,7 @@ pub(crate) struct Connection {
     pub(super) is_reset: bool,
     pub(super) seen: [bool; 2],
     pub(super) is_super: bool,
+    pub(super) subflow: Subflow,
 }
 
 impl Connection {
@@ -64,6 +67,7 @@ impl Connection {
         }
         self.fins[own] |= segment.flags.fin();
         self.is_reset |= segment.flags.rst();
+        self.subflow.segment(own, segment);
         self.is_super |= self.halves[own].mss_offer.is_some_and(|mss| segment.payload > mss.max(536));
         let notes = self.halves[own].on_segment(now, packet, segment, self.has_sack());
         let shift = self.shift_of(own);
@@ -176,6 +180,7 @@ impl Connection {
             },
             one_way: self.seen != [true, true],
             super_packets: self.is_super,
+            multipath_subflow: self.subflow.report(),
         }
     }
 

@@ -3,6 +3,7 @@
 mod connection;
 mod facts;
 mod half;
+mod multipath;
 mod progress;
 mod retransmission;
 mod scoreboard;

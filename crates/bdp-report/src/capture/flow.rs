@@ -1,6 +1,6 @@
 //! One flow of a capture, by itself.
 
-use bdp_model::capture::{CapturedData, CapturedTcp, Ended, ExplainedFlow, Offer, Vantage};
+use bdp_model::capture::{CapturedData, CapturedTcp, Ended, ExplainedFlow, MultipathSubflow, Offer, Vantage};
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 
@@ -44,6 +44,7 @@ pub(crate) fn lines(found: &ExplainedFlow) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(tcp) = &found.flow.tcp {
         lines.extend([("handshake", handshake(tcp)), ("captured", captured(tcp))]);
+        lines.extend(tcp.multipath_subflow.map(|subflow| ("multipath", multipath(subflow).to_owned())));
     }
     if let Some(data) = &found.flow.directions[found.main_direction()].tcp {
         lines.extend([
@@ -110,6 +111,18 @@ fn captured(tcp: &CapturedTcp) -> String {
         words.push_str("; some packets are several segments that a network card cuts or joins: their times are not those on the wire");
     }
     words
+}
+
+fn multipath(subflow: MultipathSubflow) -> &'static str {
+    match subflow {
+        MultipathSubflow::Initial => {
+            "multipath TCP subflow, the initial one: one subflow is not the whole transfer"
+        }
+        MultipathSubflow::Additional => {
+            "multipath TCP subflow, an additional one: one subflow is not the whole transfer"
+        }
+        MultipathSubflow::Unknown => "multipath TCP subflow: one subflow is not the whole transfer",
+    }
 }
 
 fn round_trips(data: &CapturedData) -> String {

@@ -243,6 +243,15 @@ bench-captures: build ## Capture paths with faults and judge what bdp says of th
 	BDP=$(abspath $(BDP)) benches/capture-pairs
 	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
+.PHONY: bench-captures-read
+bench-captures-read: build ## Fetch public captures that were read by hand, and judge what bdp says of them
+	benches/captures-read --fetch target/public
+	BDP=$(abspath $(BDP)) benches/captures-read target/public
+
+.PHONY: bench-cases
+bench-cases: build ## Make the synthetic captures of ../shared/cases and compare what bdp says with their answers
+	BDP=$(abspath $(BDP)) benches/cases
+
 .PHONY: bench-capture-speed
 bench-capture-speed: build ## Read large captures beside tcptrace and tshark: how long each takes
 	BDP=$(abspath $(BDP)) benches/capture-speed

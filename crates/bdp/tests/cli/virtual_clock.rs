@@ -446,11 +446,12 @@ fn a_disk_that_fills_up_in_mid_table_costs_what_it_meets_and_resume_makes_up_for
     bench.write("cases.toml", CASES.text());
     fs::create_dir(bench.path("small")).unwrap();
     let line = "lab run cases.toml --jobs 1 --json --store s.sqlite";
-    // Full from when the first of four cases is through until the run is over.
+    // Full from when the first of four cases is through until the run is over. No case begins while it fills.
     let script = format!(
         "mount -t tmpfs -o size=300m none small; export TMPDIR=$PWD/small; code=0; \
-         {{ $BDP {line} --resume 2>&3 | cat >first.json; }} 3>&1 | while read -r said; do \
-         case $said in 1/4*) for block in 1M 1k; do dd if=/dev/zero of=small/fill-$block bs=$block 2>/dev/null || true; done;; esac; done; \
+         {{ sh -c 'echo $$ >pid; exec \"$@\"' sh $BDP {line} --resume 2>&3 | cat >first.json; }} 3>&1 | while read -r said; do \
+         case $said in 1/4*) kill -STOP $(cat pid); for block in 1M 1k; do dd if=/dev/zero of=small/fill-$block bs=$block 2>/dev/null || true; done; \
+         kill -CONT $(cat pid);; esac; done; \
          rm small/fill-*; ls small >left; exec $BDP {line} --resume"
     );
     let resumed = start(bench.isolated(&script)).wait();

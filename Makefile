@@ -260,6 +260,7 @@ bench-capture-speed: build ## Read large captures beside tcptrace and tshark: ho
 captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
 	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_JUDGED_MB=10 BENCH_BARS=1 benches/captures
 	BDP=$(abspath $(BDP)) BENCH_CASES=1 BENCH_BARS=1 benches/capture-pairs
+	if [ -d ../shared/cases ]; then BDP=$(abspath $(BDP)) BENCH_BARS=1 benches/cases; fi
 	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
 .PHONY: export-judges

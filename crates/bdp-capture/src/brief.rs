@@ -368,7 +368,7 @@ impl Head {
                 }
                 (Carried::Udp { payload }, kept)
             }
-            Carries::Icmp { kind, code, echo } => (Carried::Icmp { kind, code, echo }, &[][..]),
+            Carries::Icmp { kind, code, echo, .. } => (Carried::Icmp { kind, code, echo }, &[][..]),
             Carries::Other(protocol) => (Carried::Other(protocol), &[][..]),
             Carries::Tcp(_) | Carries::Fragment(_) => return None,
         };
@@ -407,7 +407,7 @@ impl Head {
                 payload,
                 kept: Span::new(0, usize::from(self.kept)),
             },
-            Carried::Icmp { kind, code, echo } => Carries::Icmp { kind, code, echo },
+            Carried::Icmp { kind, code, echo } => Carries::Icmp { kind, code, echo, about: None },
             Carried::Other(protocol) => Carries::Other(protocol),
         };
         let packet = Packet {

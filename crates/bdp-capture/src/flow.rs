@@ -154,6 +154,13 @@ impl Flow {
         Notes::default()
     }
 
+    /// A message says that what its first end sent could not be delivered.
+    pub fn unreachable(&mut self) {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.unreachable();
+        }
+    }
+
     /// Whether it is time to count its memory again: seldom, but before it has become much more.
     pub fn is_to_be_counted(&self) -> bool {
         let packets = self.packets[0] + self.packets[1];

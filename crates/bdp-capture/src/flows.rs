@@ -7,7 +7,7 @@ use bdp_model::capture::{CaptureSummary, FlowProtocol, UnreadPackets, WhyUnread}
 
 use crate::attempts::{self, Target, Targets};
 use crate::brief::Brief;
-use crate::decode::{self, Carries, Packet, Unread};
+use crate::decode::{self, About, Carries, Packet, Unread};
 use crate::filter::Filter;
 pub use crate::flow::Found;
 use crate::flow::{End, Flow, Identity, Moment};
@@ -164,6 +164,9 @@ impl Analysis {
         let (from, to) = ((packet.source, source), (packet.destination, destination));
         let key = Key { low: from.min(to), high: from.max(to), protocol };
         let digest = digest(&key);
+        if let Carries::Icmp { about: Some(about), .. } = &packet.carries {
+            self.unreachable(about);
+        }
         if self.part.is_some_and(|(index, of)| digest % of != index) {
             return None;
         }
@@ -204,6 +207,36 @@ impl Analysis {
             }
         }
         Some((flow.identity.stream, notes))
+    }
+
+    /// A router, or a host, says that a packet of a connection could not be delivered.
+    fn unreachable(&mut self, about: &About) {
+        const MOST: usize = 10_000;
+        let (from, to) = (about.source, about.destination);
+        let key = Key { low: from.min(to), high: from.max(to), protocol: about.protocol };
+        let digest = digest(&key);
+        if about.protocol != 6 || self.part.is_some_and(|(index, of)| digest % of != index) {
+            return;
+        }
+        let Some(&number) = self.numbers.get(&digest) else { return };
+        let logged = self.room.is_some();
+        let slot = &mut self.slots[number as usize];
+        let Identity { ends: [a, b], .. } = *slot.identity();
+        // Of a flood the outcomes are counted together.
+        if (a.min(b), a.max(b)) != (key.low, key.high) || number as usize >= MOST {
+            return;
+        }
+        if let Slot::Brief(brief) = slot {
+            if self.most_bytes.is_some_and(|most| self.held_bytes + Flow::least_bytes() > most) {
+                return;
+            }
+            let flow = Box::new(brief.followed(logged, &mut self.room));
+            self.held_bytes += Flow::least_bytes();
+            *slot = Slot::Followed(flow);
+        }
+        if let Slot::Followed(flow) = slot {
+            flow.unreachable();
+        }
     }
 
     /// Where a flow of these ends is, or is to be.

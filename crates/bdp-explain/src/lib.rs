@@ -15,13 +15,12 @@ mod setting;
 pub mod stream;
 pub mod twin;
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::Finding;
 
-pub use ceiling::ceiling;
+use rule::beside::{BESIDE, Rule};
 
-/// A rule: it claims the limit, or does not.
-type Rule = fn(&Facts) -> Option<Finding>;
+pub use ceiling::ceiling;
 
 /// The rules, in an order in which an earlier answer makes later ones meaningless: a reader that pauses closes the window, and its bursts fill queues, so that
 /// what later rules make of those would be wrong.
@@ -64,15 +63,6 @@ const RULES: [Rule; 31] = [
     rule::watched::by_own_figures,
 ];
 
-/// Rules that see what is true of the connection or the path whatever else binds: marks, counters, options.
-const BESIDE: [Rule; 5] = [
-    rule::ecn_marks::judge,
-    rule::host_drops::judge,
-    rule::sack_missing::judge,
-    rule::timestamps_missing::judge,
-    rule::reverse_path::is_full_too,
-];
-
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = rule::datagrams::judge(facts) {
@@ -80,6 +70,12 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     }
     if facts.through_tunnel {
         return vec![rule::unknown::through_tunnel()];
+    }
+    if let Some(conversation) = facts.conversation.as_ref().filter(|_| facts.source == Source::Watched) {
+        return rule::watched_account::explain(facts, conversation);
+    }
+    if let Some(conversation) = &facts.conversation {
+        return rule::conversation::explain(facts, conversation);
     }
     let Some(binding) = RULES.iter().find_map(|rule| rule(facts)) else {
         return vec![rule::unknown::judge(facts)];

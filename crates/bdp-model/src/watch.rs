@@ -39,6 +39,7 @@ pub struct Holder {
 pub enum ConnectionState {
     Established,
     SynSent,
+    SynReceived,
     FinWait1,
     FinWait2,
     CloseWait,
@@ -53,6 +54,8 @@ impl ConnectionState {
         match number {
             1 => Self::Established,
             2 => Self::SynSent,
+            // TCP_SYN_RECV of a socket, TCP_NEW_SYN_RECV of a request for one.
+            3 | 12 => Self::SynReceived,
             4 => Self::FinWait1,
             5 => Self::FinWait2,
             8 => Self::CloseWait,
@@ -67,6 +70,7 @@ impl ConnectionState {
         match self {
             Self::Established => "established",
             Self::SynSent => "syn-sent",
+            Self::SynReceived => "syn-received",
             Self::FinWait1 => "fin-wait-1",
             Self::FinWait2 => "fin-wait-2",
             Self::CloseWait => "close-wait",

@@ -16,6 +16,18 @@ pub(crate) fn words(state: TimeState) -> String {
     state.name().replace('_', " ")
 }
 
+/// What a state is, as a part of a sentence: `the receive window was full`.
+pub(crate) fn about(state: TimeState) -> String {
+    let about = state.about().trim_end_matches('.');
+    let mut letters = about.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(about.chars().skip(1)).collect()
+        }
+        _ => about.to_owned(),
+    }
+}
+
 /// `full path 83 %, recovery 11 %, slow start 6 %` of the time after omit: adds up to 100. `None` where nothing is known.
 pub(crate) fn in_words(facts: &Facts) -> Option<String> {
     let shares = facts.time_counted()?.shares();

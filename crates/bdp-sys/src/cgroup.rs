@@ -8,15 +8,29 @@ use std::path::{Path, PathBuf};
 pub struct Throttling {
     /// Periods in which the quota was used up.
     pub periods: u64,
+    /// Periods in which something of it ran.
+    pub of_periods: u64,
     /// Time for which processors of the group stood still, nanoseconds, all of them added up.
     pub time_ns: u64,
 }
 
 /// Of this process's group and those above it, since they are there; `None` where none reports it, as where there is no quota.
 pub fn throttling() -> Option<Throttling> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let stats = stat_files(&groups).into_iter().filter_map(|file| parse(&fs::read_to_string(file).ok()?));
-    stats.reduce(|a, b| Throttling { periods: a.periods + b.periods, time_ns: a.time_ns + b.time_ns })
+    of_groups(&fs::read_to_string("/proc/self/cgroup").ok()?)
+}
+
+/// The same of another process; `None` also where that may not be seen, or has ended.
+pub fn throttling_of(process: u32) -> Option<Throttling> {
+    of_groups(&fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?)
+}
+
+fn of_groups(groups: &str) -> Option<Throttling> {
+    let stats = stat_files(groups).into_iter().filter_map(|file| parse(&fs::read_to_string(file).ok()?));
+    stats.reduce(|a, b| Throttling {
+        periods: a.periods + b.periods,
+        of_periods: a.of_periods.max(b.of_periods),
+        time_ns: a.time_ns + b.time_ns,
+    })
 }
 
 /// Where `cpu.stat` of the group and of those above it may be: `0::/PATH` is version 2, `N:cpu,cpuacct:/PATH` version 1.
@@ -50,7 +64,7 @@ fn parse(stat: &str) -> Option<Throttling> {
     };
     let time_ns =
         value("throttled_usec").map(|us| us.saturating_mul(1_000)).or_else(|| value("throttled_time"));
-    Some(Throttling { periods: value("nr_throttled")?, time_ns: time_ns? })
+    Some(Throttling { periods: value("nr_throttled")?, of_periods: value("nr_periods")?, time_ns: time_ns? })
 }
 
 #[cfg(test)]
@@ -61,9 +75,9 @@ mod tests {
     fn both_versions_are_read() {
         let v2 =
             "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 7\nnr_throttled 3\nthrottled_usec 4500\n";
-        assert_eq!(parse(v2), Some(Throttling { periods: 3, time_ns: 4_500_000 }));
+        assert_eq!(parse(v2), Some(Throttling { periods: 3, of_periods: 7, time_ns: 4_500_000 }));
         let v1 = "nr_periods 7\nnr_throttled 3\nthrottled_time 4500\n";
-        assert_eq!(parse(v1), Some(Throttling { periods: 3, time_ns: 4_500 }));
+        assert_eq!(parse(v1), Some(Throttling { periods: 3, of_periods: 7, time_ns: 4_500 }));
         // The group at the root has no quota.
         assert_eq!(parse("usage_usec 9\n"), None);
     }

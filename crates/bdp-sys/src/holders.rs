@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::socket_option::get_number;
 use crate::{Result, SysError};
 
 /// The end of names that hold no path.
@@ -27,6 +28,25 @@ fn each_socket(process: u32, mut each: impl FnMut(u32)) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the program of a process asked for the sizes of a socket's buffers, to send and to receive (`SO_BUF_LOCK`, Linux 5.14): the socket is borrowed
+/// for the question alone. `None` where that is not permitted, or the socket is no more.
+pub fn buffers_asked(process: u32, socket: u32) -> Option<(bool, bool)> {
+    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+    /// `SO_BUF_LOCK`, `SOCK_SNDBUF_LOCK` and `SOCK_RCVBUF_LOCK`.
+    const LOCK: libc::c_int = 72;
+    const SEND: libc::c_int = 1;
+    const RECEIVE: libc::c_int = 2;
+    let name = format!("{SOCKET}{socket}]");
+    let mut open = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+    let number =
+        open.find(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == name.as_str()))?;
+    let number = number.file_name().to_str()?.parse().ok()?;
+    let process = pidfd_open(Pid::from_raw(i32::try_from(process).ok()?)?, PidfdFlags::empty()).ok()?;
+    let borrowed = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok()?;
+    let locked = get_number(&borrowed, libc::SOL_SOCKET, LOCK, "SO_BUF_LOCK").ok()?;
+    Some((locked & SEND != 0, locked & RECEIVE != 0))
 }
 
 /// Every process that may be seen into, with each of its sockets.
@@ -118,6 +138,20 @@ mod tests {
         all_sockets(|process, socket| found |= process == me && socket == number);
         assert!(found && name(me).is_some());
         assert_eq!(network_of(me).unwrap(), own_network().unwrap());
+    }
+
+    #[test]
+    fn buffers_that_were_asked_for_are_told_from_those_that_grow() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let number = sockets_of(std::process::id()).unwrap();
+        let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
+        let own = number.into_iter().find(|n| link.to_str().unwrap().contains(&n.to_string())).unwrap();
+        // A kernel before 5.14 has no such question, and a sandbox may refuse it.
+        let Some(asked) = buffers_asked(std::process::id(), own) else { return };
+        assert_eq!(asked, (false, false));
+        rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 65_536).unwrap();
+        assert_eq!(buffers_asked(std::process::id(), own), Some((false, true)));
+        assert_eq!(buffers_asked(std::process::id(), u32::MAX), None);
     }
 
     #[test]

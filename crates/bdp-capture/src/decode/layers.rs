@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::bytes::{Bytes, Next, Unread};
-use super::packet::{Carries, Echo, Packet, Span};
+use super::packet::{About, Carries, Echo, Packet, Span};
 use super::{link, tcp, tunnel};
 
 /// Within so many headers around each other there is a packet, or none.
@@ -194,7 +194,7 @@ fn inner(head: Head, protocol: u8, bytes: &mut Bytes<'_>, headers: u8) -> Result
         }
         ICMP | ICMPV6 => {
             let [kind, code] = bytes.array()?;
-            Carries::Icmp { kind, code, echo: echo(kind, *bytes) }
+            Carries::Icmp { kind, code, echo: echo(kind, *bytes), about: about(protocol, kind, *bytes) }
         }
         other => {
             let mut within = bytes.within_tunnel();
@@ -218,6 +218,32 @@ fn inner(head: Head, protocol: u8, bytes: &mut Bytes<'_>, headers: u8) -> Result
         tunnels,
         carries,
     }))
+}
+
+/// Whose packet a message says could not be delivered: destination unreachable (RFC 792, RFC 4443).
+fn about(protocol: u8, kind: u8, mut bytes: Bytes<'_>) -> Option<About> {
+    match (protocol, kind) {
+        (ICMP, 3) | (ICMPV6, 1) => {}
+        _ => return None,
+    }
+    bytes.take(6).ok()?;
+    let [first] = bytes.array().ok()?;
+    let (protocol, source, destination) = match first >> 4 {
+        4 => {
+            let [_, _, _, _, _, _, _, _, protocol, _, _] = bytes.array().ok()?;
+            let [source, destination]: [[u8; 4]; 2] = [bytes.array().ok()?, bytes.array().ok()?];
+            bytes.take((usize::from(first & 15) * 4).saturating_sub(20)).ok()?;
+            (protocol, IpAddr::from(source), IpAddr::from(destination))
+        }
+        6 => {
+            let [_, _, _, _, _, protocol, _] = bytes.array().ok()?;
+            let [source, destination]: [[u8; 16]; 2] = [bytes.array().ok()?, bytes.array().ok()?];
+            (protocol, IpAddr::from(source), IpAddr::from(destination))
+        }
+        _ => return None,
+    };
+    let ports = (bytes.u16().ok()?, bytes.u16().ok()?);
+    Some(About { protocol, source: (source, ports.0), destination: (destination, ports.1) })
 }
 
 /// Of an echo its identifier and number (RFC 792, RFC 4443).

@@ -10,7 +10,7 @@ mod tunnel;
 mod wireless;
 
 pub use bytes::Unread;
-pub use packet::{Carries, Echo, Packet, Span};
+pub use packet::{About, Carries, Echo, Packet, Span};
 pub use tcp::{Flags, Multipath, Options, SackBlocks, Segment};
 
 /// The innermost packet of a frame whose link layer has this number, of this length before it was cut.

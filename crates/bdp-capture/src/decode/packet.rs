@@ -51,6 +51,8 @@ pub enum Carries {
         code: u8,
         /// Of an echo; `None` where it was cut off.
         echo: Option<Echo>,
+        /// Of a message that a destination can't be reached, what it is about.
+        about: Option<About>,
     },
     /// A fragment that is not the first, of this protocol.
     Fragment(u8),
@@ -76,6 +78,17 @@ impl Span {
         let from = self.from as usize;
         frame.get(from..from + self.length as usize).unwrap_or_default()
     }
+}
+
+/// The packet that could not be delivered, as the message says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// What it carried, by the protocol's number.
+    pub protocol: u8,
+    /// Who sent it, with the port.
+    pub source: (IpAddr, u16),
+    /// To whom, with the port.
+    pub destination: (IpAddr, u16),
 }
 
 /// A request to send back what it carries, or what was sent back.

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use bdp_model::capture::{CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage};
+use bdp_model::facts::{Conversation, Refusal, Role, TimeState};
 use bdp_model::stats::median;
 
-use super::half::{HERE_NS, HalfConnection};
+use super::account::End;
+use super::half::HalfConnection;
 use super::multipath::Subflow;
 use super::trace;
 use crate::decode::{Packet, Segment};
@@ -20,6 +22,20 @@ const NEAR: f64 = 0.1;
 const LOSSES_MIN: usize = 3;
 /// Of the times that a sender goes on by itself, the part from which it is one that paces.
 const PACED: f64 = 0.5;
+
+/// Packets without data that are remembered, to know copies of them.
+const PRINTS: usize = 4;
+/// A copy comes within this time; without an identification within the shorter one.
+const COPY_NS: u64 = 50_000_000;
+const COPY_UNNUMBERED_NS: u64 = 10_000;
+
+/// What two copies of a packet without data have in common.
+#[derive(Debug, Clone, Copy, Default)]
+struct Print {
+    at: u64,
+    identification: u32,
+    segment: Option<Segment>,
+}
 
 /// A connection.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +55,15 @@ pub(crate) struct Connection {
     pub(super) is_reset: bool,
     pub(super) seen: [bool; 2],
     pub(super) is_super: bool,
+    /// Which side made the connection.
+    client: Option<usize>,
+    prints: [[Print; PRINTS]; 2],
+    /// When the first packet passed.
+    began_at: Option<u64>,
+    /// ICMP said that the connection could not be made.
+    is_unreachable: bool,
+    /// When the last packet passed.
+    last_at: u64,
     pub(super) subflow: Subflow,
 }
 
@@ -60,6 +85,11 @@ impl Connection {
     pub fn segment(&mut self, now: u64, from_b: bool, packet: &Packet, segment: &Segment) -> Notes {
         let (own, other) = (usize::from(from_b), usize::from(!from_b));
         self.seen[own] = true;
+        if segment.payload == 0 && self.is_copy(now, own, packet, segment) {
+            self.halves[own].duplicates += 1;
+            return Notes::DUPLICATE;
+        }
+        self.roles(now, own, segment);
         self.times(now, own, segment);
         if segment.flags.syn() {
             self.halves[own].on_syn(segment);
@@ -69,9 +99,89 @@ impl Connection {
         self.is_reset |= segment.flags.rst();
         self.subflow.segment(own, segment);
         self.is_super |= self.halves[own].mss_offer.is_some_and(|mss| segment.payload > mss.max(536));
+        for side in 0..2 {
+            let other = &self.halves[1 - side];
+            self.halves[side].other_way = [other.own_side, other.rtt.min()];
+        }
+        let before = self.halves[own].sent();
         let notes = self.halves[own].on_segment(now, packet, segment, self.has_sack());
+        // What is sent again may be what the other end still lacks.
+        let is_again = notes.has(Notes::RETRANSMISSION) && !notes.has(Notes::NEEDLESS);
+        let has_news = segment.payload > 0 && (self.halves[own].sent() > before || is_again);
         let shift = self.shift_of(own);
-        notes.and(self.halves[other].on_ack(now, segment, shift))
+        let notes = notes.and(self.halves[other].on_ack(now, segment, shift, has_news));
+        if segment.flags.fin() || segment.flags.rst() {
+            for (side, half) in self.halves.iter_mut().enumerate() {
+                half.account.over(now, side == own);
+            }
+        }
+        notes
+    }
+
+    /// A message says that it can't be made.
+    pub const fn unreachable(&mut self) {
+        self.is_unreachable = true;
+    }
+
+    /// When the first packet passed.
+    pub fn began_at(&self) -> u64 {
+        self.began_at.unwrap_or(0)
+    }
+
+    /// Why it was not made, where a SYN was all that came of it.
+    pub fn refused(&self) -> Option<Refusal> {
+        let client = self.client?;
+        let is_alone = self.syns[client] > 0 && self.syns[1 - client] == 0;
+        if !is_alone || self.halves.iter().any(HalfConnection::has_data) {
+            return None;
+        }
+        match () {
+            () if self.is_unreachable => Some(Refusal::Unreachable),
+            () if self.is_reset && self.seen[1 - client] => Some(Refusal::Reset),
+            () if self.seen[1 - client] => None,
+            () => Some(Refusal::NoAnswer),
+        }
+    }
+
+    /// Whether this packet without data was captured before: at a mirrored port, or on another interface.
+    fn is_copy(&mut self, now: u64, own: usize, packet: &Packet, segment: &Segment) -> bool {
+        let identification = packet.identification.unwrap_or(0);
+        let within = if identification == 0 { COPY_UNNUMBERED_NS } else { COPY_NS };
+        let is_same = |print: &Print| {
+            print.segment.as_ref() == Some(segment)
+                && print.identification == identification
+                && now.saturating_sub(print.at) < within
+        };
+        let prints = &mut self.prints[own];
+        if prints.iter().any(is_same) {
+            return true;
+        }
+        prints.rotate_right(1);
+        prints[0] = Print { at: now, identification, segment: Some(*segment) };
+        false
+    }
+
+    /// Who asks and who answers, by the SYN, else by the ports; and how far the connection is made.
+    fn roles(&mut self, now: u64, own: usize, segment: &Segment) {
+        self.last_at = now;
+        self.began_at.get_or_insert(now);
+        let (is_syn, is_answer) = (segment.flags.syn(), segment.flags.ack());
+        let is_first = self.client.is_none();
+        if is_first || is_syn && !is_answer && self.syns[own] == 0 {
+            let is_client = if is_syn { !is_answer } else { segment.source > segment.destination };
+            let client = if is_client { own } else { 1 - own };
+            self.client = Some(client);
+            self.halves[client].role = Some(Role::Client);
+            self.halves[1 - client].role = Some(Role::Server);
+        }
+        let again = is_syn && self.syns[own] > 0;
+        for half in &mut self.halves {
+            match is_syn {
+                true => half.account.syn(now, again),
+                false if self.syns != [0, 0] => half.account.established(now),
+                false => half.account.begin(now),
+            }
+        }
     }
 
     /// By how many bits the windows of an end are shifted; `None` where a SYN is missing.
@@ -93,17 +203,20 @@ impl Connection {
         let flags = segment.flags;
         if flags.syn() {
             let is_first = self.syns[own] == 0;
-            (self.syns[own], self.syn_number[own]) = (self.syns[own] + 1, segment.seq);
-            self.syn_at[own] = Some(now);
+            // A SYN that is sent again may have fewer options: what the other end answers goes by the first that came.
+            let before = self.offers[own].filter(|_| !is_first && self.syn_number[own] == segment.seq);
             self.offers[own] = Some(Offer {
-                mss: segment.options.mss,
-                window_scale: segment.options.window_scale,
-                sack: segment.options.sack_permitted,
-                timestamps: segment.options.timestamps.is_some(),
+                mss: segment.options.mss.or(before.and_then(|offer| offer.mss)),
+                window_scale: segment.options.window_scale.or(before.and_then(|offer| offer.window_scale)),
+                sack: segment.options.sack_permitted || before.is_some_and(|offer| offer.sack),
+                timestamps: segment.options.timestamps.is_some()
+                    || before.is_some_and(|offer| offer.timestamps),
                 // RFC 3168, section 6.1.1: the SYN has both flags, its answer one.
                 ecn: flags.ece() && (flags.ack() || flags.cwr()),
                 window: segment.window,
             });
+            (self.syns[own], self.syn_number[own], self.syn_at[own]) =
+                (self.syns[own] + 1, segment.seq, Some(now));
             // Which of several SYNs was answered nobody knows.
             if flags.ack() && is_first && self.syns[other] == 1 {
                 self.note_own_side(own, now, self.syn_at[other], None);
@@ -127,10 +240,7 @@ impl Connection {
         // Only what is sent at once: the first segment with a new echo, while others are in flight.
         let is_news = self.echoes[own] != echo;
         self.echoes[own] = echo;
-        if !is_news || !flags.ack() || self.halves[own].own_side.is_some_and(|ns| ns < HERE_NS) {
-            return;
-        }
-        if self.halves[own].has_data() && (segment.payload == 0 || self.halves[own].is_idle(now)) {
+        if !is_news || !flags.ack() || self.halves[own].is_at_sender() {
             return;
         }
         let ring = &mut self.stamps[other];
@@ -138,6 +248,9 @@ impl Connection {
             ring.pop_front();
         }
         let at = ring.front().filter(|&&(first, _)| first == echo).map(|&(_, at)| at);
+        // An end that has sent may have waited for something else than what it echoes, unless it went on to send all the time.
+        let is_prompt = |at: u64| self.halves[own].went_on(now, now.saturating_sub(at), segment.payload);
+        let at = at.filter(|&at| is_prompt(at));
         self.note_own_side(own, now, at, Some(stamp));
     }
 
@@ -162,6 +275,47 @@ impl Connection {
     /// The end of the capture.
     pub fn finish(&mut self) {
         self.halves.iter_mut().for_each(HalfConnection::finish);
+        let in_vain = [0, 1].map(|side| {
+            let half = &self.halves[side];
+            half.outstanding() > 0 && half.account.is_in_vain()
+        });
+        for (side, half) in self.halves.iter_mut().enumerate() {
+            let spaced = match () {
+                () if half.sends_by_its_own_clock() => TimeState::SenderApplication,
+                () if half.paced_share().is_some_and(|share| share >= PACED) => TimeState::Probing,
+                () => TimeState::CongestionAvoidance,
+            };
+            let end = End {
+                role: half.role.unwrap_or(Role::Client),
+                outstanding: half.outstanding(),
+                is_closed: half.is_closed(),
+                spaced,
+                other_in_vain: in_vain[1 - side],
+            };
+            half.account.finish(self.last_at, end);
+        }
+    }
+
+    /// For what each moment was waited, for the data of a side; `None` where only one way was captured.
+    pub fn conversation(&self, side: usize) -> Option<Conversation> {
+        let half = &self.halves[side];
+        let missing: u64 = self.halves.iter().map(|half| half.missing).sum();
+        let passed: u64 = self.halves.iter().map(|half| half.payload).sum();
+        let refused = self.refused();
+        if refused.is_some() && self.client != Some(side) {
+            return None;
+        }
+        (self.seen == [true, true] || refused.is_some()).then(|| {
+            let role = half.role.unwrap_or(Role::Client);
+            let missing = missing as f64 / (missing + passed).max(1) as f64;
+            let syns = self.syns.iter().map(|&syns| u64::from(syns)).sum();
+            Conversation {
+                missing,
+                refused,
+                syns,
+                ..half.account.report(self.last_at, half.outstanding(), role)
+            }
+        })
     }
 
     /// What was seen of the connection.
@@ -203,7 +357,7 @@ impl Connection {
             duplicated_by_network: way.duplicated_by_network,
             missing_bytes: way.missing,
             rtt_to_receiver: rtt,
-            rtt_min_ns: rtt.map(|rtt| rtt.min.as_ns() + way.own_side.unwrap_or(0)),
+            rtt_min_ns: rtt.and(way.least_rtt()),
             in_flight_most_bytes: way.in_flight_most,
             initial_flight_bytes: way.initial_flight,
             window_most_bytes: way.window_most,
@@ -219,7 +373,7 @@ impl Connection {
             largest_payload: way.largest,
             marked: way.marked,
             echoes: way.echoes,
-            held: way.held,
+            held: way.account.held,
             unprompted: way.paced_share(),
             episodes: way.episodes.len() as u64,
             congestion_control: congestion_control(way),
@@ -254,7 +408,7 @@ pub(super) fn congestion_control(way: &HalfConnection) -> Option<CongestionGuess
         return (!is_program).then_some(CongestionGuess { like: CongestionLike::Bbr, kept: None, losses: 0 });
     }
     // Elsewhere than at the sender, what is in flight is not known well enough.
-    if way.shares_kept.len() < LOSSES_MIN || way.own_side.is_none_or(|ns| ns >= HERE_NS) {
+    if way.shares_kept.len() < LOSSES_MIN || !way.is_at_sender() {
         return None;
     }
     let kept = median(&mut way.shares_kept.clone())?;

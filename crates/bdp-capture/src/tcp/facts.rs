@@ -4,17 +4,15 @@ use std::net::SocketAddr;
 
 use bdp_model::capture::CapturedRtt;
 use bdp_model::connection;
-use bdp_model::facts::{End, Facts, OneWay, Source};
+use bdp_model::facts::{Conversation, End, Facts, OneWay, Role, Source, TimeState};
 use bdp_model::flow::FlowSpec;
 use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
 use bdp_model::udp::OneWayDelay;
 use bdp_model::units::{ByteCount, Nanos};
 
 use super::connection::{Connection, congestion_control};
-use super::half::{HERE_NS, HalfConnection, Reading};
+use super::half::{HalfConnection, Reading};
 
-/// Of fewer segments there is nothing to explain.
-const SEGMENTS_MIN: u64 = 10;
 /// Segments of the initial window (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
 /// A connection that lasts for no more round trips is a short transfer.
@@ -24,11 +22,12 @@ const BEGINNING: u64 = 4;
 
 pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
     let way = &connection.halves[side];
-    let from = way.first_data_at?;
-    let took_ns = way.data_until().checked_sub(from).filter(|&ns| ns > 0)?;
-    if way.segments < SEGMENTS_MIN || connection.seen != [true, true] {
+    let is_refused = connection.refused().is_some() && way.role == Some(Role::Client);
+    let from = way.first_data_at.or(is_refused.then(|| connection.began_at()))?;
+    if connection.seen != [true, true] && !is_refused {
         return None;
     }
+    let took_ns = way.data_until().saturating_sub(from).max(1);
     let mss = way.mss();
     let goodput_bps = way.acked() as f64 * 8e9 / took_ns as f64;
     let mut readings: Vec<(u64, Reading)> =
@@ -43,7 +42,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
     }
     // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
-    let is_here = way.own_side.is_some_and(|ns| ns < HERE_NS);
+    let is_here = way.is_at_sender();
     let sent: Vec<SenderSample> = readings
         .iter()
         .map(|(at, reading)| sample(*at, reading, mss))
@@ -102,6 +101,14 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         sent,
         loss_episodes: episodes(way, from),
         udp: None,
+        // A sender that takes the window as it is written has no room when its program seems to pause.
+        conversation: connection.conversation(side).map(|all| match scaling {
+            [Some(false), Some(true)] => Conversation {
+                spent: all.spent.renamed(TimeState::SenderApplication, TimeState::ReceiveWindow),
+                ..all
+            },
+            _ => all,
+        }),
         ceiling: None,
         both_directions: false,
         through_tunnel: false,
@@ -168,9 +175,9 @@ fn one_way(
     readings: &[(u64, Reading)],
     omit_ns: u64,
 ) -> Option<OneWay> {
-    let [own, other] = [side, 1 - side].map(|s| connection.halves[s].own_side);
-    let is_here = own? < HERE_NS;
-    let is_there = other? < HERE_NS;
+    let [own, other] = [side, 1 - side].map(|s| &connection.halves[s]);
+    let (is_here, is_there) = (own.is_at_sender(), other.is_at_sender());
+    own.own_side.and(other.own_side)?;
     let stamps: Vec<(u64, u32, u64, u64)> = readings
         .iter()
         .filter_map(|(at, reading)| {

@@ -6,16 +6,29 @@
 use std::collections::VecDeque;
 
 use bdp_model::capture::Retransmissions;
-use bdp_model::record::{CongestionState, LossEpisode};
+use bdp_model::facts::{Role, TimeState};
+use bdp_model::path::delayed_ack;
+use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
+use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::units::Nanos;
 
+use super::account::{Account, Own, Sent};
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
 use crate::rtt::RoundTrips;
 
-/// From here to an end and back no less is measured further.
-pub(super) const HERE_NS: u64 = 50_000;
+/// What a host takes to answer at the most: an end that is no further away is where the capture was taken,
+const HOST_NS: u64 = 300_000;
+/// if the other one is so many times as far.
+const HERE_OF: u64 = 10;
+/// Round trips vary by such a part.
+const SOONER: u64 = 16;
+/// Round trips in a row in which what is in flight stays the same, from which on it will not grow.
+const STEADY: u8 = 6;
+/// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
+const UNSEEN: usize = 16;
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
 /// Acknowledgements on their way to the sender, at the most.
@@ -38,6 +51,10 @@ pub(super) struct Ack {
     pub(super) count: u8,
     /// Neither data, nor SYN, FIN or RST.
     pub(super) is_pure: bool,
+    /// With data that had not passed before.
+    pub(super) has_news: bool,
+    /// The end of what it carries, in numbers of the other way.
+    pub(super) carries_to: u32,
     /// Its own timestamp.
     pub(super) stamp: Option<u32>,
 }
@@ -82,6 +99,9 @@ pub(super) struct Epoch {
     pub(super) before: u64,
     /// In a row in which what was in flight grew by little.
     pub(super) flat: u8,
+    /// In a row in which it stayed the same, and the first of these.
+    pub(super) steady: u8,
+    pub(super) anchor: u64,
     /// Whether anything but the congestion window held the sender back.
     pub(super) was_free: bool,
     pub(super) rate_bps: Option<u64>,
@@ -114,6 +134,17 @@ pub(super) struct HalfConnection {
     pub own_side: Option<u64>,
     /// The same now, smoothed.
     pub(super) own_now: Option<u64>,
+    /// What the other way has of the same: the least from here to the receiver and back, and to the sender.
+    pub(super) other_way: [Option<u64>; 2],
+    /// The receiver's window as it was last written.
+    pub(super) written: u64,
+    /// For what each moment was waited.
+    pub account: Account,
+    pub role: Option<Role>,
+    /// Bytes that were acknowledged before they passed here, and when.
+    pub(super) unseen: VecDeque<(u64, u64, u64)>,
+    /// A byte beyond a closed window, which asks whether it is open.
+    pub(super) probe_byte: Option<u64>,
     pub options: u32,
     pub mss_offer: Option<u32>,
     pub(super) last_at: u64,
@@ -180,8 +211,6 @@ pub(super) struct HalfConnection {
     pub marked: u64,
     pub echoes: u64,
     pub initial_flight: u64,
-    /// Small segments that waited for a delayed acknowledgement.
-    pub held: u64,
     pub episodes: Vec<LossEpisode>,
     pub shares_kept: Vec<f64>,
     pub series: Series<Reading>,
@@ -228,6 +257,7 @@ impl HalfConnection {
         let round_trips = [&self.rtt, &self.whole, &self.waits, &self.stalls];
         self.scoreboard.held_bytes()
             + self.series.held_bytes()
+            + self.account.held_bytes()
             + self.pending.capacity() * size_of::<Ack>()
             + self.recent.capacity() * size_of::<(u64, u64)>()
             + self.closed.capacity() * size_of::<(u64, u64, u64)>()
@@ -264,6 +294,7 @@ impl HalfConnection {
             return notes;
         }
         self.begin(first);
+        self.deliver_known(now, segment);
         self.advance(now);
         let length = u64::from(segment.payload);
         if segment.flags.cwr() {
@@ -275,9 +306,16 @@ impl HalfConnection {
             && first + 1 == self.acked_here
             && self.next == self.acked_here
         {
-            let is_closed = self.edge.is_some_and(|edge| edge <= self.una);
+            let is_closed = self.is_closed();
             notes.add(if is_closed { Notes::PROBE } else { Notes::KEEP_ALIVE });
             *(if is_closed { &mut self.probes } else { &mut self.keep_alives }) += 1;
+            return notes;
+        }
+        // Some stacks ask with the next byte, which is refused as long as the window is closed.
+        if length == 1 && first == self.next && self.is_closed() {
+            notes.add(Notes::PROBE);
+            self.probes += 1;
+            self.probe_byte = Some(first);
             return notes;
         }
         if length > 0 {
@@ -313,9 +351,21 @@ impl HalfConnection {
             self.duplicates += 1;
             return;
         }
+        let outstanding = self.next.saturating_sub(self.una);
+        if self.is_logged_late(first, to, now) {
+            self.segments += self.segments_of(u64::from(segment.payload));
+            self.payload += to - first;
+            self.missing = self.missing.saturating_sub(to - first);
+            self.spoke(now, segment, outstanding, Sent::New, to);
+            return;
+        }
         self.segments += self.segments_of(u64::from(segment.payload));
         if first < self.next {
             self.retransmitted(now, first, to, stamp, identification, sack, notes);
+        }
+        if first > self.next && self.segments == self.segments_of(u64::from(segment.payload)) {
+            // What was on its way when the capture began.
+            self.next = first;
         }
         if to > self.next {
             if first > self.next {
@@ -348,7 +398,12 @@ impl HalfConnection {
             self.initial_flight = self.next - self.una;
         }
         self.note_start(now, segment.payload);
-        self.note_held(now, segment.payload);
+        let kind = match () {
+            () if notes.has(Notes::TIMEOUT) || notes.has(Notes::TAIL_LOSS_PROBE) => Sent::Timer,
+            () if notes.has(Notes::RETRANSMISSION) => Sent::Again,
+            () => Sent::New,
+        };
+        self.spoke(now, segment, outstanding, kind, to);
         let is_short = u64::from(segment.payload) % self.mss() != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
@@ -370,9 +425,8 @@ impl HalfConnection {
 
     /// The sender goes on: by itself, or because an acknowledgement came.
     pub(super) fn note_start(&mut self, now: u64, payload: u32) {
-        let is_here = self.own_side.is_some_and(|ns| ns < HERE_NS);
         let prompt_ns = self.prompt_ns();
-        if !is_here
+        if !self.is_at_sender()
             || self.last_sent == 0
             || now - self.last_sent < prompt_ns
             || self.una + u64::from(payload) >= self.next
@@ -389,33 +443,130 @@ impl HalfConnection {
         const AT_ONCE_NS: u64 = 20_000;
         const LATEST_NS: u64 = 500_000;
         const BESIDE_NS: u64 = 5_000;
+        // What comes back from a sender elsewhere varies.
+        let varies = if self.is_at_sender() { 0 } else { self.own_now.unwrap_or(0) * 2 / SOONER };
         let spacing = self.round_trip().map(|ns| ns / (self.in_flight() / self.mss()).max(1));
         match spacing.filter(|_| self.own_side.is_some_and(|ns| ns >= BESIDE_NS)) {
-            Some(ns) => (ns / 4).clamp(AT_ONCE_NS, LATEST_NS),
-            None => AT_ONCE_NS,
+            Some(ns) => varies + (ns / 4).clamp(AT_ONCE_NS, LATEST_NS),
+            None => varies + AT_ONCE_NS,
         }
     }
 
-    /// Nagle's algorithm held a small segment back until the one before it was acknowledged (RFC 896), for longer than a round trip takes: the
-    /// last reading is told that it waited.
-    pub(super) fn note_held(&mut self, now: u64, payload: u32) {
+    /// Tells the account of data that passes: Nagle's algorithm may have held it back (RFC 896), which the last reading is told.
+    fn spoke(&mut self, now: u64, segment: &Segment, outstanding: u64, kind: Sent, to: u64) {
         const PROMPT_NS: u64 = 200_000;
-        const DELAYED_NS: u64 = 15_000_000;
-        let (mss, least) = (self.mss(), self.rtt.min().unwrap_or(0));
-        let are_small = u64::from(payload) < mss && u64::from(self.last_size) < mss;
-        let was_acked =
-            self.una + u64::from(payload) >= self.next && now.saturating_sub(self.last_applied) < PROMPT_NS;
-        let waited = self.last_applied.saturating_sub(self.last_sent);
-        if !are_small || !was_acked || waited < least + DELAYED_NS {
-            return;
+        let is_short = u64::from(segment.payload) % self.mss() != 0;
+        let own = Own {
+            kind,
+            size: segment.payload,
+            mss: self.mss(),
+            ends_short: is_short && segment.flags.psh() && to == self.next,
+            outstanding,
+            rtt: self.least_rtt(),
+            prompt: self.prompt_ns(),
+        };
+        let held = self.account.held;
+        self.account.own(now, own, self.role.unwrap_or(Role::Client));
+        if self.account.held > held {
+            let from = self.last_sent.saturating_sub(PROMPT_NS);
+            self.series.change_since(from, |reading| {
+                if reading.in_flight > 0 {
+                    (reading.not_sent, reading.is_starved) = (Some(u64::from(segment.payload)), false);
+                }
+            });
         }
-        self.held += 1;
-        let from = self.last_sent.saturating_sub(PROMPT_NS);
-        self.series.change_since(from, |reading| {
-            if reading.in_flight > 0 {
-                (reading.not_sent, reading.is_starved) = (Some(u64::from(payload)), false);
+    }
+
+    /// What was acknowledged a moment before it passes was captured out of order: by several processors, or interfaces.
+    fn is_logged_late(&mut self, first: u64, to: u64, now: u64) -> bool {
+        const LATE_NS: u64 = 2_000_000;
+        let soon = self.rtt.min().map_or(LATE_NS, |ns| (ns / 2).min(LATE_NS));
+        let place = self
+            .unseen
+            .iter()
+            .position(|&(from, until, at)| first >= from && to <= until && now.saturating_sub(at) <= soon);
+        let Some(place) = place else { return false };
+        if let Some((from, until, at)) = self.unseen.remove(place) {
+            let rest = [(from, first, at), (to, until, at)];
+            self.unseen.extend(rest.into_iter().filter(|part| part.0 < part.1));
+        }
+        true
+    }
+
+    /// The receiver takes nothing more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.edge.is_some_and(|edge| edge <= self.una)
+    }
+
+    /// The capture was taken at the sender, or so near that nobody can tell.
+    pub fn is_at_sender(&self) -> bool {
+        let Some(own) = self.own_side.filter(|&ns| ns < HOST_NS) else { return false };
+        self.rtt.min().is_none_or(|rtt| own * HERE_OF < rtt || rtt < HOST_NS)
+    }
+
+    /// For how long an acknowledgement that passes here is on its way to the sender and what it sets off comes back: a little less than is usual, since what
+    /// comes back sooner was set off all the same.
+    pub(super) fn own_delay(&self) -> u64 {
+        let usual = if self.is_at_sender() { 0 } else { self.own_now.unwrap_or(0) };
+        usual - usual / SOONER
+    }
+
+    /// From the sender to the receiver and back, at the least.
+    pub(super) fn least_rtt(&self) -> Option<u64> {
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        let there = least(self.rtt.min(), self.other_way[0]);
+        match (there, least(self.own_side, self.other_way[1])) {
+            (Some(there), Some(own)) => Some(there + own),
+            (there, own) => there.or(own),
+        }
+    }
+
+    /// What holds the sender now, as far as its windows go.
+    pub(super) fn held_by(&self) -> TimeState {
+        // Seen from elsewhere, what reached the sender when it stopped is known less well.
+        let blur = if self.is_at_sender() { 0 } else { self.in_flight() * 3 / 2 / SOONER };
+        let is_full = self.edge.is_some_and(|edge| edge < self.next + self.least_room() + blur);
+        if self.has_data() && (self.is_closed() || is_full) {
+            let window = self.edge.unwrap_or(0).saturating_sub(self.una);
+            let is_shrunk = self.window_most.is_some_and(|most| window < most / 2);
+            return if is_shrunk { TimeState::ReceiverApplication } else { TimeState::ReceiveWindow };
+        }
+        match &self.open {
+            Some(open) => match open.episode.kind {
+                EpisodeKind::Reduced => TimeState::EcnReduction,
+                EpisodeKind::Recovery => TimeState::Recovery,
+                EpisodeKind::Timeout => TimeState::Timeout,
+            },
+            None if self.is_queued() => TimeState::FullPath,
+            None if self.epoch.steady >= STEADY && self.retransmissions.segments == 0 && self.echoes == 0 => {
+                match self.edge {
+                    Some(_) if self.is_at_sender() => TimeState::SendBuffer,
+                    None if self.fits_by_a_scale() => TimeState::ReceiveWindow,
+                    _ => TimeState::Unknown,
+                }
             }
-        });
+            None if self.threshold.is_none() => TimeState::SlowStart,
+            None => TimeState::CongestionAvoidance,
+        }
+    }
+
+    /// What is in flight is the window as it is written, by one of the scales that there are: of a connection whose SYNs were not captured.
+    fn fits_by_a_scale(&self) -> bool {
+        const SCALES: std::ops::RangeInclusive<u32> = 0..=14;
+        let most = self.epoch.anchor;
+        self.written > 0
+            && SCALES.into_iter().any(|shift| {
+                let window = self.written << shift;
+                window >= most && window - most < self.mss()
+            })
+    }
+
+    /// The round trip says that a queue stands. Of few segments the acknowledgement of one may have waited.
+    fn is_queued(&self) -> bool {
+        let (Some(least), Some(now)) = (self.least_rtt(), self.round_trip()) else { return false };
+        let segments = self.in_flight() / self.mss();
+        let turn = delayed_ack::longest_turn(segments, Nanos(least)).as_ns();
+        now > turn + QUEUE_NOISE.as_ns().max((least as f64 * QUEUE_SHARE) as u64)
     }
 
     /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
@@ -441,7 +592,12 @@ impl HalfConnection {
 
     /// No further segment fits the receive window.
     pub(super) fn is_window_full(&self) -> bool {
-        self.edge.is_some_and(|edge| edge < self.next + self.mss())
+        self.edge.is_some_and(|edge| edge < self.next + self.least_room())
+    }
+
+    /// For less room nothing is sent: a segment, or half of the largest window (RFC 9293, section 3.8.6.2.1).
+    fn least_room(&self) -> u64 {
+        self.window_most.map_or(u64::MAX, |most| most / 2).min(self.mss()).max(1)
     }
 
     /// The least congestion window that explains what was in flight in the last round trips.
@@ -458,8 +614,11 @@ impl HalfConnection {
     pub fn on_own_side_rtt(&mut self, now: u64, ns: u64, stamp: Option<u32>) {
         self.own_stamp = stamp.map(|stamp| (stamp, now, ns));
         self.own_side = Some(self.own_side.map_or(ns, |least| least.min(ns)));
-        // As RFC 6298 smooths, but quicker: what is sent by then has to find its acknowledgement.
-        self.own_now = Some(self.own_now.map_or(ns, |now| now - now / 4 + ns / 4));
+        // As RFC 6298 smooths, but quicker: what is sent by then has to find its acknowledgement. Those of an end without data may be delayed ones.
+        self.own_now = match self.own_now {
+            Some(now) if self.has_data() => Some(now - now / 4 + ns / 4),
+            _ => self.own_side,
+        };
         if let Some(most) = self.full_rtt() {
             self.whole.add(most);
         }
@@ -470,21 +629,32 @@ impl HalfConnection {
         Some(self.rtt.latest()? + self.own_now?)
     }
 
-    /// Whether what is sent now may have waited for something else than an acknowledgement: all that was seen is acknowledged, and for the
-    /// better part of the time to the sender and back nothing came.
-    pub fn is_idle(&self, now: u64) -> bool {
-        let quiet = now.saturating_sub(self.last_sent);
-        self.acked_here >= self.next && self.own_side.is_none_or(|ns| quiet >= ns / 5 * 4)
+    /// Whether what passes now went on from what passed before, within half of this time: then nothing but the way to the sender and back took it. An end
+    /// without data answers at once.
+    pub fn went_on(&self, now: u64, took: u64, payload: u32) -> bool {
+        !self.has_data() || payload > 0 && now.saturating_sub(self.last_sent) <= took / 2
+    }
+
+    /// The end of what was sent.
+    pub const fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes that were sent and never acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.next.saturating_sub(self.acked_here)
     }
 
     /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
-    pub fn on_ack(&mut self, now: u64, segment: &Segment, shift: Option<u8>) -> Notes {
+    /// `has_news` is whether it carries data that had not passed before.
+    pub fn on_ack(&mut self, now: u64, segment: &Segment, shift: Option<u8>, has_news: bool) -> Notes {
         let mut notes = Notes::default();
         if !segment.flags.ack() || segment.flags.rst() {
             return notes;
         }
         let ack = self.absolute(segment.ack);
         self.begin(ack);
+        self.written = u64::from(segment.window);
         let is_pure = segment.payload == 0 && !segment.flags.syn() && !segment.flags.fin();
         let window = if segment.flags.syn() {
             Some(u64::from(segment.window))
@@ -504,9 +674,18 @@ impl HalfConnection {
         }
         // A FIN has a number of its own, and no byte.
         let ack = self.fin.map_or(ack, |fin| ack.min(fin));
+        if ack > self.next && self.probe_byte == Some(self.next) && ack == self.next + 1 {
+            // The byte that asked was taken.
+            self.payload += 1;
+            self.next = ack;
+        }
         if ack > self.next {
             notes.add(Notes::ACKED_UNSEEN);
             self.missing += ack - self.next;
+            if self.unseen.len() >= UNSEEN {
+                self.unseen.pop_front();
+            }
+            self.unseen.push_back((self.next, ack, now));
             self.next = ack;
         }
         let blocks = segment.options.sack.as_slice();
@@ -515,7 +694,8 @@ impl HalfConnection {
             let from = self.absolute(from);
             *place = (from, from + u64::from(to.wrapping_sub(from as u32)));
         }
-        let edge = window.map(|window| ack + window);
+        // A window of 0 is one by any scale.
+        let edge = window.map(|window| ack + window).or((segment.window == 0).then_some(ack));
         let is_repeat = is_pure && ack == self.acked_here && self.next > ack;
         let is_same_window = self.pending.back().map_or(self.edge, |last| last.edge) == edge;
         if is_repeat && is_same_window {
@@ -532,7 +712,7 @@ impl HalfConnection {
         if segment.flags.ece() && !segment.flags.syn() {
             self.echoes += 1;
         }
-        let due = now + self.own_now.unwrap_or(0);
+        let due = now + self.own_delay();
         let ack = Ack {
             due,
             at: now,
@@ -541,6 +721,8 @@ impl HalfConnection {
             blocks: known,
             count: blocks.len() as u8,
             is_pure,
+            has_news,
+            carries_to: segment.seq.wrapping_add(segment.payload),
             stamp: segment.options.timestamps.map(|(own, _)| own),
         };
         if self.pending.is_empty() && due <= now {

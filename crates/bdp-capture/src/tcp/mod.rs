@@ -1,5 +1,6 @@
 //! A TCP connection as a capture shows it.
 
+mod account;
 mod connection;
 mod facts;
 mod half;
@@ -8,6 +9,7 @@ mod progress;
 mod retransmission;
 mod scoreboard;
 mod series;
+mod timeline;
 mod trace;
 
 pub(crate) use connection::Connection;

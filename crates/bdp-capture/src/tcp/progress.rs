@@ -2,7 +2,9 @@
 
 use bdp_model::record::{CongestionState, EpisodeKind};
 
-use super::half::{Ack, Epoch, HERE_NS, HalfConnection, MARKS, Open, Reading};
+use crate::decode::Segment;
+
+use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading};
 
 impl HalfConnection {
     /// The receive window is no longer closed.
@@ -20,6 +22,21 @@ impl HalfConnection {
             self.count(ack.due);
             self.apply(ack);
         }
+    }
+
+    /// What the sender says to have: by the number that it acknowledges, and by the timestamp that it echoes, whenever that was to arrive.
+    pub(super) fn deliver_known(&mut self, now: u64, segment: &Segment) {
+        let reached = |past: u32, at: u32| past.wrapping_sub(at) < 1 << 31;
+        let echo = segment.options.timestamps.map(|(_, echo)| echo);
+        let is_known = |ack: &Ack| {
+            ack.has_news && segment.flags.ack() && reached(segment.ack, ack.carries_to)
+                || ack.stamp.zip(echo).is_some_and(|(stamp, echo)| reached(echo, stamp))
+        };
+        let Some(last) = self.pending.iter().rposition(is_known) else { return };
+        for ack in &mut self.pending.range_mut(..=last) {
+            ack.due = ack.due.min(now);
+        }
+        self.advance(now);
     }
 
     /// Brings the sender to this moment: acknowledgements reach it, and time is counted.
@@ -45,7 +62,9 @@ impl HalfConnection {
     pub(super) fn count(&mut self, now: u64) {
         let took = now.saturating_sub(self.last_at);
         if self.last_at > 0 && took > 0 {
-            let is_full = self.has_data() && self.is_window_full() && self.full_since.is_some();
+            self.account.held_by(now, self.held_by());
+            let is_full =
+                self.has_data() && (self.is_closed() || self.is_window_full() && self.full_since.is_some());
             if self.next > self.una || is_full {
                 self.busy += took;
             }
@@ -70,6 +89,12 @@ impl HalfConnection {
         let grew = self.epoch.before > 0 && self.epoch.peak * 4 > self.epoch.before * 5;
         let is_bound = !self.epoch.was_free && self.open.is_none() && self.epoch.before > 0;
         self.epoch.flat = if grew || !is_bound { 0 } else { self.epoch.flat.saturating_add(1) };
+        let mss = self.mss();
+        if is_bound && self.epoch.steady > 0 && self.epoch.peak.abs_diff(self.epoch.anchor) <= mss {
+            self.epoch.steady = self.epoch.steady.saturating_add(1);
+        } else {
+            (self.epoch.steady, self.epoch.anchor) = (u8::from(is_bound), self.epoch.peak);
+        }
         if self.epoch.flat >= 3 && self.threshold.is_none() {
             self.threshold = Some(self.epoch.before);
         }
@@ -100,13 +125,18 @@ impl HalfConnection {
         if ack.ack > self.una {
             newly = ack.ack - self.una;
             let was_in_order = self.duplicates_now == 0;
+            let mut never_seen = 0;
             self.scoreboard.acknowledge(ack.ack, |piece| {
+                if piece.times == 0 {
+                    never_seen += piece.to - piece.from;
+                }
                 if piece.times != 1 {
                     is_clear = false;
                 } else if !piece.is_sacked {
                     sent = sent.max(Some(piece.at));
                 }
             });
+            self.missing += never_seen;
             if !was_in_order && self.scoreboard.sacked() == 0 {
                 is_clear = false;
             }
@@ -121,15 +151,22 @@ impl HalfConnection {
         if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
             self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
             self.rtt.add(ack.at - at);
-            if self.own_side.is_none_or(|ns| ns < HERE_NS) {
+            if self.own_side.is_none() || self.is_at_sender() {
                 self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
             }
         }
         let edge = ack
             .edge
             .map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
-        if edge.is_some() {
+        let was = self.edge;
+        if edge.is_some() || self.is_closed() {
             self.edge = edge;
+        }
+        if ack.has_news {
+            self.account.heard(ack.due);
+        }
+        if newly > 0 || self.edge > was || self.duplicates_now > 0 || ack.count > 0 {
+            self.account.room(ack.due, ack.has_news, self.una >= self.next);
         }
         if !self.is_window_full()
             && let Some(since) = self.full_since.take()

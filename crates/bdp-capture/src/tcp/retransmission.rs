@@ -23,7 +23,8 @@ pub(super) enum Kind {
 }
 
 impl HalfConnection {
-    /// Whether this very packet was seen before: by its identification, or, without one, by its timestamp and the time.
+    /// Whether this very packet was seen before: by its identification, or, without one, by its timestamp and the time. Parts of a segment
+    /// that is captured again behind a card, or an interface, that cut it have other numbers, and follow too soon to be sent again.
     pub(super) fn is_same_packet(
         &self,
         first: u64,
@@ -32,6 +33,17 @@ impl HalfConnection {
         identification: u32,
         now: u64,
     ) -> bool {
+        const PART_NS: u64 = 500_000;
+        let soon = self.rtt.min().map_or(PART_NS / 5, |ns| (ns / 4).min(PART_NS));
+        let mut covered = first;
+        let is_part = self.scoreboard.of(first, to).all(|piece| {
+            let is_next = piece.from <= covered && piece.times > 0 && piece.stamp == stamp;
+            covered = piece.to;
+            is_next && now.saturating_sub(piece.at) < soon
+        });
+        if is_part && covered >= to {
+            return true;
+        }
         self.scoreboard.of(first, to).next().is_some_and(|piece| {
             let is_whole = piece.from == first && piece.to == to && piece.times > 0;
             let by_number = identification != 0 && piece.identification == identification;
@@ -226,7 +238,7 @@ impl HalfConnection {
             let rtt = self.round_trip().unwrap_or(0);
             self.shrinking = Some((before, now + rtt, 0));
         }
-        (self.epoch.peak, self.epoch.before, self.epoch.flat) = (0, 0, 0);
+        (self.epoch.peak, self.epoch.before, self.epoch.flat, self.epoch.steady) = (0, 0, 0, 0);
         if self.episodes.len() < EPISODES {
             self.episodes.push(episode);
         }

@@ -2,8 +2,10 @@
 
 pub mod asked_rate;
 pub mod at_ceiling;
+pub mod beside;
 pub mod black_hole;
 pub mod captured;
+pub mod conversation;
 pub mod cpu;
 pub mod cross_traffic;
 pub mod datagrams;
@@ -29,3 +31,4 @@ pub mod threshold;
 pub mod timestamps_missing;
 pub mod unknown;
 pub mod watched;
+pub mod watched_account;

@@ -81,7 +81,7 @@ impl Unread {
 }
 
 /// The reading program leaves data in its socket.
-fn own_reader(facts: &Facts) -> Option<Finding> {
+pub fn own_reader(facts: &Facts) -> Option<Finding> {
     let unread = Unread::of(facts).filter(|u| u.often >= WINDOW_FULL && u.share >= UNREAD)?;
     let confidence = if unread.share >= UNREAD_MOSTLY { Confidence::High } else { Confidence::Medium };
     let name = &facts.receiver.name;
@@ -109,36 +109,43 @@ fn of_own_window(facts: &Facts, fact: Fact) -> Option<Evidence> {
 }
 
 /// The window that this end gives is what arrives in a round trip.
-fn own_window(facts: &Facts) -> Option<Finding> {
+pub fn own_window(facts: &Facts) -> Option<Finding> {
     let of_window = of_own_window(facts, Fact::OfWindowRate)
         .filter(|reached| (WINDOW_REACHED..=ABOVE).contains(&reached.value))?;
     let name = &facts.receiver.name;
     let buffer = facts.window.socket_buffer_bytes.map(|bytes| bytes as f64);
     let largest = maximum(&facts.receiver, RMEM).map(|bytes| bytes as f64);
     let known = buffer.zip(largest);
+    let asked = facts.receiver.socket.and_then(|socket| socket.receive_buffer_asked);
+    let is_asked = asked == Some(true);
     let at_maximum = known.map(|(buffer, largest)| buffer >= AT_MAXIMUM * largest);
-    let evidence = known.map(|(buffer, largest)| match at_maximum {
+    let evidence = known.filter(|_| !is_asked).map(|(buffer, largest)| match at_maximum {
         Some(true) => Evidence::bytes(Fact::SettingMaximum, largest).named(RMEM).on(name),
         _ => Evidence::bytes(Fact::BufferBelowMaximum, buffer).with(Quantity::bytes(largest)).on(name),
     });
+    // A window that is used up for seconds would have grown, so that its program may have asked for it: only that can tell.
+    let may_grow = at_maximum == Some(false) && asked == Some(false);
     let finding = Finding::new(Limit::ReceiveWindow, Place::receiver(name), Confidence::Medium)
         .cause(match at_maximum {
+            _ if is_asked => Some(Cause::SocketBufferAsked),
             Some(true) => Some(Cause::RmemMaximum),
-            Some(false) => Some(Cause::BelowMaximum),
-            None => None,
+            Some(false) if may_grow => Some(Cause::BelowMaximum),
+            _ => None,
         })
         .evidence([of_window.at_least(WINDOW_REACHED)])
         .evidence(evidence)
-        .remedy(
-            (at_maximum == Some(true)).then(|| Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)),
-        )
-        .missing((at_maximum == Some(false)).then(|| Missing::new(Lack::WindowBound)))
+        .remedy(match at_maximum {
+            _ if is_asked => Some(Remedy::new(Action::AskSocketBuffer).setting("SO_RCVBUF").host(name)),
+            Some(true) => Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)),
+            _ => None,
+        })
+        .missing((at_maximum == Some(false) && !is_asked).then(|| Missing::new(Lack::WindowBound)))
         .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]);
     Some(finding)
 }
 
 /// Nothing at this end holds the data back, as far as it can tell.
-fn elsewhere(facts: &Facts) -> Finding {
+pub fn elsewhere(facts: &Facts) -> Finding {
     let keeps_up = Unread::of(facts).filter(|unread| unread.share < UNREAD);
     let room = of_own_window(facts, Fact::WindowHasRoom).filter(|used| used.value < WINDOW_REACHED);
     let out_of_order = |sample: Option<&ReceiverSample>| sample.and_then(|s| s.out_of_order);
@@ -168,7 +175,7 @@ fn growing(facts: &Facts) -> Option<Finding> {
 }
 
 /// The round trip is longer than its minimum while the congestion window, or bbr's rate, is used up.
-fn standing_queue(facts: &Facts) -> Option<Finding> {
+pub fn standing_queue(facts: &Facts) -> Option<Finding> {
     let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
     let full = facts.window_use().map(|w| w.congestion_full).filter(|&full| full >= WINDOW_FULL);
     let by_bbr = facts.congestion_control.starts_with("bbr")
@@ -190,13 +197,13 @@ fn standing_queue(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-fn congestion_full(facts: &Facts, share: f64) -> Evidence {
+pub fn congestion_full(facts: &Facts, share: f64) -> Evidence {
     let evidence = Evidence::share(Fact::CongestionWindowFull, share).at_least(WINDOW_FULL);
     evidence.share_of(facts.sent.len() as u64).named(&facts.congestion_control)
 }
 
 /// The usual round trip above the smallest that the kernel remembers, beside what a queue adds at least.
-fn queue_of(facts: &Facts) -> Option<Evidence> {
+pub fn queue_of(facts: &Facts) -> Option<Evidence> {
     let least = Nanos(facts.sent.iter().filter_map(|s| s.min_rtt_ns).min()?);
     let mut usual: Vec<f64> = facts.sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
     if usual.len() < SAMPLES_MIN {

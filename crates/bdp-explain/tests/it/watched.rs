@@ -42,6 +42,7 @@ fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>) -> Facts {
         loss_episodes: Vec::new(),
         connection: None,
         udp: None,
+        conversation: None,
         ceiling: None,
         both_directions: false,
         through_tunnel: false,

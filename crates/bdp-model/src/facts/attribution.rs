@@ -30,6 +30,9 @@ impl Facts {
         if self.udp.is_some() || self.through_tunnel {
             return None;
         }
+        if let Some(conversation) = &self.conversation {
+            return (!conversation.spent.stretches.is_empty()).then(|| conversation.spent.clone());
+        }
         let mut readings: Vec<SenderSample> =
             self.sent.iter().copied().filter(|s| s.busy_ns.is_some()).collect();
         let first = readings.first()?;
@@ -53,7 +56,9 @@ impl Facts {
 
     /// The same of the stretches that begin after omit; `None` where there are none.
     pub fn time_counted(&self) -> Option<TimeSpent> {
-        let counted = self.time_spent()?.since(self.omit_ns);
+        // A conversation has no beginning that does not count.
+        let omit_ns = if self.conversation.is_some() { 0 } else { self.omit_ns };
+        let counted = self.time_spent()?.since(omit_ns);
         (!counted.stretches.is_empty()).then_some(counted)
     }
 }

@@ -51,6 +51,7 @@ impl Facts {
             sent: flow.sent.clone(),
             loss_episodes: flow.loss_episodes.clone(),
             udp: flow.udp.clone(),
+            conversation: None,
             ceiling: ceiling(&record.case, planned, flow),
             both_directions: meets_data(&record.case, index),
             through_tunnel: false,

@@ -4,18 +4,22 @@
 //! from the samples, as how full a window was, are methods.
 
 mod attribution;
+mod conversation;
 mod derived;
 mod emulated;
 mod losses;
 mod programs;
+mod socket;
 mod steps;
 mod time;
 mod window_use;
 
+pub use conversation::{Conversation, Refusal, Role};
 pub use derived::{Queue, WindowBound};
 pub use losses::{Gap, LossPicture, SettledLosses};
+pub use socket::{Quota, SocketFacts};
 pub use steps::Step;
-pub use time::{Stretch, TimeSpent, TimeState};
+pub use time::{Stretch, TimeSpent, TimeState, Waits};
 pub use window_use::WindowUse;
 
 use crate::connection::Connection;
@@ -56,6 +60,8 @@ pub struct End {
     pub window_scaling: Option<bool>,
     /// How it gave bytes to its kernel, or took them; empty where that is not known.
     pub method: String,
+    /// Of an end that is watched, what is known of its socket.
+    pub socket: Option<SocketFacts>,
 }
 
 /// One-way delay of the data, from its sender to its receiver.
@@ -168,6 +174,8 @@ pub struct Facts {
     pub loss_episodes: Vec<LossEpisode>,
     /// Of datagrams, what became of them.
     pub udp: Option<UdpReport>,
+    /// Of a capture, whose turn it was when, and for what each moment was waited.
+    pub conversation: Option<Conversation>,
     /// The most that the path can carry.
     pub ceiling: Option<Ceiling>,
     /// Whether data ran the other way at the same time.
@@ -214,6 +222,7 @@ impl Facts {
             sent: d.sent.clone(),
             loss_episodes: d.loss_episodes.clone(),
             udp: d.udp.clone(),
+            conversation: None,
             ceiling: measurement.ceiling.clone(),
             both_directions: request.bidirectional && measurement.directions.len() > 1,
             through_tunnel: request.ssh.as_ref().is_some_and(|ssh| ssh.through),
@@ -230,6 +239,7 @@ fn sending_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End {
         threads: d.sender_threads,
         window_scaling: d.sender_window_scaling,
         method: d.send_method.to_string(),
+        socket: None,
     }
 }
 
@@ -242,6 +252,7 @@ fn receiving_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End
         threads: d.receiver_threads,
         window_scaling: d.receiver_window_scaling,
         method: d.receive_method.to_string(),
+        socket: None,
     }
 }
 

@@ -5,111 +5,129 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a sender's time went to. The names are those of JSON and of `docs/time.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimeState {
-    /// The path carried all that it can: a queue stood, or the ceiling was reached.
-    FullPath,
-    /// The congestion window doubled each round trip and was below the slow start threshold.
+use crate::finding::named::named;
+
+named! {
+    /// What a moment of a connection went to, for the data of one end: who was waiting for whom, and for what. The order is that in which they are drawn.
+    pub enum TimeState {
+        /// A SYN had been sent and was not answered: it was sent again.
+        Unanswered = "unanswered",
+        /// The connection was being made: a SYN and its answer.
+        Handshake = "handshake",
+        /// TLS agreed on its keys.
+        TlsSetup = "tls_setup",
+        /// The client had not asked: its program, or a person, paused.
+        NotAsked = "not_asked",
+        /// The server had been asked and had not begun to answer.
+        Answering = "answering",
+        /// A question or an answer was on its way: a round trip of a conversation.
+        RoundTrips = "round_trips",
+        /// It was the other end's turn, whose data was coming.
+        OtherWay = "other_way",
+        /// The path carried all that it can: a queue stood, or the ceiling was reached.
+        FullPath = "full_path",
+        /// The congestion window doubled each round trip and was below the slow start threshold.
+        SlowStart = "slow_start",
+        /// The congestion window was full and below what the path holds, and grew in congestion avoidance.
+        CongestionAvoidance = "congestion_avoidance",
+        /// The congestion control probed by its own model of the path, as BBR does.
+        Probing = "probing",
+        /// The congestion window was reduced after ECN marks, or drops in the sending host.
+        EcnReduction = "ecn_reduction",
+        /// A loss was repaired by fast retransmit.
+        Recovery = "recovery",
+        /// A retransmission timeout had expired, and its losses were repaired.
+        Timeout = "timeout",
+        /// The receive window was full.
+        ReceiveWindow = "receive_window",
+        /// The send buffer was full of data in flight.
+        SendBuffer = "send_buffer",
+        /// What the sending program's own protocol allows was in flight, until the other program gave room.
+        ProgramWindow = "program_window",
+        /// Segments were spaced to a rate that was asked for, or that the sender was held to.
+        Pacing = "pacing",
+        /// A small write waited for the acknowledgement of the one before it.
+        Nagle = "nagle",
+        /// The sending program had nothing to write, or less than a segment.
+        SenderApplication = "sender_application",
+        /// The receiving program left data in its socket, and the receive window was full.
+        ReceiverApplication = "receiver_application",
+        /// The thread that sends used up a processor, or waited for one.
+        SenderProcessor = "sender_processor",
+        /// The thread that receives used up a processor, or waited for one.
+        ReceiverProcessor = "receiver_processor",
+        /// Both ends had said all, or the connection was closing.
+        Finished = "finished",
+        /// None of these fits what is known.
+        Unknown = "unknown",
+    }
+}
+
+/// What states have in common: who or what is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Waits {
+    /// For a connection to be made.
+    Connection,
+    /// For the client to ask.
+    Client,
+    /// For the server to begin its answer.
+    Server,
+    /// For questions and answers on their way.
+    RoundTrips,
+    /// For the other end's data.
+    OtherWay,
+    /// For the path: its rate, its losses, the congestion window that follows from them.
+    Path,
+    /// For the congestion window to grow.
     SlowStart,
-    /// The congestion window was full and below what the path holds, and grew in congestion avoidance.
-    CongestionAvoidance,
-    /// The congestion control probed by its own model of the path, as BBR does.
-    Probing,
-    /// The congestion window was reduced after ECN marks, or drops in the sending host.
-    EcnReduction,
-    /// A loss was repaired by fast retransmit.
-    Recovery,
-    /// A retransmission timeout had expired, and its losses were repaired.
-    Timeout,
-    /// The receive window was full.
+    /// For the window of the receiver.
     ReceiveWindow,
-    /// The send buffer was full of data in flight.
+    /// For the program that receives.
+    Reader,
+    /// For room in the sender's own buffer.
     SendBuffer,
-    /// Segments were spaced to a rate that was asked for, or that the sender was held to.
+    /// For room in the window of the programs' own protocol.
+    ProgramWindow,
+    /// For the rate that the sender is held to.
     Pacing,
-    /// The sending program had nothing to write, or less than a segment.
-    SenderApplication,
-    /// The receiving program left data in its socket, and the receive window was full.
-    ReceiverApplication,
-    /// The thread that sends used up a processor, or waited for one.
-    SenderProcessor,
-    /// The thread that receives used up a processor, or waited for one.
-    ReceiverProcessor,
-    /// None of these fits what the sender's kernel reports.
+    /// For the acknowledgement that Nagle's algorithm wants.
+    Nagle,
+    /// For the program that sends.
+    Writer,
+    /// For a processor.
+    Processor,
+    /// For nothing.
+    Nothing,
+    /// Not known.
     Unknown,
 }
 
 impl TimeState {
-    /// All of them, in the order in which they are drawn.
-    pub const ALL: [Self; 15] = [
-        Self::FullPath,
-        Self::SlowStart,
-        Self::CongestionAvoidance,
-        Self::Probing,
-        Self::EcnReduction,
-        Self::Recovery,
-        Self::Timeout,
-        Self::ReceiveWindow,
-        Self::SendBuffer,
-        Self::Pacing,
-        Self::SenderApplication,
-        Self::ReceiverApplication,
-        Self::SenderProcessor,
-        Self::ReceiverProcessor,
-        Self::Unknown,
-    ];
-
-    /// As JSON has it.
-    pub const fn name(self) -> &'static str {
+    /// Who or what is waited for in it.
+    pub const fn waits(self) -> Waits {
         match self {
-            Self::FullPath => "full_path",
-            Self::SlowStart => "slow_start",
-            Self::CongestionAvoidance => "congestion_avoidance",
-            Self::Probing => "probing",
-            Self::EcnReduction => "ecn_reduction",
-            Self::Recovery => "recovery",
-            Self::Timeout => "timeout",
-            Self::ReceiveWindow => "receive_window",
-            Self::SendBuffer => "send_buffer",
-            Self::Pacing => "pacing",
-            Self::SenderApplication => "sender_application",
-            Self::ReceiverApplication => "receiver_application",
-            Self::SenderProcessor => "sender_processor",
-            Self::ReceiverProcessor => "receiver_processor",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// What happened in it.
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::FullPath => "the path carried all that it can: a queue stood, or the ceiling was reached",
-            Self::SlowStart => {
-                "the congestion window doubled each round trip and was below the slow start threshold"
-            }
-            Self::CongestionAvoidance => {
-                "the congestion window was full and below what the path holds, and grew in congestion avoidance"
-            }
-            Self::Probing => "the congestion control probed by its own model of the path, as BBR does",
-            Self::EcnReduction => {
-                "the congestion window was reduced after ECN marks, or drops in the sending host"
-            }
-            Self::Recovery => "a loss was repaired by fast retransmit",
-            Self::Timeout => "a retransmission timeout had expired, and its losses were repaired",
-            Self::ReceiveWindow => "the receive window was full",
-            Self::SendBuffer => "the send buffer was full of data in flight",
-            Self::Pacing => {
-                "segments were spaced to a rate that was asked for, or that the sender was held to"
-            }
-            Self::SenderApplication => "the sending program had nothing to write, or less than a segment",
-            Self::ReceiverApplication => {
-                "the receiving program left data in its socket, and the receive window was full"
-            }
-            Self::SenderProcessor => "the thread that sends used up a processor, or waited for one",
-            Self::ReceiverProcessor => "the thread that receives used up a processor, or waited for one",
-            Self::Unknown => "none of these fits what the sender's kernel reports",
+            Self::Unanswered | Self::Handshake | Self::TlsSetup => Waits::Connection,
+            Self::NotAsked => Waits::Client,
+            Self::Answering => Waits::Server,
+            Self::RoundTrips => Waits::RoundTrips,
+            Self::OtherWay => Waits::OtherWay,
+            Self::FullPath
+            | Self::CongestionAvoidance
+            | Self::Probing
+            | Self::EcnReduction
+            | Self::Recovery
+            | Self::Timeout => Waits::Path,
+            Self::SlowStart => Waits::SlowStart,
+            Self::ReceiveWindow => Waits::ReceiveWindow,
+            Self::ReceiverApplication => Waits::Reader,
+            Self::SendBuffer => Waits::SendBuffer,
+            Self::ProgramWindow => Waits::ProgramWindow,
+            Self::Pacing => Waits::Pacing,
+            Self::Nagle => Waits::Nagle,
+            Self::SenderApplication => Waits::Writer,
+            Self::SenderProcessor | Self::ReceiverProcessor => Waits::Processor,
+            Self::Finished => Waits::Nothing,
+            Self::Unknown => Waits::Unknown,
         }
     }
 }
@@ -144,6 +162,21 @@ impl TimeSpent {
         Self { stretches: self.stretches.into_iter().filter(|s| s.from_ns >= at_ns).collect() }
     }
 
+    /// With what is called by one name called by another.
+    #[must_use]
+    pub fn renamed(mut self, from: TimeState, to: TimeState) -> Self {
+        for stretch in &mut self.stretches {
+            let moved: u64 = stretch.states.iter().filter(|state| state.0 == from).map(|state| state.1).sum();
+            stretch.states.retain(|state| state.0 != from);
+            match stretch.states.iter_mut().find(|state| state.0 == to) {
+                _ if moved == 0 => {}
+                Some(own) => own.1 += moved,
+                None => stretch.states.push((to, moved)),
+            }
+        }
+        self
+    }
+
     /// The time that all stretches together took.
     pub fn total_ns(&self) -> u64 {
         self.stretches.iter().map(|s| s.to_ns - s.from_ns).sum()
@@ -168,11 +201,8 @@ impl TimeSpent {
 
     /// Each state that took any time, with its share, the longest first.
     pub fn shares(&self) -> Vec<(TimeState, f64)> {
-        let mut all: Vec<_> = TimeState::ALL
-            .map(|state| (state, self.share(state)))
-            .into_iter()
-            .filter(|s| s.1 > 0.0)
-            .collect();
+        let mut all: Vec<_> =
+            TimeState::ALL.iter().map(|&state| (state, self.share(state))).filter(|s| s.1 > 0.0).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all
     }

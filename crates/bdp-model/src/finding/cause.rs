@@ -43,6 +43,14 @@ named! {
         BacklogDrops = "backlog_drops",
         /// The receiving socket was full (`SO_RXQ_OVFL`).
         SocketDrops = "socket_drops",
+        /// The server was asked and had not begun to answer: its response time.
+        ResponseTime = "response_time",
+        /// Nobody answered the SYN.
+        NoAnswer = "no_answer",
+        /// The host refused the connection by a reset.
+        Refused = "refused",
+        /// ICMP said that the connection was prohibited, or its destination unreachable.
+        Unreachable = "unreachable",
         /// A program on the way ends TCP's connections.
         Tunnel = "tunnel",
     }

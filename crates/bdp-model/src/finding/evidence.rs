@@ -107,6 +107,22 @@ named! {
         RoundTripStep = "round_trip_step",
         /// Goodput / highest rate of delivery that the sender's kernel saw; with the goodput, that rate.
         OfPeakRate = "of_peak_rate",
+        /// Share of the time in which the connection waited for the program on `host`; with that time, and into how many waits it falls.
+        WaitedForProgram = "waited_for_program",
+        /// Share of the time that went to round trips of questions and answers; with that time, their number, and the round trip.
+        TurnsTook = "turns_took",
+        /// Times that what is in flight stopped at the same amount until the other program sent something; with that amount.
+        StoppedAtAmount = "stopped_at_amount",
+        /// Times that data was sent again in vain at the end; with for how long.
+        SentInVain = "sent_in_vain",
+        /// SYNs that were sent to `host`; with for how long it was tried.
+        SynsSent = "syns_sent",
+        /// Share of the time in which nothing was asked or answered any more, and the connection was left open; with that time.
+        LeftOpen = "left_open",
+        /// Bytes that the capture lacks / those that passed.
+        CaptureLacks = "capture_lacks",
+        /// Share of the time in which the state `name` of the time line holds.
+        TimeShare = "time_share",
         /// Share of the time in which the kernel of the sender `host` had nothing to send.
         NothingToSend = "nothing_to_send",
         /// Share of the time in which the program of the receiver `host` did not read, of its own accord.

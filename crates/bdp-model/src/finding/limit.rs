@@ -47,6 +47,16 @@ named! {
         SlowWriter = "slow_writer",
         /// The program that receives: it reads more slowly than data comes.
         SlowReader = "slow_reader",
+        /// The client, which had not asked: the connection waits for a program, or for a person.
+        ClientIdle = "client_idle",
+        /// Round trips between questions and answers, one after the other.
+        RoundTrips = "round_trips",
+        /// The window of the programs' own protocol, as of SSH's channels, SMB's credits and HTTP/2's flow control.
+        ProgramWindow = "program_window",
+        /// The other end, which answers no more.
+        PeerGone = "peer_gone",
+        /// The connection, which was never made.
+        NotEstablished = "not_established",
         /// Small writes that wait for the acknowledgement of the last one (RFC 896).
         Nagle = "nagle",
         /// The processor of an end.

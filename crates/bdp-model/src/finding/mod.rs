@@ -4,7 +4,7 @@ mod cause;
 mod evidence;
 mod limit;
 mod missing;
-mod named;
+pub(crate) mod named;
 mod place;
 mod remedy;
 

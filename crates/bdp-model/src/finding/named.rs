@@ -8,7 +8,7 @@ macro_rules! named {
         pub enum $type:ident { $( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, )+ }
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum $type { $( $(#[doc = $doc])+ $variant, )+ }
 
@@ -29,4 +29,4 @@ macro_rules! named {
     };
 }
 
-pub(super) use named;
+pub(crate) use named;

@@ -44,6 +44,16 @@ named! {
         FreeReader = "free_reader",
         /// Find what keeps the sending process on the host from writing.
         FreeWriter = "free_writer",
+        /// Find what keeps the server's program on the host from answering.
+        FreeServer = "free_server",
+        /// More questions at a time, or more with each.
+        AskMore = "ask_more",
+        /// Have the programs let more be in flight: the value is what they allow.
+        LargerProgramWindow = "larger_program_window",
+        /// Have a program listen on the host, and what is on the way let it be reached.
+        OpenPort = "open_port",
+        /// Find whether the host still runs and is reached.
+        FindHost = "find_host",
         /// Set `TCP_NODELAY`, or write more at once, on the host.
         DisableNagle = "disable_nagle",
         /// Raise the quota of the control group on the host.

@@ -247,6 +247,37 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         ),
         Fact::ReadingPaused => format!("the program on {host} held back its reading for {} of the time", share()),
         Fact::NothingToSend => format!("the kernel of {host} waited for the program's next bytes for {} of the time", share()),
+        Fact::WaitedForProgram if other(1) > 0.0 => format!(
+            "waited for the program on {host} for {}, {} of the time, in {:.0} waits",
+            time(nanos(other(0))),
+            share(),
+            other(1)
+        ),
+        Fact::WaitedForProgram => {
+            format!("waited for the program on {host} for {}, {} of the time", time(nanos(other(0))), share())
+        }
+        Fact::TurnsTook => format!(
+            "{:.0} turns of {} took {}, {} of the time",
+            other(1),
+            time(nanos(other(2))),
+            time(nanos(other(0))),
+            share()
+        ),
+        Fact::StoppedAtAmount => {
+            format!("{value:.0} times {} went out, and no more until the other end had asked", size(other(0)))
+        }
+        Fact::SentInVain => {
+            format!("data was sent again {value:.0} times in {} and never acknowledged", time(nanos(other(0))))
+        }
+        Fact::SynsSent => {
+            let again = if value > 1.0 { format!("{value:.0} SYNs in {}", time(nanos(other(0)))) } else { "a SYN".to_owned() };
+            format!("{again} to {host}")
+        }
+        Fact::LeftOpen => {
+            format!("all was said, and the connection was left open for {}, {} of the time", time(nanos(other(0))), share())
+        }
+        Fact::CaptureLacks => format!("the capture lacks {} of the bytes that passed", share()),
+        Fact::TimeShare => format!("{} took {} of the time", name.replace('_', " "), share()),
         Fact::SmallWriteHeld => format!(
             "{} waited in the send buffer in {} of the samples though both windows had room: less than a segment of {}",
             size(other(0)),

@@ -34,6 +34,14 @@ pub(crate) fn subject(finding: &Finding) -> String {
         Limit::ReversePath => "the way back",
         Limit::SlowStart => "slow start",
         Limit::AskedRate => "the rate that was asked for",
+        Limit::ClientIdle => return format!("client on {name}"),
+        Limit::RoundTrips => "round trips between questions and answers",
+        Limit::ProgramWindow => return format!("window of the program on {name}"),
+        Limit::PeerGone => return format!("an end that answers no more, {name}"),
+        Limit::NotEstablished => "a connection that was never made",
+        Limit::SlowWriter if finding.cause == Some(Cause::ResponseTime) => {
+            return format!("response time of {name}");
+        }
         Limit::SlowWriter => return format!("writer on {name}"),
         Limit::SlowReader => return format!("reader on {name}"),
         Limit::Nagle => return format!("Nagle's algorithm on {name}"),
@@ -116,6 +124,21 @@ pub(crate) fn claim(finding: &Finding) -> String {
         Limit::SlowStart => "limited by slow start".to_owned(),
         Limit::AskedRate if of(Fact::OfAskedRate).is_some() => "asked rate reached".to_owned(),
         Limit::AskedRate => "the asked rate came through; the path may carry more".to_owned(),
+        Limit::ClientIdle => format!("no limit: the connection waits for the client on {name} to ask"),
+        Limit::RoundTrips => "limited by round trips between questions and answers".to_owned(),
+        Limit::ProgramWindow => format!("limited by what the program on {name} lets be in flight"),
+        Limit::PeerGone => format!("{name} answers no more"),
+        Limit::NotEstablished => match finding.cause {
+            Some(Cause::Refused) => format!("the connection was never made: {name} refused it by a reset"),
+            Some(Cause::Unreachable) => {
+                "the connection was never made: ICMP said that it can't be reached, or is prohibited"
+                    .to_owned()
+            }
+            _ => format!("the connection was never made: {name} did not answer"),
+        },
+        Limit::SlowWriter if finding.cause == Some(Cause::ResponseTime) => {
+            format!("limited by the response time of {name}")
+        }
         Limit::SlowWriter => format!("limited by the writer on {name}"),
         Limit::SlowReader => format!("limited by the reader on {name}"),
         Limit::Cpu => match finding.cause {
@@ -279,6 +302,11 @@ fn figures(finding: &Finding) -> Option<String> {
         | Limit::SackMissing
         | Limit::TimestampsMissing
         | Limit::SlowWriter
+        | Limit::ClientIdle
+        | Limit::RoundTrips
+        | Limit::ProgramWindow
+        | Limit::PeerGone
+        | Limit::NotEstablished
         | Limit::Nagle
         | Limit::Cpu
         | Limit::HostDrops

@@ -80,6 +80,32 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "the test asked for this rate and no more".to_owned(),
             "To find the most that the path carries, ask for more.".to_owned(),
         ),
+        Limit::ClientIdle => (
+            "nobody had asked for anything".to_owned(),
+            "Neither the network nor the server holds it back.".to_owned(),
+        ),
+        Limit::RoundTrips => (
+            "each question waits for the answer to the one before".to_owned(),
+            "A program that asks for more at a time, or a shorter path, makes it faster.".to_owned(),
+        ),
+        Limit::ProgramWindow => (
+            "the programs let only so much be on its way at a time".to_owned(),
+            "Look for a setting of the program: buffers, requests at a time, its own window.".to_owned(),
+        ),
+        Limit::PeerGone => {
+            (format!("{to} answers no more"), format!("Find whether {to} still runs and can be reached."))
+        }
+        Limit::NotEstablished => (
+            "the connection was never made".to_owned(),
+            "Look for a firewall on the way, and for a program that listens there.".to_owned(),
+        ),
+        Limit::SlowWriter if finding.cause == Some(Cause::ResponseTime) => {
+            let host = host(finding, from, to);
+            (
+                format!("{host} takes long to begin its answers"),
+                format!("Look for what keeps the program on {host} busy."),
+            )
+        }
         Limit::SlowWriter => (
             format!("the program on {from} hands over data more slowly than the path carries it"),
             format!("Look for what keeps that program on {from} waiting."),

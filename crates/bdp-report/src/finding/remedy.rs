@@ -130,6 +130,23 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
                  requests at a time"
             );
         }
+        Action::FreeServer => {
+            return format!(
+                "find what keeps the server's program on {host} from answering: a slow disk, a database, a processor quota"
+            );
+        }
+        Action::AskMore => {
+            "ask for more with each question, or for several at a time (pipelining, parallel requests)"
+        }
+        Action::LargerProgramWindow => {
+            "find the program's own window: requests at a time, channel buffers, flow control of HTTP/2"
+        }
+        Action::OpenPort => {
+            return format!(
+                "see that a program listens on {host}, and that no firewall on the way keeps it from being reached"
+            );
+        }
+        Action::FindHost => return format!("find whether {host} still runs and can be reached"),
         Action::DisableNagle => {
             return format!("set TCP_NODELAY in the program on {host}, or have it write more at once");
         }

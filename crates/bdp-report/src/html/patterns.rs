@@ -16,6 +16,16 @@ enum Upon {
 /// A state's colour is that of its kind, its pattern its own: both by the style sheet, where this is a class.
 pub(crate) const fn class(state: TimeState) -> &'static str {
     match state {
+        TimeState::Unanswered => "state-unanswered",
+        TimeState::Handshake => "state-handshake",
+        TimeState::TlsSetup => "state-tls-setup",
+        TimeState::NotAsked => "state-not-asked",
+        TimeState::Answering => "state-answering",
+        TimeState::RoundTrips => "state-round-trips",
+        TimeState::OtherWay => "state-other-way",
+        TimeState::ProgramWindow => "state-program-window",
+        TimeState::Nagle => "state-nagle",
+        TimeState::Finished => "state-finished",
         TimeState::FullPath => "state-full-path",
         TimeState::SlowStart => "state-slow-start",
         TimeState::CongestionAvoidance => "state-congestion-avoidance",
@@ -36,7 +46,7 @@ pub(crate) const fn class(state: TimeState) -> &'static str {
 
 /// The patterns, each with the name of its class; what is not here is filled with a colour alone. Colour, side of a tile, how it is
 /// turned, and what is upon it.
-const PATTERNS: [(TimeState, &str, f64, &str, Upon); 13] = [
+const PATTERNS: [(TimeState, &str, f64, &str, Upon); 22] = [
     (TimeState::SlowStart, "fill-third", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
     (TimeState::CongestionAvoidance, "fill-third", 5.0, "", Upon::Dot),
     (TimeState::Probing, "fill-third", 5.0, "", Upon::Lines("M0 2.5H5")),
@@ -50,6 +60,15 @@ const PATTERNS: [(TimeState, &str, f64, &str, Upon); 13] = [
     (TimeState::ReceiverApplication, "fill-fourth", 9.0, "", Upon::Dot),
     (TimeState::SenderProcessor, "fill-soft", 13.0, "", Upon::Bars("M6.5 0V13")),
     (TimeState::ReceiverProcessor, "fill-soft", 8.0, "", Upon::Bars("M0 2H4M4 6H8")),
+    (TimeState::Unanswered, "fill-bad", 9.0, "", Upon::Dot),
+    (TimeState::Handshake, "fill-rest", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
+    (TimeState::TlsSetup, "fill-rest", 6.0, "", Upon::Lines("M0 3H6")),
+    (TimeState::NotAsked, "fill-fourth", 5.0, "", Upon::Lines("M0 2.5H5")),
+    (TimeState::Answering, "fill-fourth", 7.0, "rotate(45)", Upon::Lines("M0 3.5H7M3.5 0V7")),
+    (TimeState::RoundTrips, "fill-third", 13.0, "rotate(-45)", Upon::Bars("M0 6.5H13")),
+    (TimeState::OtherWay, "fill-rest", 9.0, "", Upon::Dot),
+    (TimeState::ProgramWindow, "fill-model", 9.0, "", Upon::Dot),
+    (TimeState::Nagle, "fill-model", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
 ];
 
 /// Writes them, where a page needs any: once for all of its charts.
@@ -98,7 +117,7 @@ mod tests {
     #[test]
     fn every_state_has_a_fill_of_its_own() {
         let sheet = include_str!("style.css");
-        for state in TimeState::ALL {
+        for &state in TimeState::ALL {
             assert!(sheet.contains(&format!(".{}{{fill:", class(state))), "{state}");
             let pattern = PATTERNS.iter().filter(|pattern| pattern.0 == state).count();
             let named = sheet.contains(&format!("fill:url(#{})", class(state)));

@@ -10,7 +10,7 @@ use super::timeline::{MOST, plain};
 use super::transfer::Transfer;
 use crate::number::{percent, three_digits};
 use crate::svg::{Anchor, Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, number};
-use crate::time_spent::words;
+use crate::time_spent::{about, words};
 
 /// Top and bottom of the bar, and the line of what its parts are.
 const BAR: [f64; 2] = [6.0, 30.0];
@@ -37,8 +37,8 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut drawing = Drawing::default();
     // In the order in which they are stacked, not of their size: a state has its place.
     let shares: Vec<(TimeState, f64)> = TimeState::ALL
-        .into_iter()
-        .map(|state| (state, counted.share(state)))
+        .iter()
+        .map(|&state| (state, counted.share(state)))
         .filter(|&(state, share)| share >= LEAST || whole.share(state) >= LEAST)
         .collect();
     bar(&mut drawing, &shares);
@@ -46,7 +46,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let mut keys: Vec<(Sign, String)> = shares
         .iter()
         .map(|&(state, share)| {
-            let about = if share >= EXPLAINED { format!(": {}", state.about()) } else { String::new() };
+            let about = if share >= EXPLAINED { format!(": {}", about(state)) } else { String::new() };
             (Sign::Field(class(state)), format!("{} {}{about}", percent(share), words(state)))
         })
         .collect();
@@ -101,7 +101,7 @@ fn band(drawing: &mut Drawing, stretches: &[Stretch], x: Axis) -> usize {
         let took = (end.to_ns - first.from_ns).max(1) as f64;
         let [left, right] = [first.from_ns, end.to_ns].map(|ns| number(x.at(ns as f64 / 1e9)));
         let mut below = 0.0;
-        for state in TimeState::ALL {
+        for &state in TimeState::ALL {
             let own =
                 column.iter().flat_map(|s| &s.states).filter(|s| s.0 == state).map(|s| s.1).sum::<u64>();
             if own == 0 {

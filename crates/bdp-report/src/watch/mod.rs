@@ -215,7 +215,8 @@ pub fn watch_summary(summary: &WatchSummary, style: &Style) -> String {
         &format!(
             "{seconds:.1} s, {}, {} that carried data, {}",
             of(summary.seen, "connection", "connections"),
-            summary.sockets.len(),
+            // One that was never made has a finding, and carried none.
+            summary.sockets.iter().filter(|t| t.last.sent_bytes + t.last.received_bytes > 0).count(),
             of(summary.samples, "sample", "samples")
         ),
         style,

@@ -98,16 +98,16 @@ fn schemas_allow_each_and_no_other() {
 #[test]
 fn page_and_schemas_have_each_state_of_time() {
     let md = fs::read_to_string(page("time.md")).unwrap();
-    let names = TimeState::ALL.map(TimeState::name);
-    for state in TimeState::ALL {
-        let row = format!("| `{}` | {}", state.name(), state.about());
+    let names: Vec<_> = TimeState::ALL.iter().map(|state| state.name()).collect();
+    for &state in TimeState::ALL {
+        let row = format!("| `{}` | {}", state.name(), cell(state.about()));
         assert!(md.contains(&row), "docs/time.md lacks {row}");
     }
     for name in ["measurement.schema.json", "lab-run.schema.json"] {
         let schema: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(page(name)).unwrap()).unwrap();
         let defs = &schema["$defs"];
-        let listed = serde_json::to_value(names).unwrap();
+        let listed = serde_json::to_value(&names).unwrap();
         assert_eq!(defs["time_state"]["enum"], listed, "{name}");
         assert_eq!(defs["time_shares"]["required"], listed, "{name}");
         assert_eq!(defs["time_shares"]["properties"].as_object().unwrap().len(), names.len(), "{name}");

@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use bdp_flow::connection;
 use bdp_flow::loss_episodes::LossEpisodes;
 use bdp_flow::sender_reading;
-use bdp_model::facts::{End, Facts, Source};
+use bdp_model::facts::{End, Facts, Role as Part, SocketFacts, Source};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
 use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
+use bdp_model::threshold::SAMPLES_MIN;
 use bdp_model::units::Nanos;
 use bdp_model::watch::Role;
 use bdp_sys::tcp_info::TcpInfo;
 
+use super::account;
 use super::history::{History, Reading};
 
 /// How this machine is called.
@@ -24,6 +26,10 @@ pub(super) struct Known<'a> {
     pub congestion: &'a str,
     pub send_buffer: Option<u32>,
     pub receive_buffer: Option<u32>,
+    /// Which part this end has.
+    pub own: Part,
+    /// What is known of its socket beside its readings.
+    pub socket: SocketFacts,
     /// This machine; `None` of a socket of another network namespace, whose settings are its own.
     pub host: Option<&'a HostFacts>,
 }
@@ -33,11 +39,19 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     let (Some((_, _, first)), Some((_, last, now))) = (moments.first(), moments.last()) else {
         return Role::Quiet;
     };
+    // What is to be made is worked at.
+    if last.is_being_made() {
+        return Role::Sending;
+    }
     let since = |of: fn(&TcpInfo) -> Option<u64>| of(now).unwrap_or(0).saturating_sub(of(first).unwrap_or(0));
     let (sent, received) = (since(|i| i.bytes_acked), since(|i| i.bytes_received));
     match (sent, received) {
         // What waits and does not move is the question itself.
         (0, 0) if last.queued > 0 => Role::Sending,
+        // Nor does what is to be sent become less urgent by what comes meanwhile.
+        (0, _) if last.queued > 0 && moments.iter().all(|(_, reading, _)| reading.queued > 0) => {
+            Role::Sending
+        }
         (0, 0) if last.unread > 0 => Role::Receiving,
         (0, 0) => Role::Quiet,
         _ if sent >= received => Role::Sending,
@@ -51,6 +65,10 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let role = role(&moments);
     let (&(from, first, before), &(until, _, now)) = (moments.first()?, moments.last()?);
     let took_ns = until.checked_sub(from).filter(|&ns| ns > 0)?;
+    let is_being_made = moments.last().is_some_and(|(_, last, _)| last.is_being_made());
+    if moments.len() < SAMPLES_MIN && !is_being_made {
+        return None;
+    }
     let sending = match role {
         Role::Quiet => return None,
         Role::Sending => true,
@@ -64,6 +82,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let came = |reading: &Reading, info: &TcpInfo| {
         if sending { info.bytes_acked } else { read(reading, info) }
     };
+    let came = |reading: &Reading, info: &TcpInfo| came(reading, info).or(is_being_made.then_some(0));
     let start = came(first, &before)?;
     let received: Vec<ReceiverSample> = moments
         .iter()
@@ -87,11 +106,12 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         name: HERE.to_owned(),
         host: known.host.cloned().unwrap_or_default(),
         window_scaling: now.window_scaling,
+        socket: Some(known.socket),
         ..End::default()
     };
     let there = End { name: known.remote.ip().to_string(), ..End::default() };
     let (sender, receiver) = if sending { (here, there) } else { (there, here) };
-    Some(Facts {
+    let mut facts = Facts {
         source: Source::Watched,
         // An end that was read late did not stand still.
         asked: FlowSpec { interval: Nanos(longest), ..FlowSpec::default() },
@@ -126,10 +146,16 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         },
         loss_episodes: if sending { episodes(&moments, from, longest) } else { Vec::new() },
         udp: None,
+        conversation: None,
         ceiling: None,
         both_directions: false,
         through_tunnel: false,
-    })
+    };
+    let (conversation, socket) = account::of(&moments, sending, known.own, &facts, known.socket)?;
+    facts.conversation = Some(conversation);
+    let here = if sending { &mut facts.sender } else { &mut facts.receiver };
+    here.socket = Some(socket);
+    Some(facts)
 }
 
 /// The congestion events, where readings are no farther apart than a round trip: of others nobody knows what was before them.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bdp_model::watch::ConnectionState;
 use bdp_sys::diag::SocketReport;
 use bdp_sys::tcp_info::{self, TcpInfo};
 
@@ -25,6 +26,14 @@ pub(super) struct Reading {
     pub unread: u32,
     /// Bytes written and not acknowledged.
     pub queued: u32,
+    /// Memory that packets to be acknowledged or sent take.
+    pub taken: u32,
+    /// `SO_SNDBUF` at that moment.
+    pub send_buffer: u32,
+    /// State of the connection.
+    pub state: ConnectionState,
+    /// Times that its timer ran out in a row.
+    pub tries: u8,
     length: u8,
     info: [u8; KEPT],
 }
@@ -40,6 +49,10 @@ impl Reading {
             times: 1,
             unread: report.receive_queue(),
             queued: report.send_queue(),
+            taken: report.memory.map_or(0, |memory| memory.queued),
+            send_buffer: report.memory.map_or(0, |memory| memory.send_buffer),
+            state: ConnectionState::of_linux(report.state()),
+            tries: report.tries(),
             length: length as u8,
             info,
         }
@@ -47,6 +60,32 @@ impl Reading {
 
     pub fn info(&self) -> TcpInfo {
         tcp_info::decode(&self.info[..usize::from(self.length)])
+    }
+
+    /// Whether the connection is not made yet.
+    pub const fn is_being_made(&self) -> bool {
+        matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)
+    }
+
+    /// When this end last sent data, received data, and received an acknowledgement; since watching began, and negative before that.
+    pub fn last(&self) -> Last {
+        let at = |at: usize| self.since_ns as i64 - i64::from(self.word(at)) * 1_000_000;
+        Last { sent_ns: at(44), received_ns: at(52), acknowledged_ns: at(56) }
+    }
+
+    /// Segments so far.
+    pub fn segments(&self) -> Segments {
+        let [all_out, all_in, data_in, data_out] = [136, 140, 152, 156].map(|at| self.word(at));
+        Segments {
+            data_in,
+            data_out,
+            bare_in: all_in.saturating_sub(data_in),
+            bare_out: all_out.saturating_sub(data_out),
+        }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        self.info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
     }
 
     /// Whether bytes were acknowledged, received or retransmitted since the other.
@@ -62,10 +101,28 @@ impl Reading {
         const TIMERS: std::ops::Range<usize> = 44..60;
         self.unread == other.unread
             && self.queued == other.queued
+            && (self.state, self.tries) == (other.state, other.tries)
             && self.length == other.length
             && self.info[..TIMERS.start] == other.info[..TIMERS.start]
             && self.info[TIMERS.end..] == other.info[TIMERS.end..]
     }
+}
+
+/// Moments of a connection, in the kernel's ticks of up to 10 ms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Last {
+    pub sent_ns: i64,
+    pub received_ns: i64,
+    pub acknowledged_ns: i64,
+}
+
+/// Segments with data, and without.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Segments {
+    pub data_in: u32,
+    pub data_out: u32,
+    pub bare_in: u32,
+    pub bare_out: u32,
 }
 
 /// The readings of one socket, oldest first.

@@ -1,6 +1,6 @@
 //! This machine's kernel as what is watched: which sockets are meant, of which network namespaces, and whose they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_model::watch::{Holder, WatchTarget};
+use bdp_sys::cgroup::{self, Throttling};
 use bdp_sys::diag::{Condition, Detail, Diag, SocketReport};
 use bdp_sys::holders::{self, Start};
 use bdp_sys::{clock, isolate, names, passing};
 
+use super::processes::Processes;
 use super::tracker::Tracker;
 use super::world::{Each, World};
 use crate::RunError;
@@ -276,6 +278,21 @@ impl World for Kernel {
 
     fn is_over(&self) -> bool {
         !self.endless && self.processes.iter().all(|watched| watched.ended)
+    }
+}
+
+impl Processes for Kernel {
+    fn throttling(&mut self, process: u32) -> Option<Throttling> {
+        cgroup::throttling_of(process)
+    }
+
+    fn buffers_asked(&mut self, process: u32, socket: u32) -> Option<(bool, bool)> {
+        holders::buffers_asked(process, socket)
+    }
+
+    fn listening(&mut self, network: u16) -> BTreeSet<u16> {
+        let network = self.networks.get_mut(usize::from(network));
+        network.and_then(|network| network.diag.listening().ok()).unwrap_or_default()
     }
 }
 

@@ -3,9 +3,11 @@
 //! `tracker` remembers and explains, and knows no clock; what there is to read, and the time, come from a `world`: this machine's
 //! kernel, or in tests a script.
 
+mod account;
 mod facts;
 mod history;
 mod kernel;
+mod processes;
 mod tracker;
 mod world;
 
@@ -116,6 +118,7 @@ impl WatchPlan {
                         tracker.set_holder(socket, holder);
                     }
                 }
+                tracker.look_at_holders(world);
                 let interval = WatchInterval { samples, incomplete, notes, ..tracker.interval(now_ns) };
                 watch(Event::Sockets { interval: Cow::Borrowed(&interval) });
                 summary.samples += u64::from(samples);

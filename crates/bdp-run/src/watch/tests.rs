@@ -1,12 +1,16 @@
 //! Watching by a scripted kernel and clock.
 
+mod kinds;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bdp_model::finding::Limit;
 use bdp_model::watch::{Holder, Role};
+use bdp_sys::cgroup::Throttling;
 use bdp_sys::diag::{Message, messages};
 
+use super::processes::Processes;
 use super::world::Each;
 use super::*;
 
@@ -20,6 +24,10 @@ struct Script {
     state: u8,
     unread: u32,
     queued: u32,
+    tries: u8,
+    /// `SO_SNDBUF`, what packets take of it, and `SO_RCVBUF`.
+    memory: Option<(u32, u32, u32)>,
+    is_server: bool,
     info: Vec<u8>,
 }
 
@@ -27,7 +35,17 @@ impl Script {
     fn new(cookie: u64) -> Self {
         let mut info = vec![0; 240];
         info[0] = 1;
-        let mut script = Self { cookie, inode: 100 + cookie as u32, state: 1, unread: 0, queued: 0, info };
+        let mut script = Self {
+            cookie,
+            inode: 100 + cookie as u32,
+            state: 1,
+            unread: 0,
+            queued: 0,
+            tries: 0,
+            memory: None,
+            is_server: false,
+            info,
+        };
         script.word(16, 1448).word(76, 0x7fff_ffff).word(68, 20_000).word(148, 20_000).word(80, 10);
         script
     }
@@ -46,7 +64,9 @@ impl Script {
     fn message(&self) -> Vec<u8> {
         let mut body = vec![0u8; 72];
         (body[0], body[1]) = (2, self.state);
-        body[4..8].copy_from_slice(&[0x9c, 0x40, 0x01, 0xbb]);
+        body[3] = self.tries;
+        let ports = if self.is_server { [0x01, 0xbb, 0x9c, 0x40] } else { [0x9c, 0x40, 0x01, 0xbb] };
+        body[4..8].copy_from_slice(&ports);
         body[8..12].copy_from_slice(&[192, 0, 2, 1]);
         body[24..28].copy_from_slice(&[198, 51, 100, 7]);
         body[44..48].copy_from_slice(&(self.cookie as u32).to_ne_bytes());
@@ -54,9 +74,17 @@ impl Script {
         body[56..60].copy_from_slice(&self.unread.to_ne_bytes());
         body[60..64].copy_from_slice(&self.queued.to_ne_bytes());
         body[68..72].copy_from_slice(&self.inode.to_ne_bytes());
-        body.extend((4 + self.info.len() as u16).to_ne_bytes());
-        body.extend(2u16.to_ne_bytes());
-        body.extend(&self.info);
+        if !self.info.is_empty() {
+            body.extend((4 + self.info.len() as u16).to_ne_bytes());
+            body.extend(2u16.to_ne_bytes());
+            body.extend(&self.info);
+        }
+        if let Some((send_buffer, taken, receive_buffer)) = self.memory {
+            body.extend(40u16.to_ne_bytes());
+            body.extend(7u16.to_ne_bytes());
+            let words = [0, receive_buffer, 0, send_buffer, 0, taken, 0, 0, 0];
+            body.extend(words.into_iter().flat_map(u32::to_ne_bytes));
+        }
         let mut bytes = (16 + body.len() as u32).to_ne_bytes().to_vec();
         bytes.extend([20, 0, 0, 0]);
         bytes.extend([0; 8]);
@@ -72,11 +100,23 @@ struct Scripted<F> {
     complete: VecDeque<bool>,
     over: bool,
     everything: Vec<bool>,
+    quota: fn(u64) -> Option<Throttling>,
+    asked: Option<(bool, bool)>,
+    host: HostFacts,
 }
 
 impl<F: FnMut(u64) -> Option<Vec<Script>>> Scripted<F> {
     fn new(sockets: F) -> Self {
-        Self { now_ns: 0, sockets, complete: VecDeque::new(), over: false, everything: Vec::new() }
+        Self {
+            now_ns: 0,
+            sockets,
+            complete: VecDeque::new(),
+            over: false,
+            everything: Vec::new(),
+            quota: |_| None,
+            asked: None,
+            host: HostFacts::default(),
+        }
     }
 
     fn run(&mut self, seconds: u64) -> (Vec<WatchInterval>, Watched) {
@@ -92,7 +132,7 @@ impl<F: FnMut(u64) -> Option<Vec<Script>>> Scripted<F> {
                 intervals.push(interval.into_owned());
             }
         };
-        let watched = plan.run_in(self, HostFacts::default(), &mut watch, &AtomicBool::new(false));
+        let watched = plan.run_in(self, self.host.clone(), &mut watch, &AtomicBool::new(false));
         (intervals, watched)
     }
 }
@@ -131,6 +171,16 @@ impl<F: FnMut(u64) -> Option<Vec<Script>>> World for Scripted<F> {
 
     fn is_over(&self) -> bool {
         self.over
+    }
+}
+
+impl<F: FnMut(u64) -> Option<Vec<Script>>> Processes for Scripted<F> {
+    fn throttling(&mut self, _: u32) -> Option<Throttling> {
+        (self.quota)(self.now_ns)
+    }
+
+    fn buffers_asked(&mut self, _: u32, _: u32) -> Option<(bool, bool)> {
+        self.asked
     }
 }
 

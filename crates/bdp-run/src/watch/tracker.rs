@@ -1,19 +1,22 @@
 //! Every socket that was seen: what it did in each interval, and what limited it. Time is an argument.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use bdp_model::facts::{Quota, Role as Part, SocketFacts};
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::HostFacts;
 use bdp_model::watch::{
     BusyShares, ConnectionState, Holder, LimitShare, MOST_TOTALS, Role, SocketName, SocketReading,
     SocketTotal, WatchInterval,
 };
+use bdp_sys::cgroup::Throttling;
 use bdp_sys::diag::{SocketMemory, SocketReport};
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::facts::{self, Known};
 use super::history::{History, Reading};
+use super::processes::Processes;
 
 /// What a finding looks back on.
 const SPAN_NS: u64 = 10_000_000_000;
@@ -26,6 +29,15 @@ const IN_TURN: usize = 50;
 /// A socket, and the network namespace that it is in, by its place in the list of those that are watched.
 type Key = (u16, u64);
 
+/// Processes whose quotas are looked at, and sockets of which is asked whether their buffers were asked for, in an interval.
+const MOST_PROCESSES: usize = 100;
+const MOST_ASKED: usize = 50;
+/// Of what remains of the ports that a system gives to clients: the usual beginning of them (RFC 6335 has 49152; Linux begins here).
+const EPHEMERAL: u16 = 32_768;
+
+/// What the quota of a process had done, oldest first.
+type Quotas = VecDeque<(u64, Throttling)>;
+
 /// All sockets.
 pub(super) struct Tracker {
     host: HostFacts,
@@ -34,6 +46,10 @@ pub(super) struct Tracker {
     ended: Vec<SocketTotal>,
     /// Programs by the sockets that they have open; nobody where none is seen.
     holders: HashMap<u32, Option<Arc<Holder>>>,
+    /// What the quotas of their processes did, at the ends of the last intervals.
+    quotas: HashMap<u32, Quotas>,
+    /// Ports on which programs listen, by network namespace.
+    listening: HashMap<u16, BTreeSet<u16>>,
     /// Number of the list that is being read.
     list: u64,
     at_ns: u64,
@@ -58,6 +74,10 @@ struct Socket {
     finding: Option<Finding>,
     limits: Vec<(Limit, u64, Finding)>,
     active_ns: u64,
+    /// Whether its program asked for the sizes of its buffers; `None` before anybody looked.
+    asked: Option<Option<(bool, bool)>>,
+    own: Part,
+    quota: Option<Quota>,
 }
 
 impl Tracker {
@@ -68,6 +88,8 @@ impl Tracker {
             index: HashMap::new(),
             ended: Vec::new(),
             holders: HashMap::new(),
+            quotas: HashMap::new(),
+            listening: HashMap::new(),
             list: 0,
             at_ns: 0,
             mark_ns: 0,
@@ -90,10 +112,11 @@ impl Tracker {
             let socket = &mut self.sockets[index];
             socket.listed = self.list;
             socket.take(report, self.at_ns, sockets);
-        } else if wanted() && !report.info.is_empty() {
+        } else if wanted() && (!report.info.is_empty() || is_request(report)) {
             self.seen += 1;
             self.index.insert(key, sockets);
             let mut socket = Socket::new(key, report, self.at_ns);
+            socket.own = part(&socket.name, self.listening.get(&network));
             socket.listed = self.list;
             socket.take(report, self.at_ns, sockets + 1);
             self.sockets.push(socket);
@@ -174,6 +197,47 @@ impl Tracker {
     /// Takes note of who has a socket open.
     pub fn set_holder(&mut self, inode: u32, holder: Option<Arc<Holder>>) {
         self.holders.insert(inode, holder);
+    }
+
+    /// Looks at what is known of the sockets' processes alone: the quotas of their control groups, the buffers that they asked for, the ports on which they
+    /// listen.
+    pub fn look_at_holders(&mut self, world: &mut impl Processes) {
+        let networks: BTreeSet<u16> = self.sockets.iter().map(|s| s.key.0).collect();
+        self.listening = networks.into_iter().map(|network| (network, world.listening(network))).collect();
+        let at_ns = self.at_ns;
+        let active: Vec<usize> =
+            (0..self.sockets.len()).filter(|&i| self.sockets[i].is_active(at_ns)).collect();
+        let holder = |socket: &Socket, holders: &HashMap<u32, Option<Arc<Holder>>>| {
+            let known = socket.name.holder.as_ref().map(|holder| holder.pid);
+            known.or_else(|| Some(holders.get(&socket.name.inode)?.as_ref()?.pid))
+        };
+        let processes: BTreeSet<u32> = active
+            .iter()
+            .filter_map(|&i| holder(&self.sockets[i], &self.holders))
+            .take(MOST_PROCESSES)
+            .collect();
+        self.quotas.retain(|process, _| processes.contains(process));
+        for process in processes {
+            let Some(now) = world.throttling(process) else { continue };
+            let known = self.quotas.entry(process).or_default();
+            known.push_back((at_ns, now));
+            while known.len() > 2 && known[1].0 + SPAN_NS < at_ns {
+                known.pop_front();
+            }
+        }
+        let mut asked = 0;
+        for &i in &active {
+            let Some(process) = holder(&self.sockets[i], &self.holders) else { continue };
+            let socket = &mut self.sockets[i];
+            socket.quota = self.quotas.get(&process).and_then(quota);
+            if socket.asked.is_none() && asked < MOST_ASKED {
+                asked += 1;
+                socket.asked = Some(world.buffers_asked(process, socket.name.inode));
+            }
+        }
+        for socket in &mut self.sockets {
+            socket.own = part(&socket.name, self.listening.get(&socket.key.0));
+        }
     }
 
     /// The interval ends here.
@@ -313,6 +377,38 @@ impl Tracker {
     }
 }
 
+/// Whether it is a connection that this machine was asked for, and that has no socket yet: the kernel has no figures of it.
+fn is_request(report: &SocketReport<'_>) -> bool {
+    ConnectionState::of_linux(report.state()) == ConnectionState::SynReceived
+}
+
+/// Which part an end has, by the ports on which programs of its machine listen, or else by the port that a system gives to clients alone.
+fn part(name: &SocketName, listening: Option<&BTreeSet<u16>>) -> Part {
+    let (local, remote) = (name.local.port(), name.remote.port());
+    let listens = |port: u16| listening.is_some_and(|ports| ports.contains(&port));
+    let is_here = name.local.ip() == name.remote.ip() || name.remote.ip().is_loopback();
+    match (listens(local), is_here && listens(remote)) {
+        (true, false) => Part::Server,
+        (false, true) => Part::Client,
+        _ if (local < EPHEMERAL) != (remote < EPHEMERAL) && local < EPHEMERAL => Part::Server,
+        _ if (local < EPHEMERAL) != (remote < EPHEMERAL) => Part::Client,
+        _ if local < remote => Part::Server,
+        _ => Part::Client,
+    }
+}
+
+/// What a quota did from the first of what is known to the last.
+fn quota(known: &Quotas) -> Option<Quota> {
+    let (&(from, first), &(until, last)) = (known.front()?, known.back()?);
+    let took = until.checked_sub(from).filter(|&ns| ns > 0)?;
+    let grown = |of: fn(&Throttling) -> u64| of(&last).saturating_sub(of(&first));
+    Some(Quota {
+        throttled: grown(|t| t.periods),
+        periods: grown(|t| t.of_periods),
+        share: (grown(|t| t.time_ns) as f64 / took as f64).min(1.0),
+    })
+}
+
 fn moved(total: &SocketTotal) -> u64 {
     total.last.sent_bytes + total.last.received_bytes
 }
@@ -320,16 +416,17 @@ fn moved(total: &SocketTotal) -> u64 {
 impl Socket {
     fn new(key: Key, report: &SocketReport<'_>, at_ns: u64) -> Self {
         let reading = Reading::of(report, at_ns);
+        let socket_name = SocketName {
+            cookie: report.cookie(),
+            inode: report.inode(),
+            holder: None,
+            user: report.user(),
+            local: report.local(),
+            remote: report.remote(),
+        };
         Self {
             key,
-            name: SocketName {
-                cookie: report.cookie(),
-                inode: report.inode(),
-                holder: None,
-                user: report.user(),
-                local: report.local(),
-                remote: report.remote(),
-            },
+            name: socket_name.clone(),
             state: ConnectionState::of_linux(report.state()),
             congestion: None,
             memory: None,
@@ -341,6 +438,9 @@ impl Socket {
             finding: None,
             limits: Vec::new(),
             active_ns: 0,
+            asked: None,
+            own: part(&socket_name, None),
+            quota: None,
         }
     }
 
@@ -353,11 +453,11 @@ impl Socket {
         }
         self.memory = report.memory.or(self.memory);
         // Of one that was reset the kernel has no figures any more; what was read before stands.
-        if report.info.is_empty() || self.state == ConnectionState::Closed {
+        if report.info.is_empty() && !is_request(report) || self.state == ConnectionState::Closed {
             return;
         }
         let reading = Reading::of(report, at_ns);
-        let waits = reading.queued > 0 || reading.unread > 0;
+        let waits = reading.queued > 0 || reading.unread > 0 || reading.is_being_made();
         if waits || self.history.latest().is_some_and(|last| reading.has_moved_since(last)) {
             self.moved_ns = at_ns.max(1);
         }
@@ -391,6 +491,13 @@ impl Socket {
             congestion: self.congestion.as_deref().unwrap_or_default(),
             send_buffer: self.memory.map(|memory| memory.send_buffer),
             receive_buffer: self.memory.map(|memory| memory.receive_buffer),
+            own: self.own,
+            socket: SocketFacts {
+                send_buffer_asked: self.asked.flatten().map(|asked| asked.0),
+                receive_buffer_asked: self.asked.flatten().map(|asked| asked.1),
+                quota: self.quota,
+                ..SocketFacts::default()
+            },
             host: (self.key.0 == 0).then_some(host),
         };
         let facts = facts::facts(&self.history, &known, SPAN_NS);

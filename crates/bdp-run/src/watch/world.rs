@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::watch::Holder;
 use bdp_sys::diag::SocketReport;
 
+use super::processes::Processes;
 use super::tracker::Tracker;
 
 /// Takes a socket, the number of its namespace, and whether it is wanted.
 pub(super) type Each<'a> = dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool) + 'a;
 
 /// This machine's kernel, or in tests a script.
-pub(super) trait World {
+pub(super) trait World: Processes {
     /// Since watching began.
     fn now_ns(&mut self) -> u64;
     /// Waits until then; less long where it is cancelled.

@@ -67,6 +67,11 @@ impl SocketReport<'_> {
         self.base[1]
     }
 
+    /// Times that its timer ran out without an acknowledgement: of a SYN, how often that was sent again.
+    pub fn tries(&self) -> u8 {
+        self.base[3]
+    }
+
     /// Its local address.
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.address(8), self.port(4))

@@ -6,6 +6,7 @@
 mod filter;
 mod message;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -21,9 +22,11 @@ use crate::{Result, SysError};
 pub use filter::{Condition, MOST_CONDITIONS};
 pub use message::{Envelope, Malformed, Message, SocketMemory, SocketReport, messages};
 
-/// Connections: all states of `include/net/tcp_states.h` that have two ends, but those without a socket (TIME_WAIT, SYN_RECV) and closed
-/// ones: ESTABLISHED, SYN_SENT, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING.
-const CONNECTED: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// Connections: all states of `include/net/tcp_states.h` that have two ends, but those that only wait for stray packets (TIME_WAIT) and
+/// closed ones: ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING.
+const CONNECTED: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// LISTEN.
+const LISTENING: u32 = 1 << 10;
 /// `TCPDIAG_GETSOCK`, which lists both families in one walk, and `SOCK_DIAG_BY_FAMILY`.
 const BOTH_FAMILIES: u16 = 18;
 const BY_FAMILY: u16 = 20;
@@ -39,9 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How much is asked of each socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// `TCP_INFO`.
+    /// `TCP_INFO`, and the memory of the socket.
     Figures,
-    /// The congestion control and the buffers besides.
+    /// The congestion control besides.
     Everything,
 }
 
@@ -96,11 +99,29 @@ impl Diag {
         &mut self,
         conditions: &[Condition],
         detail: Detail,
+        each: impl FnMut(&SocketReport<'_>),
+    ) -> Result<Listed> {
+        self.list_states(conditions, (CONNECTED, detail), each)
+    }
+
+    /// The ports that programs listen on.
+    pub fn listening(&mut self) -> Result<BTreeSet<u16>> {
+        let mut ports = BTreeSet::new();
+        self.list_states(&[], (LISTENING, Detail::Figures), |report| {
+            ports.insert(report.local().port());
+        })?;
+        Ok(ports)
+    }
+
+    fn list_states(
+        &mut self,
+        conditions: &[Condition],
+        wanted: (u32, Detail),
         mut each: impl FnMut(&SocketReport<'_>),
     ) -> Result<Listed> {
         let code = filter::bytecode(conditions);
         let mut list =
-            |this: &mut Self, kind, family| this.walk(kind, family, code.as_deref(), detail, &mut each);
+            |this: &mut Self, kind, family| this.walk(kind, family, code.as_deref(), wanted, &mut each);
         if let Some(family) = one_family(conditions) {
             return list(self, BY_FAMILY, family).map_err(failed);
         }
@@ -135,11 +156,11 @@ impl Diag {
         kind: u16,
         family: i32,
         code: Option<&[u8]>,
-        detail: Detail,
+        wanted: (u32, Detail),
         each: &mut impl FnMut(&SocketReport<'_>),
     ) -> io::Result<Listed> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = request(kind, family, code, detail, self.sequence);
+        let request = request(kind, family, code, wanted, self.sequence);
         net::send(&self.socket, &request, SendFlags::empty())?;
         let mut listed = Listed::default();
         loop {
@@ -203,14 +224,19 @@ fn one_family(conditions: &[Condition]) -> Option<i32> {
     (!conditions.is_empty() && conditions.iter().all(six)).then_some(libc::AF_INET6)
 }
 
-fn request(kind: u16, family: i32, code: Option<&[u8]>, detail: Detail, sequence: u32) -> Vec<u8> {
+fn request(
+    kind: u16,
+    family: i32,
+    code: Option<&[u8]>,
+    (states, detail): (u32, Detail),
+    sequence: u32,
+) -> Vec<u8> {
     let bit = |attribute: u16| 1u8 << (attribute - 1);
     let extensions = bit(message::attribute::INFO)
+        | bit(message::attribute::SOCKET_MEMORY)
         | match detail {
             Detail::Figures => 0,
-            Detail::Everything => {
-                bit(message::attribute::CONGESTION) | bit(message::attribute::SOCKET_MEMORY)
-            }
+            Detail::Everything => bit(message::attribute::CONGESTION),
         };
     /// Of `struct inet_diag_sockid`, all zero: any.
     const ANY: [u8; 48] = [0; 48];
@@ -218,13 +244,13 @@ fn request(kind: u16, family: i32, code: Option<&[u8]>, detail: Detail, sequence
     if kind == BY_FAMILY {
         // struct inet_diag_req_v2: family, protocol, extensions, unused, states, socket.
         body.extend([family as u8, libc::IPPROTO_TCP as u8, extensions, 0]);
-        body.extend(CONNECTED.to_ne_bytes());
+        body.extend(states.to_ne_bytes());
         body.extend(ANY);
     } else {
         // struct inet_diag_req: family, lengths of addresses, extensions, socket, states, a number that is no more used.
         body.extend([family as u8, 0, 0, extensions]);
         body.extend(ANY);
-        body.extend(CONNECTED.to_ne_bytes());
+        body.extend(states.to_ne_bytes());
         body.extend(0u32.to_ne_bytes());
     }
     if let Some(code) = code {
@@ -242,7 +268,6 @@ fn request(kind: u16, family: i32, code: Option<&[u8]>, detail: Detail, sequence
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::io::Write;
     use std::net::{SocketAddr, TcpListener, TcpStream};
 

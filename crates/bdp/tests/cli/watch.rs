@@ -86,6 +86,22 @@ impl Transfer {
         })
     }
 
+    /// Asks, waits for the answer, and asks again; each answer takes 60 ms.
+    fn of_slow_answers() -> Self {
+        let ask = |stream: &mut TcpStream| {
+            let _ = stream.write(&[0; 100]);
+            while stream.read(&mut [0; 800]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        Self::new(ask, |stream| {
+            if stream.read(&mut [0; 100]).is_ok_and(|length| length > 0) {
+                thread::sleep(Duration::from_millis(60));
+                let _ = stream.write(&[0; 800]);
+            }
+        })
+    }
+
     /// Writes a kilobyte now and then, and reads what comes.
     fn of_idle_writer() -> Self {
         let send = |stream: &mut TcpStream| {
@@ -154,6 +170,28 @@ fn program_that_writes_now_and_then_is_the_limit_of_its_connection() {
         limit["finding"]["missing"].as_array().unwrap().iter().any(|m| m["what"] == "sender_figures")
     });
     assert!(missing, "{totals:#?}");
+}
+
+#[test]
+fn server_that_is_long_to_answer_is_named_from_either_end() {
+    let transfer = Transfer::of_slow_answers();
+    let ended = Bench::new().run(&format!("watch :{} --for 3s --json", transfer.port));
+    let documents = documents(&ended);
+    for end in limits(&documents, transfer.port) {
+        assert_eq!(end[0], "slow_writer", "{end:?}");
+    }
+    let totals = of_kind(&documents, "total");
+    for total in totals {
+        let is_server = total["last"]["local"].as_str().unwrap().ends_with(&format!(":{}", transfer.port));
+        let finding = &total["limits"][0]["finding"];
+        let name = if is_server { "this host" } else { "127.0.0.1" };
+        assert_eq!(
+            (&finding["cause"], &finding["place"]["name"]),
+            (&"response_time".into(), &name.into()),
+            "{finding:#}"
+        );
+        assert!(finding["remedy"]["text"].as_str().unwrap().contains("from answering"), "{finding:#}");
+    }
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn facts(sent: Vec<SenderSample>) -> Facts {
         sent,
         loss_episodes: Vec::new(),
         udp: None,
+        conversation: None,
         ceiling: None,
         both_directions: false,
         through_tunnel: false,

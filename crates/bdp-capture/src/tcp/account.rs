@@ -1,0 +1,403 @@
+//! For what each moment was waited, for the data of one end: its own program, that of the other end, the way between them, the windows. Times are those of
+//! [`super::half`]: what comes from the other end counts when it has reached this one.
+//!
+//! A moment is told when the data that ends a wait has come, since only that says what was waited for. Between two segments of one end there
+//! is either data of the other end, and then it was a turn of a conversation, or there is none, and then an acknowledgement set the second one off
+//! or the program did.
+
+use bdp_model::facts::{Conversation, Role, TimeState};
+
+use super::timeline::Timeline;
+
+/// States that are remembered until it is known whether they hold, at the most.
+const RUNS: usize = 64;
+/// An answer comes no sooner than this part of a round trip.
+const ANSWER: (u64, u64) = (4, 5);
+/// An acknowledgement that takes longer than a round trip and a half waited at the receiver.
+const ACKED_AT_ONCE_NS: u64 = 5_000_000;
+/// An end that closes a connection says no more than so many bytes before it does: an alert of TLS, a farewell.
+const LAST_WORDS: u64 = 256;
+/// A wait of a program is worth counting.
+const WAIT_NS: u64 = 1_000_000;
+
+/// Data of this end, as it passes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own {
+    pub kind: Sent,
+    pub size: u32,
+    pub mss: u64,
+    /// It was all that there was to send.
+    pub ends_short: bool,
+    /// Bytes that were not acknowledged before.
+    pub outstanding: u64,
+    /// From the sender to the receiver and back, at the least.
+    pub rtt: Option<u64>,
+    /// What an acknowledgement set off follows it within this time.
+    pub prompt: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    New,
+    /// After a timer.
+    Timer,
+    /// After acknowledgements that showed a loss, or for an unknown reason.
+    Again,
+}
+
+/// How a connection ends, for one end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub role: Role,
+    /// Bytes that were never acknowledged.
+    pub outstanding: u64,
+    /// The receiver takes no more.
+    pub is_closed: bool,
+    /// What no acknowledgement set off was spaced by this.
+    pub spaced: TimeState,
+    /// What the other end sent last was never acknowledged.
+    pub other_in_vain: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Account {
+    line: Timeline,
+    /// What held the sender since the last of its data, as far as the windows go: until when, and what.
+    runs: Vec<(u64, TimeState)>,
+    /// When its data passed last.
+    spoke: Option<u64>,
+    last: LastOwn,
+    /// When data of the other end came since then: first, and last.
+    heard: Option<(u64, u64)>,
+    /// When an acknowledgement last gave room since then, and whether it carried data; and when the first one did.
+    room: Option<(u64, bool)>,
+    first_room: u64,
+    /// When all of its data was acknowledged.
+    all_acked: Option<u64>,
+    /// Bytes since the other end spoke last, and those of the turn before.
+    burst: u64,
+    amount: u64,
+    /// The first FIN or RST of either end.
+    over: Option<u64>,
+    /// Since when a server was silent before its last words.
+    silence: Option<u64>,
+    /// Bytes of those last words.
+    words: u64,
+    /// Whether it was this end that closed the connection first.
+    closed_it: bool,
+    syns: u32,
+    is_made: bool,
+    /// Of the gaps that an acknowledgement ended, those of one with data.
+    prompted: [u64; 2],
+    turns: u64,
+    own_waits: u64,
+    other_waits: u64,
+    bulk_gaps: u64,
+    stops: u64,
+    /// Times that Nagle's algorithm held a segment back.
+    pub held: u64,
+    vain: u64,
+    vain_since: u64,
+    rtt: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct LastOwn {
+    size: u32,
+    ends_short: bool,
+}
+
+impl Account {
+    /// Memory that it has beside its own place.
+    pub fn held_bytes(&self) -> usize {
+        self.line.held_bytes() + self.runs.capacity() * size_of::<(u64, TimeState)>()
+    }
+
+    /// A packet of the connection passes, of either end, and no data has.
+    pub fn begin(&mut self, now: u64) {
+        self.line.begin(now);
+    }
+
+    /// A SYN of either end passes; `again` if it is sent once more.
+    pub fn syn(&mut self, now: u64, again: bool) {
+        self.line.begin(now);
+        self.syns += 1;
+        self.line.add(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
+    }
+
+    /// The connection is made.
+    pub fn established(&mut self, now: u64) {
+        if !self.is_made {
+            self.is_made = true;
+            self.line.add(now, TimeState::Handshake);
+        }
+    }
+
+    /// Nobody has more to say. A server that ends a connection may say so with its last words, after a silence in which nobody asked.
+    pub fn over(&mut self, now: u64, by_this_end: bool) {
+        const LAST_WORDS_NS: u64 = 500_000_000;
+        if self.over.is_none() {
+            self.closed_it = by_this_end;
+        }
+        let is_first = self.over.replace(self.over.unwrap_or(now)).is_none();
+        let spoke = self.spoke.unwrap_or(0);
+        if is_first
+            && let Some(since) = self.silence.take()
+            && now.saturating_sub(spoke) <= LAST_WORDS_NS
+            && self.heard.is_none()
+        {
+            self.line.retell(since, TimeState::SenderApplication, TimeState::NotAsked);
+        }
+    }
+
+    /// What held the sender from the last event until now, as far as windows go.
+    pub fn held_by(&mut self, now: u64, state: TimeState) {
+        let since = self.runs.last().map_or(self.line.until(), |run| run.0);
+        if now <= since {
+            return;
+        }
+        let is_full = self.runs.len() >= RUNS;
+        match self.runs.last_mut() {
+            Some(last) if last.1 == state || is_full => last.0 = now,
+            _ => self.runs.push((now, state)),
+        }
+    }
+
+    /// Data of the other end reaches this one.
+    pub fn heard(&mut self, now: u64) {
+        self.heard = Some(self.heard.map_or((now, now), |(first, _)| (first, now)));
+    }
+
+    /// An acknowledgement reaches this end that gives room, with data or without.
+    pub fn room(&mut self, now: u64, with_data: bool, is_all: bool) {
+        if self.room.is_none() {
+            self.first_room = now;
+        }
+        self.room = Some((now, with_data));
+        // One that comes with data waited for it.
+        if is_all && !with_data {
+            self.all_acked.get_or_insert(now);
+        }
+        self.vain = 0;
+    }
+
+    /// Data of this end passes.
+    pub fn own(&mut self, now: u64, own: Own, role: Role) {
+        self.line.begin(now);
+        self.rtt = own.rtt.or(self.rtt);
+        match own.kind {
+            Sent::Timer => {
+                self.vain += 1;
+                if self.vain == 1 {
+                    self.vain_since = self.line.until();
+                }
+                self.line.add(now, TimeState::Timeout);
+            }
+            Sent::Again => self.pour(now, |state| state),
+            Sent::New => self.new_data(now, own, role),
+        }
+        self.words += u64::from(own.size);
+        if self.heard.is_some() || self.words > LAST_WORDS {
+            self.silence = None;
+        }
+        self.burst += u64::from(own.size);
+        self.last = LastOwn { size: own.size, ends_short: own.ends_short };
+        (self.spoke, self.room, self.all_acked) = (Some(now), None, None);
+        if own.kind == Sent::New || self.heard.is_some_and(|(_, last)| last <= now) && own.outstanding == 0 {
+            self.heard = None;
+        }
+        self.runs.clear();
+    }
+
+    fn new_data(&mut self, now: u64, own: Own, role: Role) {
+        let rtt = self.rtt.unwrap_or(0);
+        if let Some((first, last)) = self.heard {
+            let is_answer = self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1);
+            if is_answer || own.outstanding == 0 {
+                self.turn(first, last, is_answer, role);
+                self.wait_of(now, wait(role));
+                return;
+            }
+        }
+        let Some(spoke) = self.spoke else {
+            // It speaks first.
+            self.wait_of(now, wait(role));
+            return;
+        };
+        let gap = now.saturating_sub(spoke);
+        let prompted = self.room.filter(|&(at, _)| now.saturating_sub(at) <= own.prompt);
+        if gap <= own.prompt {
+            self.pour(now, |state| state);
+        } else if let Some((at, with_data)) = prompted {
+            let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
+            if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
+                self.held += 1;
+                self.line.add(now, TimeState::Nagle);
+                return;
+            }
+            if !self.last.ends_short {
+                self.bulk_gaps += 1;
+                self.prompted[usize::from(with_data)] += 1;
+            }
+            // What held it until then is what it waited for, and not what holds it since.
+            let first = if now - self.first_room <= own.prompt { self.first_room } else { at };
+            if let Some(place) = self.runs.iter().position(|run| run.0 >= first) {
+                self.runs.truncate(place + 1);
+            }
+            self.pour(now, |state| state);
+        } else if !self.last.ends_short && own.outstanding > 0 && gap < rtt.max(own.prompt) {
+            // Spaced by its kernel, whose data does not end, or by its program.
+            self.bulk_gaps += 1;
+            self.pour(now, |state| match state {
+                TimeState::SlowStart | TimeState::CongestionAvoidance | TimeState::SendBuffer => {
+                    TimeState::Pacing
+                }
+                other => other,
+            });
+        } else {
+            self.own_waits += u64::from(gap >= WAIT_NS);
+            // A client that has asked little asks again; one that sends much goes on.
+            let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
+            let waits = if is_question { TimeState::NotAsked } else { TimeState::SenderApplication };
+            self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
+            self.words = 0;
+            self.pour(now, |state| match state {
+                TimeState::ReceiveWindow
+                | TimeState::ReceiverApplication
+                | TimeState::Recovery
+                | TimeState::Timeout => state,
+                _ => waits,
+            });
+        }
+    }
+
+    /// The other end had its turn since this one spoke.
+    fn turn(&mut self, first: u64, last: u64, is_answer: bool, role: Role) {
+        self.turns += 1;
+        let until = self.line.until();
+        if self.spoke.is_some() && is_answer {
+            self.way_and_back(first);
+            self.other_waits += u64::from(first.saturating_sub(self.line.until()) >= WAIT_NS);
+            self.line.add(first, wait(role.other()));
+        } else if self.spoke.is_none() {
+            self.line.add(first, wait(role.other()));
+        } else {
+            self.line.add(first, TimeState::OtherWay);
+        }
+        let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
+        self.stops += u64::from(is_answer && is_same && self.burst > 0);
+        (self.amount, self.burst) = (self.burst, 0);
+        self.line.add(last.max(until), TimeState::OtherWay);
+    }
+
+    /// What was said last is on its way, and the first that can come back.
+    fn way_and_back(&mut self, first: u64) {
+        let from = self.line.until();
+        let rtt = self.rtt.unwrap_or(0);
+        let acked = self.all_acked.map(|at| at.saturating_sub(from));
+        let way = acked.filter(|&ns| ns <= rtt * 3 / 2 + ACKED_AT_ONCE_NS).unwrap_or(0).max(rtt);
+        // What a receiver that does not read keeps from being sent is no way.
+        let closed =
+            self.runs.iter().rev().find(|run| run.1 == TimeState::ReceiverApplication).map(|run| run.0);
+        if let Some(closed) = closed.filter(|&at| at > from + way) {
+            self.pour(closed.min(first), |state| state);
+            return;
+        }
+        self.line.add(first.min(from + way), TimeState::RoundTrips);
+    }
+
+    /// The program of this end let others wait.
+    fn wait_of(&mut self, now: u64, state: TimeState) {
+        self.own_waits += u64::from(now.saturating_sub(self.line.until()) >= WAIT_NS);
+        self.line.add(now, state);
+    }
+
+    /// What held the sender is what it waited for.
+    fn pour(&mut self, now: u64, as_state: impl Fn(TimeState) -> TimeState) {
+        let runs = std::mem::take(&mut self.runs);
+        for &(until, state) in &runs {
+            self.line.add(until.min(now), as_state(state));
+        }
+        let last = runs.last().map_or(TimeState::Unknown, |run| run.1);
+        self.line.add(now, as_state(last));
+        self.runs = runs;
+        self.runs.clear();
+    }
+
+    /// Whether what it sent last was sent again and not acknowledged.
+    pub const fn is_in_vain(&self) -> bool {
+        self.vain > 0
+    }
+
+    /// The last packet of the connection.
+    pub fn finish(&mut self, now: u64, end: End) {
+        let now = now.max(self.line.until());
+        if end.is_closed && self.spoke.is_some() {
+            self.pour(now, |_| TimeState::ReceiverApplication);
+        }
+        let (role, outstanding) = (end.role, end.outstanding);
+        let said = self.over.map_or(now, |over| over.clamp(self.line.until(), now));
+        match (self.spoke, self.heard) {
+            (None, None) if !self.is_made => self.line.add(now, TimeState::Unanswered),
+            (None, None) => self.line.add(said, TimeState::NotAsked),
+            (_, Some((first, last))) => {
+                let rtt = self.rtt.unwrap_or(0);
+                let is_answer = self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1);
+                self.turn(first.min(said), last.min(said), is_answer, role);
+                // Nobody knows whether it has what the other end sent in vain.
+                let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
+                self.line.add(said, left);
+            }
+            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.line.add(now, TimeState::Timeout),
+            (Some(_), None) if outstanding > 0 && self.all_acked.is_none() && self.rtt.is_none() => {
+                self.line.add(said, TimeState::Unknown);
+            }
+            (Some(_), None) => {
+                self.way_and_back(said);
+                let left = self.left_over(role.other(), false);
+                self.line.add(said, left);
+            }
+        }
+        self.line.add(now, TimeState::Finished);
+        self.line.rename(TimeState::Pacing, end.spaced);
+        if self.prompted[1] > 2 * self.prompted[0] {
+            self.line.rename(TimeState::SendBuffer, TimeState::ProgramWindow);
+        }
+    }
+
+    /// For whom the connection waits at its end: a client that asks no more has all that it wanted, and a server that closes it has nothing to say.
+    fn left_over(&self, role: Role, is_own: bool) -> TimeState {
+        match role {
+            Role::Server if self.over.is_none() || self.closed_it != is_own => TimeState::Answering,
+            _ => TimeState::Finished,
+        }
+    }
+
+    /// What all of it comes to.
+    pub fn report(&self, now: u64, outstanding: u64, role: Role) -> Conversation {
+        let is_vain = outstanding > 0 && self.vain > 0;
+        Conversation {
+            sender: role,
+            refused: None,
+            syns: 0,
+            spent: self.line.spent(),
+            turns: self.turns,
+            own_waits: self.own_waits,
+            other_waits: self.other_waits,
+            bulk_gaps: self.bulk_gaps,
+            stops_at_amount: self.stops,
+            amount_bytes: self.amount,
+            missing: 0.0,
+            sent_in_vain: if is_vain { self.vain } else { 0 },
+            in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
+        }
+    }
+}
+
+/// The connection waits for the program of an end, by its part.
+const fn wait(role: Role) -> TimeState {
+    match role {
+        Role::Client => TimeState::NotAsked,
+        Role::Server => TimeState::Answering,
+    }
+}

@@ -1,0 +1,353 @@
+//! A connection whose account says for whom it waited: what took most of its time is what limits it. Which rule words that, and by what cause, is asked of
+//! the rules of that part alone.
+
+use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
+};
+use bdp_model::units::Nanos;
+
+use crate::observed;
+use crate::rule::beside::{BESIDE, Rule};
+use crate::rule::{self, captured};
+
+/// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
+const OTHERS_TURN: f64 = 0.5;
+/// From these shares of the time on it is most of it, and nearly all.
+const MOST: f64 = 0.5;
+const NEARLY_ALL: f64 = 0.8;
+/// What took so much of it stands beside the largest part.
+const FURTHER: f64 = 0.2;
+/// Nothing was going on for so much of the time: the connection was left open.
+const LEFT_OPEN: f64 = 0.8;
+/// A program's wait of so many round trips is no way of the network.
+const NO_WAY: f64 = 2.0;
+/// Times that the same amount was in flight when the sender stopped, at the least; and that amount, in segments.
+const STOPS: (u64, u64) = (5, 4);
+/// Of a capture that lacks so much nobody knows what happened.
+const UNSEEN: f64 = 0.25;
+/// Data that was sent again so often, and never acknowledged, has nobody who takes it.
+const IN_VAIN: u64 = 2;
+
+/// Rules of what the path does, in an order in which an earlier answer makes later ones meaningless.
+const OF_THE_PATH: [Rule; 16] = [
+    rule::outage::judge,
+    rule::path_step::judge,
+    rule::reverse_path::judge,
+    rule::half_duplex::judge,
+    rule::cross_traffic::judge,
+    rule::path_rate::judge,
+    rule::reordering::judge,
+    rule::path_rate::judge_shallow,
+    rule::plateau::judge,
+    full_since_the_start,
+    rule::ecn_marks::judge,
+    rule::random_loss::judge,
+    rule::threshold::judge,
+    rule::sack_missing::judge,
+    rule::watched::standing_queue,
+    plain_path,
+];
+
+/// What limits it, first, and what stands beside that; nothing where the other direction says it.
+pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
+    let spent = &conversation.spent;
+    if let Some(refusal) = conversation.refused {
+        return vec![not_made(facts, conversation, refusal)];
+    }
+    if conversation.missing >= UNSEEN {
+        let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(UNSEEN);
+        return vec![Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence([missing])];
+    }
+    if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
+        return vec![peer_gone(facts, conversation)];
+    }
+    let mut parts: Vec<(Waits, f64)> = Vec::new();
+    for (state, share) in spent.shares() {
+        let waits = state.waits();
+        match parts.iter_mut().find(|part| part.0 == waits) {
+            Some(part) => part.1 += share,
+            None => parts.push((waits, share)),
+        }
+    }
+    // Of the time in which anything was going on.
+    let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
+    if spent.share(TimeState::OtherWay) >= OTHERS_TURN * active {
+        return Vec::new();
+    }
+    parts.retain(|part| !matches!(part.0, Waits::OtherWay | Waits::Nothing));
+    let mut left_open = None;
+    if 1.0 - active >= LEFT_OPEN {
+        let (name, place) = client(facts, conversation);
+        let open = Nanos(((1.0 - active) * spent.total_ns() as f64) as u64);
+        let evidence = Evidence::share(Fact::LeftOpen, 1.0 - active).at_least(LEFT_OPEN);
+        let evidence = evidence.with(Quantity::time(open)).on(name);
+        left_open = Some(Finding::new(Limit::ClientIdle, place, sure(1.0 - active)).evidence([evidence]));
+    }
+    let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    let binding = of(facts, conversation, waits, share / active);
+    if let Some(gap) = rule::black_hole::judge(facts).filter(|_| waits == Waits::Path) {
+        return vec![gap];
+    }
+    let is_of_a_program = matches!(
+        waits,
+        Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips | Waits::Reader | Waits::Nagle
+    );
+    let limit = binding.limit;
+    let binding = if is_of_a_program { binding } else { captured::temper(facts, binding) };
+    // What else took a good part of the time.
+    let further = parts
+        .iter()
+        .filter(|part| part.0 != waits && part.1 / active >= FURTHER && is_of_an_end(part.0))
+        .map(|part| of(facts, conversation, part.0, part.1 / active));
+    let further: Vec<Finding> = further.filter(|finding| finding.limit != limit).collect();
+    let beside = BESIDE.iter().filter(|_| waits == Waits::Path).filter_map(|rule| rule(facts));
+    left_open
+        .into_iter()
+        .chain([binding])
+        .chain(beside.filter(|finding| finding.limit != limit))
+        .chain(further)
+        .collect()
+}
+
+/// Whether what is waited for is at one of the ends: a part of the time of its own, whatever the path does in the rest.
+const fn is_of_an_end(waits: Waits) -> bool {
+    matches!(
+        waits,
+        Waits::Client | Waits::Server | Waits::Writer | Waits::Reader | Waits::ReceiveWindow | Waits::Nagle
+    )
+}
+
+/// What a part of the time says that is waited for.
+pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
+    if matches!(waits, Waits::Client | Waits::Server)
+        && let Some(finding) = both_pause(facts, conversation)
+    {
+        return finding;
+    }
+    let of_time = |state: TimeState| Evidence::share(Fact::TimeShare, share).named(state.name());
+    let plain = |limit, place| Finding::new(limit, place, sure(share));
+    match waits {
+        Waits::Client => program(facts, conversation, Role::Client, TimeState::NotAsked, share),
+        Waits::Server => {
+            program(facts, conversation, Role::Server, TimeState::Answering, share).cause(Cause::ResponseTime)
+        }
+        Waits::Writer => {
+            program(facts, conversation, conversation.sender, TimeState::SenderApplication, share)
+        }
+        Waits::RoundTrips => round_trips(facts, conversation, share),
+        Waits::Path => {
+            let found = OF_THE_PATH.iter().find_map(|rule| rule(facts));
+            found.unwrap_or_else(|| rule::unknown::judge(facts))
+        }
+        Waits::SlowStart => slow_start(facts, share),
+        Waits::ReceiveWindow => rule::receive_window::half_scaled(facts)
+            .or_else(|| rule::receive_window::judge(facts))
+            .unwrap_or_else(|| {
+                plain(Limit::ReceiveWindow, Place::receiver(&facts.receiver.name))
+                    .evidence([of_time(TimeState::ReceiveWindow)])
+            }),
+        Waits::Reader => {
+            let name = &facts.receiver.name;
+            plain(Limit::SlowReader, Place::receiver(name))
+                .evidence([waited(conversation, TimeState::ReceiverApplication, 0).on(name)])
+                .remedy(Remedy::new(Action::FreeReader).host(name))
+        }
+        Waits::SendBuffer => captured::judge(facts).unwrap_or_else(|| {
+            plain(Limit::SendBuffer, Place::sender(&facts.sender.name))
+                .evidence([of_time(TimeState::SendBuffer)])
+        }),
+        Waits::ProgramWindow => {
+            let name = &facts.sender.name;
+            plain(Limit::ProgramWindow, Place::sender(name))
+                .evidence([of_time(TimeState::ProgramWindow)])
+                .remedy(Remedy::new(Action::LargerProgramWindow))
+        }
+        Waits::Nagle => {
+            let name = &facts.sender.name;
+            plain(Limit::Nagle, Place::sender(name))
+                .evidence([of_time(TimeState::Nagle).on(name)])
+                .remedy(Remedy::new(Action::DisableNagle).host(name))
+        }
+        // A connection is made in a round trip.
+        Waits::Connection => plain(Limit::RoundTrips, Place::path())
+            .evidence([of_time(TimeState::Handshake)])
+            .remedy(Remedy::new(Action::KeepConnection)),
+        Waits::Pacing | Waits::Processor | Waits::OtherWay | Waits::Nothing | Waits::Unknown => {
+            rule::unknown::judge(facts)
+        }
+    }
+}
+
+/// How sure a part of the time is that has this share.
+pub fn sure(share: f64) -> Confidence {
+    match share {
+        share if share >= NEARLY_ALL => Confidence::High,
+        share if share >= MOST => Confidence::Medium,
+        _ => Confidence::Low,
+    }
+}
+
+/// Seconds of a state, and of how many waits.
+fn waited(conversation: &Conversation, state: TimeState, waits: u64) -> Evidence {
+    let (share, total) = (conversation.spent.share(state), conversation.spent.total_ns());
+    Evidence::share(Fact::WaitedForProgram, share)
+        .with(Quantity::time(Nanos((share * total as f64) as u64)))
+        .with(Quantity::count(waits))
+}
+
+/// The connection waits for the program of an end.
+fn program(facts: &Facts, conversation: &Conversation, whose: Role, state: TimeState, share: f64) -> Finding {
+    let limit = if state == TimeState::NotAsked { Limit::ClientIdle } else { Limit::SlowWriter };
+    let is_own = whose == conversation.sender;
+    let end = if is_own { &facts.sender } else { &facts.receiver };
+    let place = if is_own { Place::sender(&end.name) } else { Place::receiver(&end.name) };
+    let waits = if is_own { conversation.own_waits } else { conversation.other_waits };
+    let of_all = conversation.spent.share(state) * conversation.spent.total_ns() as f64;
+    let each_ns = of_all / waits.max(1) as f64;
+    let rtt = facts.rtt_least().map_or(0.0, |rtt| rtt.0 as f64);
+    // A wait that is not much longer than the way may be some of it.
+    let confidence = match sure(share) {
+        Confidence::High if each_ns < NO_WAY * rtt => Confidence::Medium,
+        other => other,
+    };
+    let remedy = match (limit, state) {
+        (Limit::ClientIdle, _) => None,
+        (_, TimeState::Answering) => Some(Action::FreeServer),
+        _ => Some(Action::FreeWriter),
+    };
+    Finding::new(limit, place, confidence)
+        .evidence([waited(conversation, state, waits).on(&end.name)])
+        .remedy(remedy.map(|action| Remedy::new(action).host(&end.name)))
+}
+
+/// Both ends let the other one wait for long, as people do: neither is slow.
+fn both_pause(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
+    const EACH: f64 = 0.25;
+    const LONG: Nanos = Nanos::millis(250);
+    let total = conversation.spent.total_ns() as f64;
+    let (own, other) = match conversation.sender {
+        Role::Client => (TimeState::NotAsked, TimeState::Answering),
+        Role::Server => (TimeState::Answering, TimeState::NotAsked),
+    };
+    let each = [
+        (&facts.sender.name, own, conversation.own_waits),
+        (&facts.receiver.name, other, conversation.other_waits),
+    ];
+    let pause = |&(_, state, waits): &(&String, TimeState, u64)| {
+        let share = conversation.spent.share(state);
+        share >= EACH && share * total >= LONG.0 as f64 * waits.max(1) as f64
+    };
+    each.iter().all(pause).then(|| {
+        let evidence = each.iter().map(|&(name, state, waits)| waited(conversation, state, waits).on(name));
+        Finding::new(Limit::ClientIdle, client(facts, conversation).1, Confidence::Medium).evidence(evidence)
+    })
+}
+
+/// The end that asks.
+fn client<'a>(facts: &'a Facts, conversation: &Conversation) -> (&'a str, Place) {
+    match conversation.sender {
+        Role::Client => (&facts.sender.name, Place::sender(&facts.sender.name)),
+        Role::Server => (&facts.receiver.name, Place::receiver(&facts.receiver.name)),
+    }
+}
+
+/// Questions and answers one after the other.
+fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
+    let of_all = conversation.spent.share(TimeState::RoundTrips);
+    let took = Nanos((of_all * conversation.spent.total_ns() as f64) as u64);
+    let each = Nanos(took.0 / conversation.turns.max(1));
+    let turns = Evidence::share(Fact::TurnsTook, share)
+        .with(Quantity::time(took))
+        .with(Quantity::count(conversation.turns))
+        .with(Quantity::time(each));
+    let mss = facts.mss_bytes.unwrap_or(1);
+    let amount = (conversation.stops_at_amount >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss)
+        .then(|| {
+            Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount)
+                .with(Quantity::bytes(conversation.amount_bytes as f64))
+        });
+    Finding::new(Limit::RoundTrips, Place::path(), sure(share))
+        .evidence([turns])
+        .evidence(amount)
+        .remedy(Remedy::new(Action::AskMore))
+}
+
+fn slow_start(facts: &Facts, share: f64) -> Finding {
+    let windows: Vec<u32> = facts.sent.iter().filter_map(|s| s.cwnd).collect();
+    let grew = windows.first().zip(windows.iter().max()).filter(|(first, most)| most > first);
+    Finding::new(Limit::SlowStart, Place::sender(&facts.sender.name), sure(share))
+        .evidence([Evidence::share(Fact::TimeShare, share).named(TimeState::SlowStart.name())])
+        .evidence(grew.map(|(&first, &most)| {
+            Evidence::count(Fact::WindowGrew, u64::from(most)).with(Quantity::count(u64::from(first)))
+        }))
+        .remedy(Remedy::new(Action::KeepConnection))
+}
+
+/// What slow start lost was the last: since then the path carries what it can, by a queue that stands or at the rate that the sender's model has found.
+fn full_since_the_start(facts: &Facts) -> Option<Finding> {
+    const FULL: f64 = 0.5;
+    let share =
+        facts.time_spent()?.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
+    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    (settled == 0 && share >= FULL).then(|| {
+        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+            .evidence([Evidence::share(Fact::QueuedMostly, share).at_least(FULL)])
+            .evidence(observed::retransmitted(facts))
+    })
+}
+
+/// A queue stood, or something was lost, and that is all that is known.
+fn plain_path(facts: &Facts) -> Option<Finding> {
+    let spent = facts.time_spent()?;
+    let share = spent.share(TimeState::FullPath);
+    if share < spent.share_of(|state| state.waits() == Waits::Path) - share {
+        return losses(facts);
+    }
+    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
+        .evidence([Evidence::share(Fact::QueuedMostly, share)])
+        .evidence(observed::retransmitted(facts));
+    Some(finding)
+}
+
+/// Something was lost, and of what is not known.
+fn losses(facts: &Facts) -> Option<Finding> {
+    let again = observed::retransmitted(facts)?;
+    let spent = facts.time_spent()?;
+    let repaired = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
+    let queued = facts.loss_picture().zip(facts.rtt_least()).is_some_and(|(picture, least)| {
+        picture.queue.0.max(picture.overshoot_queue.0) as f64 >= 0.25 * least.0 as f64
+    });
+    let limit = if queued { Limit::CongestionLoss } else { Limit::RandomLoss };
+    let finding = Finding::new(limit, Place::path(), Confidence::Low)
+        .evidence([again, Evidence::share(Fact::Repairing, repaired)])
+        .remedy(Remedy::new(if queued { Action::AddCapacity } else { Action::FindErrors }));
+    Some(finding)
+}
+
+/// No connection was made.
+fn not_made(facts: &Facts, conversation: &Conversation, refusal: Refusal) -> Finding {
+    let name = &facts.receiver.name;
+    let tried = Nanos(conversation.spent.total_ns());
+    let (cause, place) = match refusal {
+        Refusal::NoAnswer => (Cause::NoAnswer, Place::receiver(name)),
+        Refusal::Reset => (Cause::Refused, Place::receiver(name)),
+        Refusal::Unreachable => (Cause::Unreachable, Place::path()),
+    };
+    let syns = Evidence::count(Fact::SynsSent, conversation.syns).with(Quantity::time(tried)).on(name);
+    Finding::new(Limit::NotEstablished, place, Confidence::High)
+        .cause(cause)
+        .evidence([syns])
+        .remedy(Remedy::new(Action::OpenPort).host(name))
+}
+
+/// Nobody takes the data any more.
+fn peer_gone(facts: &Facts, conversation: &Conversation) -> Finding {
+    let name = &facts.receiver.name;
+    Finding::new(Limit::PeerGone, Place::receiver(name), Confidence::High)
+        .evidence([Evidence::count(Fact::SentInVain, conversation.sent_in_vain)
+            .at_least(IN_VAIN as f64)
+            .with(Quantity::time(Nanos(conversation.in_vain_ns)))
+            .on(name)])
+        .remedy(Remedy::new(Action::FindHost).host(name))
+}

@@ -1,0 +1,307 @@
+//! A socket that is watched, by the account of its time: the largest part of it is what limits it. What one end can't know is said to be missing.
+
+use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+};
+use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::units::Nanos;
+
+use crate::rule::beside::Rule;
+use crate::rule::conversation::{self, sure};
+use crate::rule::watched;
+use crate::setting::WMEM;
+use crate::{observed, rule};
+
+/// Data that was sent again so often without an answer vanishes, or has nobody who takes it; of a SYN one may have been lost.
+const IN_VAIN: u64 = 2;
+/// So many of the readings, and round trips, or a finding is not sure.
+const READINGS: usize = 10;
+const ROUND_TRIPS: u64 = 10;
+/// So many turns, or whose turn it is is not sure.
+const TURNS: u64 = 2;
+/// Losses that show that they come at an idle round trip.
+const LOSSES: u64 = 10;
+/// Steady goodput: lower / upper quartile.
+const STEADY: f64 = 0.7;
+/// Readings in which more waits to be sent, of one that has more all the time.
+const MORE_TO_SEND: f64 = 0.8;
+
+/// Rules of losses that the samples show one by one.
+const OF_LOSSES: [Rule; 6] = [
+    rule::reordering::judge,
+    rule::ecn_marks::judge,
+    rule::host_drops::judge,
+    rule::random_loss::judge,
+    rule::threshold::judge,
+    rule::sack_missing::judge,
+];
+
+/// What limits it; nothing where it has not been seen for long enough.
+pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
+    let mut parts: Vec<(Waits, f64)> = Vec::new();
+    for (state, share) in conversation.spent.shares() {
+        let waits = state.waits();
+        match parts.iter_mut().find(|part| part.0 == waits) {
+            Some(part) => part.1 += share,
+            None => parts.push((waits, share)),
+        }
+    }
+    let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    let finding = match waits {
+        Waits::Connection => return not_established(conversation).into_iter().collect(),
+        Waits::Path => path(facts, conversation),
+        Waits::SendBuffer => send_buffer(facts, share),
+        Waits::ProgramWindow => program_window(facts, conversation, share),
+        Waits::Processor => throttled(facts).unwrap_or_else(|| unknown(facts)),
+        Waits::ReceiveWindow if facts.sent.is_empty() => {
+            watched::own_window(facts).unwrap_or_else(|| watched::elsewhere(facts))
+        }
+        Waits::Reader if facts.sent.is_empty() => {
+            watched::own_reader(facts).unwrap_or_else(|| conversation::of(facts, conversation, waits, share))
+        }
+        Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
+        Waits::Unknown | Waits::OtherWay | Waits::Nothing => unknown(facts),
+        _ => conversation::of(facts, conversation, waits, share),
+    };
+    vec![temper(facts, conversation, waits, finding)]
+}
+
+/// Lowers how sure a finding of few readings, of few round trips, or of few turns is.
+fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding: Finding) -> Finding {
+    let readings = facts.sent.len().max(facts.received.len());
+    let round_trips = facts.rtt_least().map_or(u64::MAX, |rtt| facts.duration_ns / rtt.0.max(1));
+    let of_programs = matches!(waits, Waits::Client | Waits::Server | Waits::RoundTrips);
+    let most = match () {
+        () if of_programs && conversation.turns < TURNS => Confidence::Low,
+        // The kernel counts it seldom: then a queue behind the window can't be told from a reader.
+        () if waits == Waits::ReceiveWindow && finding.observed(Fact::TimeShare).is_some() => {
+            Confidence::Medium
+        }
+        () if readings < READINGS || round_trips < ROUND_TRIPS => Confidence::Medium,
+        () => Confidence::High,
+    };
+    finding.confidence = finding.confidence.min(most);
+    finding
+}
+
+fn unknown(facts: &Facts) -> Finding {
+    if facts.sent.is_empty() { watched::elsewhere(facts) } else { rule::unknown::judge(facts) }
+}
+
+/// A connection that is being made; nothing while its first SYN may still be answered.
+fn not_established(conversation: &Conversation) -> Option<Finding> {
+    let tries = conversation.sent_in_vain;
+    if tries == 0 {
+        return None;
+    }
+    let confidence = if tries >= IN_VAIN { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::NotEstablished, Place::path(), confidence)
+        .cause(Cause::NoAnswer)
+        .evidence([Evidence::count(Fact::SynsSent, tries + 1)
+            .at_least(1.0)
+            .with(Quantity::time(Nanos(conversation.in_vain_ns)))]);
+    Some(finding)
+}
+
+fn socket(facts: &Facts) -> SocketFacts {
+    facts.sender.socket.or(facts.receiver.socket).unwrap_or_default()
+}
+
+/// The quota of the control group of this end's program.
+fn throttled(facts: &Facts) -> Option<Finding> {
+    let (end, place) = match facts.sender.socket {
+        Some(_) => (&facts.sender, Place::sender(&facts.sender.name)),
+        None => (&facts.receiver, Place::receiver(&facts.receiver.name)),
+    };
+    let quota = end.socket?.quota?;
+    let name = &end.name;
+    let finding = Finding::new(Limit::Cpu, place, Confidence::High)
+        .cause(Cause::Throttled)
+        .evidence([Evidence::share(Fact::Throttled, quota.share)
+            .samples(quota.throttled, quota.periods)
+            .on(name)])
+        .remedy(Remedy::new(Action::RaiseQuota).host(name));
+    Some(finding)
+}
+
+/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
+fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
+    let amount = Quantity::bytes(conversation.amount_bytes as f64);
+    Finding::new(Limit::ProgramWindow, Place::sender(&facts.sender.name), sure(share).min(Confidence::Medium))
+        .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
+        .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
+}
+
+/// Packets in flight take the whole send buffer, and the next write waits until some are acknowledged.
+fn send_buffer(facts: &Facts, share: f64) -> Finding {
+    let socket = socket(facts);
+    let name = &facts.sender.name;
+    let asked = socket.send_buffer_asked;
+    let cause = match asked {
+        Some(true) => Some(Cause::SocketBufferAsked),
+        _ => facts
+            .send_buffer_bytes
+            .zip(crate::setting::maximum(&facts.sender, WMEM))
+            .filter(|&(buffer, most)| buffer >= most)
+            .map(|_| Cause::WmemMaximum),
+    };
+    let window = facts.window_use();
+    let (met, of) = socket.buffer_taken;
+    let explained = window.and_then(|w| {
+        let carried = facts.rate_bps(w.in_flight_bytes)?;
+        Some(
+            Evidence::share(Fact::OfFlightRate, facts.stream_bps() / carried)
+                .with(Quantity::bytes(w.in_flight_bytes))
+                .with(Quantity::time(facts.rtt_loaded()?))
+                .with(Quantity::rate(carried)),
+        )
+    });
+    let confidence = match asked {
+        Some(true) => sure(share),
+        _ => sure(share).min(Confidence::Medium),
+    };
+    let room = window.map(|w| {
+        Evidence::share(Fact::WindowsHaveRoom, w.congestion_full)
+            .share_of(w.samples)
+            .with(Quantity::bytes(w.receive_bytes))
+    });
+    let payload = facts.send_buffer_bytes.zip(window).filter(|_| of > 0).map(|(buffer, w)| {
+        Evidence::share(Fact::BufferPayload, w.in_flight_bytes / buffer as f64)
+            .samples(met, of)
+            .with(Quantity::bytes(buffer as f64))
+    });
+    Finding::new(Limit::SendBuffer, Place::sender(name), confidence)
+        .cause(cause)
+        .evidence(explained)
+        .evidence(payload)
+        .evidence(room)
+        .remedy(match cause {
+            Some(Cause::SocketBufferAsked) => {
+                Remedy::new(Action::AskSocketBuffer).setting("SO_SNDBUF").host(name)
+            }
+            _ => Remedy::new(Action::RaiseMaximum).setting(WMEM).host(name),
+        })
+}
+
+/// What the path does: nothing comes through, a queue stands, or losses keep the window small.
+fn path(facts: &Facts, conversation: &Conversation) -> Finding {
+    if let Some(finding) = vanished(facts, conversation) {
+        return finding;
+    }
+    let spent = &conversation.spent;
+    let queued = spent.share(TimeState::FullPath);
+    let probing = spent.share(TimeState::Probing);
+    let lost = spent.share_of(|state| state.waits() == Waits::Path) - queued - probing;
+    if queued >= lost.max(probing) {
+        return full(facts, queued);
+    }
+    if probing >= lost {
+        return watched::standing_queue(facts)
+            .or_else(|| by_model(facts, probing))
+            .unwrap_or_else(|| unknown(facts));
+    }
+    OF_LOSSES
+        .iter()
+        .find_map(|rule| rule(facts))
+        .or_else(|| losses(facts, lost))
+        .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))
+}
+
+/// Data that was sent again and again, and of which nothing was acknowledged.
+fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
+    let (again, took) = (conversation.sent_in_vain, Nanos(conversation.in_vain_ns));
+    let mss = facts.mss_bytes?;
+    if again < IN_VAIN || conversation.spent.share(TimeState::Timeout) <= 0.0 {
+        return None;
+    }
+    let last = facts.sent.last()?;
+    let in_vain =
+        Evidence::count(Fact::SentInVain, again).at_least(IN_VAIN as f64).with(Quantity::time(took));
+    let came_before = last.acked_bytes.is_some_and(|bytes| bytes >= 10 * mss);
+    let socket = socket(facts);
+    if socket.full_segment_waits && (socket.small_ones_pass || !came_before) {
+        let confidence = match (socket.small_ones_pass, came_before) {
+            (true, false) => Confidence::High,
+            (false, _) if last.acked_bytes == Some(0) => Confidence::Low,
+            _ => Confidence::Medium,
+        };
+        let finding = Finding::new(Limit::MtuBlackHole, Place::path(), confidence)
+            .evidence([
+                Evidence::count(Fact::FullSegmentsLost, again)
+                    .at_least(IN_VAIN as f64)
+                    .with(Quantity::bytes(mss as f64)),
+                Evidence::bytes(Fact::SegmentSizeKept, mss as f64),
+            ])
+            .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
+        return Some(finding);
+    }
+    let name = &facts.receiver.name;
+    let confidence = if again > IN_VAIN { Confidence::Medium } else { Confidence::Low };
+    let finding = Finding::new(Limit::PeerGone, Place::receiver(name), confidence)
+        .evidence([in_vain.on(name)])
+        .remedy(Remedy::new(Action::FindHost).host(name));
+    Some(finding)
+}
+
+/// A queue stands for most of the time, whatever was lost when slow start filled it.
+fn full(facts: &Facts, queued: f64) -> Finding {
+    if let Some(finding) = watched::standing_queue(facts) {
+        return finding;
+    }
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY);
+    let confidence = if steady.is_some() { sure(queued).min(Confidence::Medium) } else { Confidence::Low };
+    Finding::new(Limit::PathRate, Place::path(), confidence)
+        .evidence([Evidence::share(Fact::QueuedMostly, queued)])
+        .evidence(watched::queue_of(facts))
+        .evidence(steady.map(|steady| {
+            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps))
+        }))
+        .evidence(observed::retransmitted(facts))
+        .missing([Missing::new(Lack::ProbeBeside).host(&facts.receiver.name)])
+}
+
+/// A congestion control that sends by its own model of the path, and has more to send all the time, gets what the path gives.
+fn by_model(facts: &Facts, share: f64) -> Option<Finding> {
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
+    let has_more = facts.sent.iter().filter(|s| s.not_sent_bytes > facts.mss_bytes).count();
+    if (has_more as f64) < MORE_TO_SEND * facts.sent.len() as f64 {
+        return None;
+    }
+    let at_peak = observed::of_peak(facts, AT_PEAK);
+    let confidence = if at_peak.is_some() { sure(share).min(Confidence::Medium) } else { Confidence::Low };
+    let finding = Finding::new(Limit::PathRate, Place::path(), confidence)
+        .evidence([
+            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(Fact::TimeShare, share).named(TimeState::Probing.name()),
+        ])
+        .evidence(at_peak)
+        .evidence(observed::retransmitted(facts))
+        .missing([Missing::new(Lack::ProbeBeside).host(&facts.receiver.name)]);
+    Some(finding)
+}
+
+/// Losses that no queue stands beside keep the congestion window small.
+fn losses(facts: &Facts, share: f64) -> Option<Finding> {
+    let again = observed::retransmitted(facts)?;
+    let queue = watched::queue_of(facts)?;
+    let bound = (QUEUE_SHARE * facts.rtt_least()?.0 as f64).max(QUEUE_NOISE.0 as f64);
+    let is_idle = queue.value <= bound;
+    let times = facts.retransmits.unwrap_or(0);
+    let full = facts.window_use().map(|w| w.congestion_full);
+    let (limit, action) = match is_idle {
+        true => (Limit::RandomLoss, Action::FindErrors),
+        false => (Limit::CongestionLoss, Action::AddCapacity),
+    };
+    let repaired = facts.time_spent()?.share_of(|s| matches!(s, TimeState::Recovery | TimeState::Timeout));
+    let confidence = match times >= LOSSES && is_idle {
+        true => sure(share).min(Confidence::Medium),
+        false => Confidence::Low,
+    };
+    let queue = Evidence { at_least: None, at_most: is_idle.then_some(bound), ..queue };
+    let finding = Finding::new(limit, Place::path(), confidence)
+        .evidence([again, queue, Evidence::share(Fact::Repairing, repaired)])
+        .evidence(full.filter(|&full| full >= 0.5).map(|full| watched::congestion_full(facts, full)))
+        .remedy(Remedy::new(action));
+    Some(finding)
+}

@@ -1,0 +1,65 @@
+//! A connection as a conversation: whose turn it was when, and who waited for whom.
+
+use super::TimeSpent;
+
+/// Which part an end has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It made the connection: it asks.
+    Client,
+    /// It answers.
+    Server,
+}
+
+impl Role {
+    /// The part of the other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// Why a connection was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody answered.
+    NoAnswer,
+    /// The host answered by a reset.
+    Reset,
+    /// ICMP said that it could not be reached.
+    Unreachable,
+}
+
+/// What the packets of a connection say of its programs, for the data of one end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    /// The part of the end that sends.
+    pub sender: Role,
+    /// Why the connection was not made; `None` of one that was.
+    pub refused: Option<Refusal>,
+    /// SYNs that were sent, those again included.
+    pub syns: u64,
+    /// Where the time went, from the first packet to the last.
+    pub spent: TimeSpent,
+    /// Times that this end went on to speak after the other one had.
+    pub turns: u64,
+    /// Times that the connection waited for the program of this end: to ask, to answer, or to go on.
+    pub own_waits: u64,
+    /// The same for the program of the other end, between two of this end's turns.
+    pub other_waits: u64,
+    /// Gaps between segments that an acknowledgement ended, with data waiting: there was data to send for longer than a round trip.
+    pub bulk_gaps: u64,
+    /// Of the times that it stopped and went on when the other program had sent something, those at the usual amount.
+    pub stops_at_amount: u64,
+    /// That amount, bytes.
+    pub amount_bytes: u64,
+    /// Bytes that the capture lacks / all that were acknowledged.
+    pub missing: f64,
+    /// Times that data was sent again at the end, none of which was acknowledged.
+    pub sent_in_vain: u64,
+    /// From the first of what was never acknowledged to the last packet, nanoseconds.
+    pub in_vain_ns: u64,
+}

@@ -1,0 +1,29 @@
+//! What the kernel of an end says of a socket that is watched, beside its readings.
+
+/// What is known of the socket of an end, and of the process that has it open.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SocketFacts {
+    /// Whether its program asked for the size of the send buffer (`SO_SNDBUF`), so that it stays; `None` where that can't be asked.
+    pub send_buffer_asked: Option<bool>,
+    /// The same of the receive buffer (`SO_RCVBUF`).
+    pub receive_buffer_asked: Option<bool>,
+    /// Readings in which packets in flight took most of the send buffer though both windows had room, and those with something in flight.
+    pub buffer_taken: (u64, u64),
+    /// How the quota of its process's control group held that back.
+    pub quota: Option<Quota>,
+    /// Whether packets came from the other end after the data was sent that it never acknowledged: small ones pass.
+    pub small_ones_pass: bool,
+    /// Whether what waits to be acknowledged fills a segment.
+    pub full_segment_waits: bool,
+}
+
+/// What the quota of a control group did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Quota {
+    /// Periods in which it was used up.
+    pub throttled: u64,
+    /// All periods in which something ran.
+    pub periods: u64,
+    /// The part of the time in which a processor of the group stood still for it.
+    pub share: f64,
+}

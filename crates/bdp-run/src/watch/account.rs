@@ -1,0 +1,609 @@
+//! The account of a socket: to whom each moment between two readings belongs, in the states of `bdp_model::facts::TimeState`.
+//!
+//! What the sender's kernel counts (`Facts::time_spent`) is taken first. The time in which that had nothing to send, or too little to fill anything, belongs to
+//! the programs: who spoke last is not waited for. The kernel says when this end last sent and received data, and how many segments with data went either way; where
+//! both moments are in one tick of its clock, bare acknowledgements tell: a program that answers at once never needs one.
+
+use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
+use bdp_model::stats::median;
+use bdp_model::watch::ConnectionState;
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::history::{Reading, Segments};
+
+/// A reading at its moment.
+pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
+
+/// The longest tick of a kernel's clock: moments that are no farther apart are one.
+const TICK_NS: i64 = 10_000_000;
+/// An end that sends so many times the other's segments does not wait for it after each.
+const ONE_WAY: u32 = 10;
+/// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
+const IN_TURN: f64 = 0.7;
+/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
+const ON_THE_WAY: f64 = 0.5;
+/// A program that takes less than this for a turn is not waited for.
+const AT_ONCE_NS: u64 = 1_000_000;
+/// Bare acknowledgements / segments that ask: a program that takes longer than its kernel's patience has one for each.
+const ACKNOWLEDGED_ALONE: f64 = 0.5;
+/// Packets in flight / send buffer of one that has no room for the next write; in how many of the readings with data in flight.
+const TAKEN: f64 = 2.0 / 3.0;
+const TAKEN_OFTEN: f64 = 0.9;
+/// Bytes that were never sent / bytes written and not acknowledged, at the most: more waits for something else.
+const UNSENT: f64 = 0.15;
+/// In flight / receive window of one that holds the sender back, in how many of the readings; a queue that adds more than this, and than a round trip, is one.
+const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
+/// Round trips of turns / time, from which on they overlap.
+const OVERLAP: f64 = 1.3;
+/// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
+const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
+/// What is in flight / what a round trip takes of the rate, of such a window.
+const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
+/// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
+const STALLED: (u64, u64) = (1_000_000_000, 5);
+/// A receiver that got nothing for so long, and so many round trips, waits.
+const SILENT: (u64, u64) = (20_000_000, 2);
+/// Unread data / what the socket would hold.
+const UNREAD: f64 = 0.25;
+/// Goodput / what its own window carries in a round trip.
+const WINDOW_USED: std::ops::RangeInclusive<f64> = 0.7..=1.25;
+/// Of the periods of a quota those that used it up, and how many periods say so.
+const THROTTLED: (f64, u64) = (0.5, 3);
+
+/// What an account is made of.
+pub(super) struct Account<'a> {
+    moments: &'a [Moment<'a>],
+    sending: bool,
+    own: Role,
+    facts: &'a Facts,
+    rtt_ns: u64,
+    whole: Segments,
+    take_turns: bool,
+    /// Whether it is this end that is waited for, where the readings don't say.
+    usual: bool,
+    /// What the time belongs to in which something is in flight, and fills neither window.
+    in_flight: Option<TimeState>,
+    /// The same of a receiver to which data comes.
+    flowing: TimeState,
+    /// Whether the receive window holds the sender back, though its kernel may not count that.
+    window_taken: bool,
+    /// Whether questions are asked before the last one is answered.
+    overlap: bool,
+    throttled: bool,
+    stalled_since: Option<u64>,
+}
+
+/// The account, with what is known of the socket beside it.
+pub(super) fn of(
+    moments: &[Moment<'_>],
+    sending: bool,
+    own: Role,
+    facts: &Facts,
+    known: SocketFacts,
+) -> Option<(Conversation, SocketFacts)> {
+    let (first, last) = (moments.first()?, moments.last()?);
+    let rtt = moments
+        .iter()
+        .filter_map(|(_, _, info)| info.min_rtt_ns.filter(|&ns| ns > 0 && ns < u64::from(u32::MAX) * 1000));
+    let smoothed = moments.iter().filter_map(|(_, _, info)| info.rtt_ns.filter(|&ns| ns > 0));
+    let mut account = Account {
+        moments,
+        sending,
+        own,
+        facts,
+        rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
+        whole: grown(first.1, last.1),
+        take_turns: false,
+        usual: false,
+        in_flight: None,
+        flowing: TimeState::Unknown,
+        window_taken: false,
+        overlap: false,
+        throttled: known.quota.is_some_and(|q| {
+            q.throttled >= THROTTLED.1 && q.throttled as f64 >= THROTTLED.0 * q.periods as f64
+        }),
+        stalled_since: None,
+    };
+    let buffer_taken = account.buffer_taken();
+    account.stalled_since = account.stalled();
+    let base = if sending { facts.time_spent() } else { None };
+    account.take_turns = account.take_turns(base.as_ref());
+    account.usual = account.is_usually_waited_for();
+    account.overlap = account.overlaps();
+    account.window_taken = sending && account.window_is_taken();
+    let plateau = account.plateau();
+    account.in_flight = account.of_flight(buffer_taken, plateau);
+    account.flowing = account.of_flow();
+    let known = SocketFacts {
+        buffer_taken,
+        small_ones_pass: account.small_ones_pass(),
+        full_segment_waits: account.full_segment_waits(),
+        ..known
+    };
+    let plateau = if account.in_flight == Some(TimeState::ProgramWindow) { plateau } else { (0, 0) };
+    Some((account.conversation(base, plateau), known))
+}
+
+fn grown(a: &Reading, b: &Reading) -> Segments {
+    let (a, b) = (a.segments(), b.segments());
+    Segments {
+        data_in: b.data_in.saturating_sub(a.data_in),
+        data_out: b.data_out.saturating_sub(a.data_out),
+        bare_in: b.bare_in.saturating_sub(a.bare_in),
+        bare_out: b.bare_out.saturating_sub(a.bare_out),
+    }
+}
+
+fn count(of: fn(&TcpInfo) -> Option<u64>, a: &TcpInfo, b: &TcpInfo) -> u64 {
+    of(b).unwrap_or(0).saturating_sub(of(a).unwrap_or(0))
+}
+
+impl Account<'_> {
+    fn conversation(&self, base: Option<TimeSpent>, (stops, amount): (u64, u64)) -> Conversation {
+        let from = self.moments.first().map_or(0, |m| m.0);
+        let mut base = base.map_or_else(Vec::new, |spent| spent.stretches).into_iter().peekable();
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let (mut turns, mut waits, mut before) = (0, [0, 0], None);
+        for pair in self.moments.windows(2) {
+            let (a, b) = (&pair[0], &pair[1]);
+            let (from_ns, to_ns) = (a.0 - from, b.0 - from);
+            if to_ns <= from_ns {
+                continue;
+            }
+            while base.peek().is_some_and(|s| s.from_ns < from_ns) {
+                base.next();
+            }
+            let counted = base.next_if(|s| s.from_ns == from_ns && s.to_ns == to_ns).map(|s| s.states);
+            let took = to_ns - from_ns;
+            let states = match counted {
+                Some(states) => states,
+                None => vec![(TimeState::Unknown, took)],
+            };
+            let n = self.turns(a.1, b.1);
+            let states = self.states(a, b, states, n);
+            turns += n;
+            let waited =
+                [self.program(true), self.program(false)].map(|state| states.iter().any(|s| s.0 == state));
+            for (index, _) in waited.iter().enumerate().filter(|(_, waited)| **waited) {
+                if n > 0 || before != Some(index) {
+                    waits[index] += n.max(1);
+                }
+            }
+            before = waited.iter().position(|&waited| waited);
+            stretches.push(Stretch { from_ns, to_ns, states });
+        }
+        let sender = if self.sending { self.own } else { self.own.other() };
+        let (own, other) = if self.sending { (waits[0], waits[1]) } else { (waits[1], waits[0]) };
+        let (tries, tried_ns) = self.in_vain();
+        Conversation {
+            sender,
+            refused: None,
+            syns: 0,
+            missing: 0.0,
+            spent: TimeSpent { stretches },
+            turns,
+            own_waits: own,
+            other_waits: other,
+            bulk_gaps: 0,
+            stops_at_amount: stops,
+            amount_bytes: amount,
+            sent_in_vain: tries,
+            in_vain_ns: tried_ns,
+        }
+    }
+
+    /// Whose turn it is when a program of this machine is waited for, or of the other end.
+    const fn program(&self, own: bool) -> TimeState {
+        match (own, self.own) {
+            (true, Role::Client) | (false, Role::Server) => TimeState::NotAsked,
+            (true, Role::Server) | (false, Role::Client) => TimeState::Answering,
+        }
+    }
+
+    /// Questions with their answers between two readings.
+    fn turns(&self, a: &Reading, b: &Reading) -> u64 {
+        let between = grown(a, b);
+        u64::from(between.data_in.min(between.data_out))
+    }
+
+    /// The states of the time between two readings; `states` is what the kernel's clocks make of it.
+    fn states(
+        &self,
+        a: &Moment<'_>,
+        b: &Moment<'_>,
+        states: Vec<(TimeState, u64)>,
+        turns: u64,
+    ) -> Vec<(TimeState, u64)> {
+        let took = b.0 - a.0;
+        if let Some(state) = handshake(b.1).or_else(|| handshake(a.1)) {
+            return vec![(state, took)];
+        }
+        let mut parts = Parts::default();
+        if !self.sending {
+            self.receiving(a, b, turns, &mut parts);
+        } else if self.is_stalled(a.0) {
+            let again = count(|i| i.total_retrans.map(u64::from), &self.at_stall(), &b.2);
+            let closed = b.2.snd_wnd.zip(b.2.snd_mss).is_some_and(|(window, mss)| window < mss);
+            match (closed, again > 0) {
+                (true, _) => parts.add(TimeState::ReceiverApplication, took),
+                (false, true) => parts.add(TimeState::Timeout, took),
+                (false, false) => parts.add(TimeState::Unknown, took),
+            }
+        } else {
+            for (state, ns) in states {
+                match state {
+                    TimeState::SenderApplication | TimeState::Unknown => {
+                        self.nothing_to_send(a, b, turns, ns, &mut parts)
+                    }
+                    // A program that has nothing more to write leaves a buffer as full as one that has no room.
+                    TimeState::SendBuffer => {
+                        let counted = count(|i| i.sndbuf_limited_ns, &a.2, &b.2).min(ns);
+                        parts.add(state, counted);
+                        self.nothing_to_send(a, b, turns, ns - counted, &mut parts);
+                    }
+                    // What the path is asked for is no more than a window or a buffer lets through.
+                    TimeState::Probing if self.in_flight.is_some() => {
+                        parts.add(self.in_flight.unwrap_or(state), ns)
+                    }
+                    TimeState::Probing | TimeState::FullPath if self.window_taken => {
+                        parts.add(TimeState::ReceiveWindow, ns)
+                    }
+                    other => parts.add(other, ns),
+                }
+            }
+        }
+        if self.throttled {
+            parts.give_to_processor(self);
+        }
+        debug_assert_eq!(parts.0.iter().map(|part| part.1).sum::<u64>(), took, "each moment has one state");
+        parts.0
+    }
+
+    /// Time in which this end's kernel had nothing to send, or what fills no window.
+    fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, ns: u64, parts: &mut Parts) {
+        let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
+        let is_held =
+            b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss) && b.2.unacked_segments > Some(0);
+        let is_busy = count(|i| i.busy_ns, &a.2, &b.2) > 0 || b.1.queued > 0;
+        match self.in_flight.filter(|_| is_busy) {
+            Some(state) => parts.add(state, ns),
+            None if is_held && b.2.busy_ns.is_some() => parts.add(TimeState::Nagle, ns),
+            None if self.take_turns => self.programs(b.1, turns, ns, parts),
+            // Without the kernel's clocks nobody knows whether there was anything to send.
+            None if b.2.busy_ns.is_none() || self.has_filled(a, b) => parts.add(TimeState::Unknown, ns),
+            None => parts.add(TimeState::SenderApplication, ns),
+        }
+    }
+
+    /// Whether something waits to be sent at both moments, or fills the congestion window.
+    fn has_filled(&self, a: &Moment<'_>, b: &Moment<'_>) -> bool {
+        let is_full = |info: &TcpInfo| {
+            let mss = u64::from(info.snd_mss.unwrap_or(0)).max(1);
+            info.notsent_bytes.is_some_and(|bytes| bytes >= mss)
+                || info
+                    .unacked_segments
+                    .zip(info.cwnd_segments)
+                    .is_some_and(|(out, cwnd)| out > 0 && out >= cwnd)
+        };
+        is_full(&a.2) && is_full(&b.2)
+    }
+
+    /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
+    fn programs(&self, b: &Reading, turns: u64, ns: u64, parts: &mut Parts) {
+        let on_the_way = ns.min(turns.saturating_mul(self.rtt_ns));
+        let rest = ns - on_the_way;
+        let at_once = AT_ONCE_NS.max(self.rtt_ns / 2);
+        if turns > 0 && rest / turns < at_once {
+            return parts.add(TimeState::RoundTrips, ns);
+        }
+        parts.add(TimeState::RoundTrips, on_the_way);
+        parts.add(self.program(self.is_waited_for(b).unwrap_or(self.usual)), rest);
+    }
+
+    /// Whether this end's program is waited for, or the other's; `None` while what one of them said is on its way.
+    fn is_waited_for(&self, b: &Reading) -> Option<bool> {
+        if b.unread > 0 {
+            return Some(true);
+        }
+        let (now, last) = (b.at_ns as i64, b.last());
+        let apart = last.sent_ns - last.received_ns;
+        let spoke_last = match apart {
+            _ if b.queued > 0 || apart > TICK_NS => true,
+            _ if apart < -TICK_NS => false,
+            // An acknowledgement that came long after the other end's data was of this one's.
+            _ if last.acknowledged_ns - last.received_ns > TICK_NS => true,
+            _ => self.is_acknowledged_alone(),
+        };
+        match spoke_last {
+            true => (now - last.sent_ns > self.rtt_ns as i64 + TICK_NS).then_some(false),
+            false => (now - last.received_ns > TICK_NS).then_some(true),
+        }
+    }
+
+    /// The same of most of the readings, or by what the kernels acknowledged.
+    fn is_usually_waited_for(&self) -> bool {
+        let said: Vec<bool> = self.moments.iter().filter_map(|m| self.is_waited_for(m.1)).collect();
+        match said.iter().filter(|&&own| own).count() * 2 {
+            _ if said.is_empty() => !self.is_acknowledged_alone(),
+            own => own > said.len(),
+        }
+    }
+
+    /// Whether questions are acknowledged before they are answered, at the end that asks less often than it is answered.
+    fn is_acknowledged_alone(&self) -> bool {
+        let Segments { data_in, data_out, bare_in, bare_out } = self.whole;
+        if data_out <= data_in {
+            f64::from(bare_in) >= ACKNOWLEDGED_ALONE * f64::from(data_out.max(1))
+        } else {
+            f64::from(bare_out) < ACKNOWLEDGED_ALONE * f64::from(data_in.max(1))
+        }
+    }
+
+    /// Time of an end to which most data comes.
+    fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, parts: &mut Parts) {
+        let took = b.0 - a.0;
+        let holds = u64::from(b.1.unread) + b.2.rcv_wnd.map_or(u64::from(b.1.unread), u64::from);
+        if b.1.unread > 0 && f64::from(b.1.unread) >= UNREAD * holds as f64 {
+            // A question that waits is its own server's, and data that waits the reader's.
+            let asks = self.take_turns && u64::from(b.1.unread) <= u64::from(b.2.snd_mss.unwrap_or(1));
+            return parts.add(if asks { self.program(true) } else { TimeState::ReceiverApplication }, took);
+        }
+        if self.whole.data_out == 0 || !self.take_turns {
+            return parts.add(self.flowing, took);
+        }
+        let is_small = self.whole.data_in <= ONE_WAY * self.whole.data_out;
+        let since = (b.0 as i64 - b.1.last().received_ns).max(0) as u64;
+        let silent = if count(|i| i.bytes_received, &a.2, &b.2) == 0 { took } else { since.min(took) };
+        let waits = since > SILENT.0.max(SILENT.1 * self.rtt_ns);
+        match (is_small, waits) {
+            (true, _) => self.programs(b.1, turns, took, parts),
+            (false, true) => {
+                parts.add(self.flowing, took - silent);
+                self.programs(b.1, turns, silent, parts);
+            }
+            (false, false) => {
+                let turns = if self.overlap { 0 } else { turns };
+                let on_the_way = (turns * self.rtt_ns).min(took);
+                parts.add(TimeState::RoundTrips, on_the_way);
+                parts.add(self.flowing, took - on_the_way);
+            }
+        }
+    }
+
+    /// Whether the programs take turns: each goes on when it has heard the other.
+    fn take_turns(&self, base: Option<&TimeSpent>) -> bool {
+        let Segments { data_in, data_out, .. } = self.whole;
+        if data_in == 0 || data_out == 0 {
+            return false;
+        }
+        if !self.sending {
+            return true;
+        }
+        let (mut again, mut after, mut on_the_way) = (0u64, 0u64, 0u64);
+        for pair in self.moments.windows(2) {
+            let (a, b) = (&pair[0], &pair[1]);
+            if a.1.queued == 0 && count(|i| i.bytes_sent.or(i.bytes_acked), &a.2, &b.2) > 0 {
+                again += 1;
+                after += u64::from(count(|i| i.bytes_received, &a.2, &b.2) > 0);
+            }
+            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(b.0 - a.0);
+        }
+        let total = base.map_or(0, |spent| {
+            let idle = spent.share_of(|s| matches!(s, TimeState::SenderApplication | TimeState::Unknown));
+            (idle * spent.total_ns() as f64) as u64
+        });
+        let by_count =
+            data_out <= ONE_WAY * data_in && on_the_way as f64 >= ON_THE_WAY * total as f64 && on_the_way > 0;
+        let one_at_a_time =
+            again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
+        again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time
+    }
+
+    /// Whether the round trips of all turns take more time than there is.
+    fn overlaps(&self) -> bool {
+        let took = self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0);
+        let turns = u64::from(self.whole.data_in.min(self.whole.data_out));
+        turns.saturating_mul(self.rtt_ns) as f64 > OVERLAP * took as f64
+    }
+
+    /// Whether what is in flight fills the receive window and not the congestion window, and no long queue stands.
+    fn window_is_taken(&self) -> bool {
+        let is_taken = |(_, _, info): &&Moment<'_>| {
+            let in_flight =
+                info.unacked_segments.zip(info.snd_mss).map(|(out, mss)| f64::from(out) * f64::from(mss));
+            let cwnd = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
+            cwnd && in_flight
+                .zip(info.snd_wnd)
+                .is_some_and(|(bytes, window)| bytes >= WINDOW_TAKEN.0 * f64::from(window))
+        };
+        let mut smoothed: Vec<f64> = self.busy().filter_map(|m| m.2.rtt_ns).map(|ns| ns as f64).collect();
+        let added = median(&mut smoothed).map_or(0, |ns| (ns as u64).saturating_sub(self.rtt_ns));
+        let readings = self.busy().count();
+        readings >= bdp_model::threshold::SAMPLES_MIN
+            && self.busy().filter(is_taken).count() as f64 >= WINDOW_TAKEN.1 * readings as f64
+            && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
+    }
+
+    /// Readings with data in flight, as share of which something else holds.
+    fn busy(&self) -> impl Iterator<Item = &Moment<'_>> {
+        self.moments.iter().filter(|(_, _, info)| info.unacked_segments > Some(0))
+    }
+
+    /// In how many readings packets in flight take most of the send buffer, and of how many.
+    fn buffer_taken(&self) -> (u64, u64) {
+        let is_taken = |(_, reading, info): &&Moment<'_>| {
+            let room = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
+            let mss = info.snd_mss.unwrap_or(0);
+            let window = info
+                .snd_wnd
+                .zip(info.unacked_segments)
+                .is_none_or(|(window, out)| (out + 1).saturating_mul(mss) <= window);
+            room && window
+                && reading.send_buffer > 0
+                && f64::from(reading.taken) >= TAKEN * f64::from(reading.send_buffer)
+        };
+        (self.busy().filter(is_taken).count() as u64, self.busy().count() as u64)
+    }
+
+    /// Whose the time is in which something is in flight and both windows have room.
+    fn of_flight(&self, (taken, busy): (u64, u64), (stops, _): (u64, u64)) -> Option<TimeState> {
+        if !self.sending || busy < bdp_model::threshold::SAMPLES_MIN as u64 {
+            return None;
+        }
+        let (unsent, queued) = self.busy().fold((0, 0), |(unsent, queued), (_, reading, info)| {
+            (unsent + info.notsent_bytes.unwrap_or(0), queued + u64::from(reading.queued))
+        });
+        let nothing_waits = unsent as f64 <= UNSENT * queued as f64;
+        let is_taken = taken as f64 >= TAKEN_OFTEN * busy as f64 && nothing_waits;
+        let asked = self.facts.sender.socket.and_then(|s| s.send_buffer_asked);
+        // One that a program did not ask for grows with the congestion window, up to the largest.
+        let is_window = stops > 0 && nothing_waits;
+        let cannot_grow = asked == Some(true) || self.at_largest() || asked.is_none() && !is_window;
+        if is_taken && cannot_grow {
+            return Some(TimeState::SendBuffer);
+        }
+        is_window.then_some(TimeState::ProgramWindow)
+    }
+
+    /// Whether the send buffer is as large as the host allows.
+    fn at_largest(&self) -> bool {
+        let largest = self.facts.sender.host.sysctls.get("net.ipv4.tcp_wmem");
+        let largest = largest.and_then(|value| value.split_whitespace().next_back()?.parse::<u64>().ok());
+        largest.zip(self.facts.send_buffer_bytes).is_some_and(|(largest, buffer)| buffer >= largest)
+    }
+
+    /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
+    fn plateau(&self) -> (u64, u64) {
+        let Some((first, last)) = self.moments.first().zip(self.moments.last()) else { return (0, 0) };
+        let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
+        let readings = amounts.len();
+        let Some(amount) = median(&mut amounts) else { return (0, 0) };
+        let near = amounts.iter().filter(|&&a| (a - amount).abs() <= PLATEAU.0 * amount).count();
+        let mss = self.facts.mss_bytes.unwrap_or(1);
+        let has_room = self
+            .busy()
+            .filter(|(_, _, i)| {
+                i.unacked_segments.zip(i.cwnd_segments).is_some_and(|(out, cwnd)| out * 5 < cwnd * 4)
+            })
+            .count();
+        let answered =
+            self.moments.windows(2).filter(|p| count(|i| i.bytes_received, &p[0].2, &p[1].2) > 0).count();
+        let moved =
+            self.moments.windows(2).filter(|p| count(|i| i.bytes_acked, &p[0].2, &p[1].2) > 0).count();
+        let bytes = count(|i| i.bytes_acked, &first.2, &last.2);
+        let took = (last.0 - first.0).max(1);
+        let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
+        let each = bytes as f64 / took as f64 * rtt as f64;
+        let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
+            && near as f64 >= PLATEAU.1 * readings as f64
+            && amount >= (PLATEAU.2 * mss) as f64
+            && has_room as f64 >= PLATEAU.1 * readings as f64
+            && answered as f64 >= TAKEN_OFTEN * moved as f64
+            && EXPLAINS.contains(&(amount / each.max(1.0)));
+        if is_window { (near as u64, amount as u64) } else { (0, 0) }
+    }
+
+    /// What data that comes waits for: its own window, where that carries just so much in a round trip; the sender or the path is not to be told.
+    fn of_flow(&self) -> TimeState {
+        let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
+        let mut rtts: Vec<f64> =
+            self.moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
+        if self.sending || windows.len().min(rtts.len()) < bdp_model::threshold::SAMPLES_MIN {
+            return TimeState::Unknown;
+        }
+        let carries =
+            median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
+        let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(self.facts.goodput_bps / bps)));
+        if used { TimeState::ReceiveWindow } else { TimeState::Unknown }
+    }
+
+    /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.
+    fn stalled(&self) -> Option<u64> {
+        let last = self.moments.last().filter(|m| m.2.unacked_segments > Some(0))?;
+        let since = self.moments.iter().rev().take_while(|m| m.2.bytes_acked == last.2.bytes_acked).last()?;
+        let longest =
+            STALLED.0.max(STALLED.1 * self.moments.iter().filter_map(|m| m.2.rtt_ns).max().unwrap_or(0));
+        // What was sent after all before it had been acknowledged has waited since then.
+        let sent = self.moments.iter().find(|m| m.0 >= since.0 && m.2.unacked_segments > Some(0))?;
+        (last.0 - sent.0 >= longest).then_some(sent.0)
+    }
+
+    fn is_stalled(&self, at_ns: u64) -> bool {
+        self.stalled_since.is_some_and(|since| at_ns >= since)
+    }
+
+    fn at_stall(&self) -> TcpInfo {
+        let since = self.stalled_since.unwrap_or(0);
+        self.moments.iter().find(|m| m.0 >= since).map(|m| m.2).unwrap_or_default()
+    }
+
+    /// Retransmissions of what was never acknowledged, or SYNs; and for how long it was tried.
+    fn in_vain(&self) -> (u64, u64) {
+        let Some(last) = self.moments.last() else { return (0, 0) };
+        if handshake(last.1).is_some() {
+            /// The first wait for an answer (RFC 6298, section 2); none is shorter.
+            const FIRST_NS: u64 = 1_000_000_000;
+            let since = self.moments.iter().find(|m| handshake(m.1).is_some()).map_or(last.0, |m| m.0);
+            let tries = u64::from(last.1.tries);
+            let before = FIRST_NS * tries;
+            return (tries, before.max(last.0 - since));
+        }
+        let Some(since) = self.stalled_since else { return (0, 0) };
+        let again = count(|i| i.total_retrans.map(u64::from), &self.at_stall(), &last.2);
+        // The first may have been before the reading in which it stands.
+        (again.max(u64::from(last.1.tries)), last.0 - since)
+    }
+
+    /// Whether what was never acknowledged is a full segment at the least.
+    fn full_segment_waits(&self) -> bool {
+        let last = self.moments.last();
+        last.is_some_and(|(_, reading, info)| {
+            info.snd_mss.is_some_and(|mss| mss > 0 && reading.queued >= mss)
+        })
+    }
+
+    /// Whether packets came from the other end since data stalled.
+    fn small_ones_pass(&self) -> bool {
+        let Some((since, last)) = self.stalled_since.zip(self.moments.last()) else { return false };
+        let heard = last.1.last();
+        let until = since as i64 + 2 * self.rtt_ns as i64 + TICK_NS;
+        heard.received_ns.max(heard.acknowledged_ns) > until
+    }
+}
+
+/// What a connection that is not made yet waits for.
+const fn handshake(reading: &Reading) -> Option<TimeState> {
+    match reading.state {
+        ConnectionState::SynSent | ConnectionState::SynReceived if reading.tries > 0 => {
+            Some(TimeState::Unanswered)
+        }
+        ConnectionState::SynSent | ConnectionState::SynReceived => Some(TimeState::Handshake),
+        _ => None,
+    }
+}
+
+/// The parts of the time between two readings.
+#[derive(Default)]
+struct Parts(Vec<(TimeState, u64)>);
+
+impl Parts {
+    fn add(&mut self, state: TimeState, ns: u64) {
+        match self.0.iter_mut().find(|(other, _)| *other == state) {
+            Some((_, sum)) => *sum += ns,
+            None if ns > 0 => self.0.push((state, ns)),
+            None => {}
+        }
+    }
+
+    /// The time of this machine's program is its quota's.
+    fn give_to_processor(&mut self, account: &Account<'_>) {
+        let (program, processor) = match account.sending {
+            true => (TimeState::SenderApplication, TimeState::SenderProcessor),
+            false => (TimeState::ReceiverApplication, TimeState::ReceiverProcessor),
+        };
+        let own = account.program(true);
+        for (state, ns) in std::mem::take(&mut self.0) {
+            self.add(if state == own || state == program { processor } else { state }, ns);
+        }
+    }
+}

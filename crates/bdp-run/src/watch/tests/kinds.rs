@@ -1,0 +1,384 @@
+//! Kinds of connections, each as one end's kernel has it: what limits it is who is waited for.
+
+use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Lack};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+/// The other end's kernel acknowledges alone what its program has not answered by then.
+const PATIENCE: u64 = 40 * MS;
+const ENDS: [bool; 2] = [false, true];
+
+/// Questions and answers, one after the other.
+#[derive(Clone, Copy)]
+struct Talk {
+    rtt: u64,
+    server: u64,
+    think: u64,
+}
+
+impl Talk {
+    /// As the client's kernel has it, or the server's.
+    fn at(self, now: u64, is_server: bool) -> Script {
+        const QUESTION: u64 = 120;
+        const ANSWER: u64 = 900;
+        let Self { rtt, server, think } = self;
+        let cycle = rtt + server + think;
+        // Since long ago; the server hears of it half a round trip later.
+        let now = now + 1000 * cycle - if is_server { rtt / 2 } else { 0 };
+        let (k, p) = (now / cycle, now % cycle);
+        let (own_at, heard_at) = if is_server { (server, 0) } else { (0, rtt + server) };
+        let (waits_there, waits_here) = if is_server { (think, server) } else { (server, think) };
+        let is_alone = waits_there > PATIENCE;
+        // What this end says is acknowledged by what the other one says next, or alone.
+        let acked_at = if is_alone { own_at + rtt + PATIENCE } else { own_at + rtt + waits_there };
+        let bare_at = heard_at + PATIENCE;
+        let since = |at: u64| if p >= at { p - at } else { p + cycle - at };
+        let done = |at: u64| k + u64::from(p >= at);
+        let is_acked = p < own_at || p >= acked_at;
+        let (own, other) = if is_server { (ANSWER, QUESTION) } else { (QUESTION, ANSWER) };
+        let (said, heard) = (done(own_at), done(heard_at));
+        let (bare_in, bare_out) = (
+            if is_alone { k + u64::from(p >= acked_at) } else { 0 },
+            if waits_here > PATIENCE { k + u64::from(p >= bare_at) } else { 0 },
+        );
+        let mut script = Script::new(7);
+        script.is_server = is_server;
+        let rtt_us = (rtt / 1000) as u32;
+        script.word(68, rtt_us).word(148, rtt_us).word(228, 65_000).word(24, u32::from(!is_acked));
+        script.info[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+        let acknowledged = if is_alone { since(acked_at).min(since(heard_at)) } else { since(heard_at) };
+        script.word(44, (since(own_at) / MS) as u32);
+        script.word(52, (since(heard_at) / MS) as u32);
+        script.word(56, (acknowledged / MS) as u32);
+        script.word(136, (said + bare_out) as u32).word(140, (heard + bare_in) as u32);
+        script.word(152, heard as u32).word(156, said as u32);
+        script.long(120, (said - u64::from(!is_acked)) * own).long(128, heard * other).long(200, said * own);
+        let busy = acked_at - own_at;
+        let this = if p < own_at { 0 } else { (p - own_at).min(busy) };
+        script.long(168, (k * busy + this) / 1000);
+        script.queued = if is_acked { 0 } else { own as u32 };
+        script
+    }
+
+    fn found(self, is_server: bool) -> Finding {
+        last(&mut Scripted::new(move |now| Some(vec![self.at(now, is_server)])))
+    }
+}
+
+/// The finding after five seconds.
+fn last<F: FnMut(u64) -> Option<Vec<Script>>>(world: &mut Scripted<F>) -> Finding {
+    let (intervals, _) = world.run(5);
+    intervals[4].sockets[0].finding.clone().unwrap_or_else(|| panic!("{:#?}", intervals[4]))
+}
+
+fn of(script: impl Fn(u64) -> Script) -> Finding {
+    last(&mut Scripted::new(move |now| Some(vec![script(now)])))
+}
+
+/// Whose it is: this end's or the other's.
+fn place(finding: &Finding) -> &str {
+    finding.place.name.as_deref().unwrap_or_default()
+}
+
+const HERE: &str = "this host";
+const THERE: &str = "198.51.100.7";
+
+#[test]
+fn server_that_takes_60_ms_for_each_answer_is_waited_for() {
+    // The last one goes round in just the time between two readings.
+    for (rtt, server) in [(20_000, 60 * MS), (2 * MS, 60 * MS), (40 * MS, 67 * MS), (40 * MS, 60 * MS)] {
+        for is_server in ENDS {
+            let talk = Talk { rtt, server, think: 0 };
+            let finding = talk.found(is_server);
+            assert_eq!(
+                (finding.limit, finding.cause),
+                (Limit::SlowWriter, Some(Cause::ResponseTime)),
+                "{finding:#?}"
+            );
+            assert_eq!(place(&finding), if is_server { HERE } else { THERE }, "{finding:#?}");
+            assert_eq!(finding.remedy.unwrap().action, Action::FreeServer);
+        }
+    }
+}
+
+#[test]
+fn client_that_pauses_is_waited_for() {
+    for (rtt, server) in [(20_000, MS), (40 * MS, 3 * MS)] {
+        for is_server in ENDS {
+            let finding = Talk { rtt, server, think: 700 * MS }.found(is_server);
+            assert_eq!(finding.limit, Limit::ClientIdle, "{finding:#?}");
+            assert_eq!(place(&finding), if is_server { THERE } else { HERE }, "{finding:#?}");
+        }
+    }
+}
+
+#[test]
+fn questions_that_are_answered_at_once_take_round_trips() {
+    for is_server in ENDS {
+        let finding = Talk { rtt: 41 * MS, server: 100_000, think: 0 }.found(is_server);
+        assert_eq!(
+            (finding.limit, finding.confidence),
+            (Limit::RoundTrips, Confidence::High),
+            "{finding:#?}"
+        );
+        assert_eq!(finding.remedy.unwrap().action, Action::AskMore);
+    }
+}
+
+#[test]
+fn quota_that_holds_a_server_back_is_what_its_client_waits_for() {
+    let talk = Talk { rtt: MS, server: 150 * MS, think: 0 };
+    let mut world = Scripted::new(move |now| Some(vec![talk.at(now, true)]));
+    world.quota = |now| {
+        let periods = now / (100 * MS);
+        Some(Throttling { periods: periods * 89 / 92, of_periods: periods, time_ns: now * 8 / 10 })
+    };
+    let finding = last(&mut world);
+    assert_eq!((finding.limit, finding.cause), (Limit::Cpu, Some(Cause::Throttled)), "{finding:#?}");
+    assert_eq!(place(&finding), HERE);
+    assert_eq!(finding.remedy.unwrap().action, Action::RaiseQuota);
+    // One that is seldom used up is no reason.
+    let mut world = Scripted::new(move |now| Some(vec![talk.at(now, true)]));
+    world.quota =
+        |now| Some(Throttling { periods: now / SECOND, of_periods: now / (100 * MS), time_ns: now / 50 });
+    assert_eq!(last(&mut world).limit, Limit::SlowWriter);
+}
+
+#[test]
+fn connection_that_is_not_answered_is_never_a_slow_writer() {
+    for (state, info) in [(2, true), (3, false)] {
+        let calling = move |now: u64| {
+            let mut script = Script::new(7);
+            (script.state, script.queued, script.tries) = (state, 1, (now / SECOND) as u8);
+            script.info[0] = state;
+            if !info {
+                script.info.clear();
+            }
+            script
+        };
+        let mut world = Scripted::new(move |now| Some(vec![calling(now)]));
+        let (intervals, _) = world.run(5);
+        // The first SYN may still be answered.
+        let first = &intervals[0].sockets[0];
+        assert!(first.finding.as_ref().is_none_or(|f| f.confidence < Confidence::High), "{first:?}");
+        let finding = intervals[4].sockets[0].finding.clone().unwrap();
+        assert_eq!((finding.limit, finding.cause), (Limit::NotEstablished, Some(Cause::NoAnswer)));
+        assert_eq!(
+            (finding.confidence, finding.observed(Fact::SynsSent).unwrap().value),
+            (Confidence::High, 6.0)
+        );
+    }
+}
+
+#[test]
+fn three_round_trips_are_too_few_to_be_sure() {
+    for lives in [150, 250, 350, 700] {
+        let talk = Talk { rtt: 100 * MS, server: 2 * MS, think: 0 };
+        let short =
+            move |now: u64| Some(if now < lives * MS { vec![talk.at(now, false)] } else { Vec::new() });
+        let (intervals, watched) = Scripted::new(short).run(2);
+        let findings = intervals.iter().flat_map(|i| &i.sockets).filter_map(|s| s.finding.as_ref());
+        let totals = watched.summary.unwrap().sockets;
+        let limits: Vec<&Finding> =
+            totals.iter().flat_map(|t| &t.limits).map(|l| &l.finding).chain(findings).collect();
+        assert!(limits.iter().all(|f| f.confidence < Confidence::High), "{lives}: {limits:#?}");
+        assert!(lives > 400 || limits.is_empty(), "{lives}: {limits:#?}");
+    }
+}
+
+/// A sender of 20 segments each 40 ms, with room in both windows.
+fn steady(now: u64, each: u64) -> Script {
+    let mut script = Script::new(7);
+    let acked = now / (40 * MS) * each;
+    script.word(68, 40_000).word(148, 40_000).word(228, 3_000_000).word(80, 200).word(76, 150);
+    script.word(24, (each / 1448) as u32).long(120, acked).long(200, acked + each).long(168, now / 1000);
+    script.word(192, (acked / 1448) as u32).word(156, (acked / 1448) as u32);
+    script.queued = each as u32;
+    script
+}
+
+#[test]
+fn send_buffer_that_a_program_asked_for_is_full_of_data_in_flight() {
+    let full = |now: u64| {
+        let mut script = steady(now, 20 * 1448);
+        script.info[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+        script.memory = Some((65_536, 52_000, 131_072));
+        script
+    };
+    for asked in [Some((true, false)), None] {
+        let mut world = Scripted::new(|now| Some(vec![full(now)]));
+        world.asked = asked;
+        let finding = last(&mut world);
+        assert_eq!(finding.limit, Limit::SendBuffer, "{finding:#?}");
+        assert_eq!(finding.cause, asked.map(|_| Cause::SocketBufferAsked));
+    }
+    // One that would grow is as full of a program that has no more to write.
+    let mut world = Scripted::new(|now| Some(vec![full(now)]));
+    world.asked = Some((false, false));
+    assert_eq!(last(&mut world).limit, Limit::SlowWriter);
+}
+
+#[test]
+fn receive_buffer_that_a_program_asked_for_does_not_grow() {
+    let receiving = |now: u64| {
+        let mut script = Script::new(7);
+        script.long(128, now / 20_000_000 * 65_536).word(232, 65_536).word(92, 20_000);
+        script.memory = Some((87_040, 0, 131_072));
+        Some(vec![script])
+    };
+    let of = |asked| {
+        let mut world = Scripted::new(receiving);
+        world.asked = asked;
+        world.host.sysctls.insert("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned());
+        last(&mut world)
+    };
+    let locked = of(Some((false, true)));
+    assert_eq!((locked.limit, locked.cause), (Limit::ReceiveWindow, Some(Cause::SocketBufferAsked)));
+    assert!(
+        locked.observed(Fact::BufferBelowMaximum).is_none()
+            && locked.missing.iter().all(|m| m.what != Lack::WindowBound)
+    );
+    assert_eq!(locked.remedy.unwrap().setting.as_deref(), Some("SO_RCVBUF"));
+    // Where nobody may ask, it is not known.
+    let unknown = of(None);
+    assert_eq!((unknown.cause, unknown.missing[0].what), (None, Lack::WindowBound));
+    assert_eq!(of(Some((false, false))).cause, Some(Cause::BelowMaximum));
+}
+
+#[test]
+fn what_a_pipeline_has_in_flight_is_its_programs_window() {
+    let pipeline = |now: u64| {
+        let mut script = steady(now, 180 * 1448);
+        script.word(80, 600).long(128, now / (5 * MS) * 40);
+        script.word(152, (now / (5 * MS)) as u32);
+        script.info[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+        script.memory = Some((525_312, 415_000, 131_072));
+        script
+    };
+    let mut world = Scripted::new(|now| Some(vec![pipeline(now)]));
+    world.asked = Some((false, false));
+    let finding = last(&mut world);
+    assert_eq!(finding.limit, Limit::ProgramWindow, "{finding:#?}");
+    assert_eq!(finding.observed(Fact::StoppedAtAmount).unwrap().other(0), 180.0 * 1448.0);
+}
+
+#[test]
+fn losses_at_the_idle_round_trip_are_the_paths() {
+    let lossy = |now: u64| {
+        let mut script = steady(now, 20 * 1448);
+        script
+            .word(80, 20)
+            .word(76, 14)
+            .word(68, 40_800)
+            .word(144, 500_000)
+            .word(100, (now / (300 * MS)) as u32);
+        script.queued += 500_000;
+        script
+    };
+    let finding = of(lossy);
+    assert_eq!(finding.limit, Limit::RandomLoss, "{finding:#?}");
+    assert_eq!(finding.confidence, Confidence::Medium);
+}
+
+#[test]
+fn path_that_is_full_is_the_limit_though_slow_start_overflowed_it_once() {
+    let full = |now: u64| {
+        let mut script = steady(now, 60 * 1448);
+        // A queue of 50 ms beside a round trip of 40 ms, and 300 segments lost at once.
+        script
+            .word(80, 60)
+            .word(76, 58)
+            .word(68, 90_000)
+            .word(144, 800_000)
+            .word(100, if now < 200 * MS { 0 } else { 300 });
+        script.queued += 800_000;
+        script
+    };
+    let finding = of(full);
+    assert_eq!(finding.limit, Limit::PathRate, "{finding:#?}");
+}
+
+/// A sender whose data is never acknowledged: it tries again and again, each time later.
+fn in_vain(now: u64, acked: u64) -> Script {
+    let mut script = steady(0, 10 * 1448);
+    let tries = (64 - (now / (200 * MS)).leading_zeros()).min(8);
+    script
+        .long(120, acked)
+        .long(200, acked + 14_480)
+        .word(80, 1)
+        .word(76, 5)
+        .word(24, 10)
+        .word(100, tries)
+        .long(168, now / 1000);
+    script.info[1] = 4;
+    script.tries = tries as u8;
+    script
+        .word(44, (now % (700 * MS) / MS) as u32)
+        .word(52, (now / MS + 300) as u32)
+        .word(56, (now / MS + 300) as u32);
+    script
+}
+
+#[test]
+fn full_segments_that_vanish_while_small_ones_pass_are_a_black_hole() {
+    let finding = of(|now| in_vain(now, 300));
+    assert_eq!(
+        (finding.limit, finding.confidence),
+        (Limit::MtuBlackHole, Confidence::Medium),
+        "{finding:#?}"
+    );
+    let with_others = |now: u64| {
+        let mut script = in_vain(now, 300);
+        script.word(56, 5).word(52, 5).long(128, now / (500 * MS) * 40).word(152, (now / (500 * MS)) as u32);
+        script
+    };
+    let finding = of(with_others);
+    assert_eq!((finding.limit, finding.confidence), (Limit::MtuBlackHole, Confidence::High), "{finding:#?}");
+    // A small question that nobody answers is no matter of its size.
+    let small = |now: u64| {
+        let mut script = in_vain(now, 300);
+        script.word(24, 1);
+        script.queued = 120;
+        script
+    };
+    assert_eq!(of(small).limit, Limit::PeerGone);
+    // Where full ones came through before, and nothing comes any more, nobody takes them.
+    assert_eq!(of(|now| in_vain(now, 5_000_000)).limit, Limit::PeerGone);
+}
+
+#[test]
+fn congestion_window_that_stays_has_not_grown() {
+    let small = |now: u64| {
+        let mut script = steady(now, 10 * 1448);
+        script.word(80, 10).word(76, 0x7fff_ffff).word(144, 100_000);
+        script.queued += 100_000;
+        script
+    };
+    let finding = of(small);
+    assert!(finding.observed(Fact::WindowGrew).is_none(), "{finding:#?}");
+}
+
+#[test]
+fn program_that_writes_without_being_asked_is_the_writer() {
+    // Ten kilobytes each 5 ms, with a word from the other end each second.
+    let stream = |now: u64| {
+        let mut script = steady(now, 0);
+        let sent = now / (5 * MS) * 10_000;
+        script.long(200, sent + 80_000).long(120, sent).word(24, 56).word(156, (sent / 1448) as u32);
+        script
+            .long(128, now / SECOND * 50)
+            .word(152, (now / SECOND) as u32)
+            .word(44, (now % (5 * MS) / MS) as u32);
+        script.word(52, (now % SECOND / MS) as u32);
+        script.info[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+        script.queued = 80_000;
+        script
+    };
+    let finding = of(stream);
+    assert_eq!(
+        (finding.limit, finding.cause, place(&finding)),
+        (Limit::SlowWriter, None, HERE),
+        "{finding:#?}"
+    );
+}

@@ -16,6 +16,8 @@ use crate::slot::Slot;
 
 /// Of the memory, the part that is there for flows that are known already: 1/8.
 const RESERVED: u64 = 8;
+/// No capture takes longer, two years: times beyond are damage, and sums of a few such times have room.
+const LONGEST_NS: u64 = 1 << 56;
 /// What finds a flow by its ends takes of memory, for each.
 const PLACE_BYTES: u64 = 48;
 
@@ -122,7 +124,7 @@ impl Analysis {
                 self.summary.out_of_time += 1;
             }
             // Packets keep the order in which they were captured: of several processors that may not be quite that of their times.
-            self.now_ns = self.now_ns.max(at.saturating_sub(began));
+            self.now_ns = self.now_ns.max(at.saturating_sub(began).min(LONGEST_NS));
         }
         match decode::packet(frame.link_type, frame.data, frame.length) {
             Ok(packet) if self.filter.as_ref().is_none_or(|filter| filter.meets(&packet, self.now_ns)) => {

@@ -166,3 +166,21 @@ fn subflows_of_multipath_tcp_are_named() {
     assert_eq!(subflow(with(&join, &join, &[])[..2].to_vec()), Some(MultipathSubflow::Additional));
     assert_eq!(subflow(with(&join, &join, &[])[..1].to_vec()), None, "nobody answered");
 }
+
+#[test]
+fn times_of_any_size_add_up_to_the_time_of_the_connection() {
+    let packets = connection(ENDS, 40);
+    let count = packets.len() as u64;
+    for leap in [1_u64 << 40, 1 << 58, 1 << 62, u64::MAX / count] {
+        let at = move |i: u64| i.checked_mul(leap).unwrap_or(u64::MAX);
+        let (_, found) = analysed((0..).map(at).zip(packets.clone()));
+        let flow = &found[0].flow;
+        for facts in found[0].facts.iter().flatten() {
+            let spent = &facts.conversation.as_ref().unwrap().spent;
+            assert_eq!(spent.total_ns(), flow.to_ns - flow.from_ns, "{leap}");
+            let of_states: u64 = spent.stretches.iter().flat_map(|s| &s.states).map(|s| s.1).sum();
+            assert_eq!(of_states, spent.total_ns(), "{leap}");
+        }
+        assert!(found[0].facts[0].is_some());
+    }
+}

@@ -16,8 +16,8 @@ use crate::slot::Slot;
 
 /// Of the memory, the part that is there for flows that are known already: 1/8.
 const RESERVED: u64 = 8;
-/// No capture takes longer, two years: times beyond are damage, and sums of a few such times have room.
-const LONGEST_NS: u64 = 1 << 56;
+/// No capture takes longer, 18 years, though some are put together of several: times beyond are damage, and sums of a few such times have room.
+const LONGEST_NS: u64 = 1 << 59;
 /// What finds a flow by its ends takes of memory, for each.
 const PLACE_BYTES: u64 = 48;
 

@@ -65,7 +65,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     };
     let is_whole = connection.syns != [0, 0] && connection.fins[side];
     let rtt = connection.handshake_ns.or(way.whole.min()).unwrap_or(0);
-    let is_short = is_whole && took_ns <= SHORT * rtt;
+    let is_short = is_whole && took_ns <= SHORT.saturating_mul(rtt);
     let bytes = is_short.then(|| ByteCount::bytes(way.acked()));
     Some(Facts {
         source: Source::Captured,

@@ -141,6 +141,8 @@ pub(super) struct HalfConnection {
     /// For what each moment was waited.
     pub account: Account,
     pub role: Option<Role>,
+    /// Whether its SYN passed here.
+    pub(super) has_syn: bool,
     /// Bytes that were acknowledged before they passed here, and when.
     pub(super) unseen: VecDeque<(u64, u64, u64)>,
     /// A byte beyond a closed window, which asks whether it is open.
@@ -280,6 +282,7 @@ impl HalfConnection {
     /// The end that sends took the SYN of the other, or its own passed by.
     pub fn on_syn(&mut self, segment: &Segment) {
         let first = self.absolute(segment.seq.wrapping_add(1));
+        self.has_syn = true;
         if !self.has_data() {
             self.start = None;
             self.begin(first);
@@ -363,7 +366,8 @@ impl HalfConnection {
         if first < self.next {
             self.retransmitted(now, first, to, stamp, identification, sack, notes);
         }
-        if first > self.next && self.segments == self.segments_of(u64::from(segment.payload)) {
+        if first > self.next && !self.has_syn && self.segments == self.segments_of(u64::from(segment.payload))
+        {
             // What was on its way when the capture began.
             self.next = first;
         }

@@ -86,7 +86,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let bound = (FLOOR.0 * least.0 as f64).max(FLOOR.1.0 as f64);
     let counted_ns = facts.duration_ns.saturating_sub(facts.omit_ns);
     let is_past_slow_start = facts.sent.iter().any(|s| s.ssthresh.is_some());
-    if above.0 as f64 > bound || !is_past_slow_start || counted_ns < ROUND_TRIPS * least.0 {
+    if above.0 as f64 > bound || !is_past_slow_start || counted_ns < ROUND_TRIPS.saturating_mul(least.0) {
         return None;
     }
     let window =

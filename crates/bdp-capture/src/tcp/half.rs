@@ -141,6 +141,8 @@ pub(super) struct HalfConnection {
     /// For what each moment was waited.
     pub account: Account,
     pub role: Option<Role>,
+    /// What it acknowledged last.
+    pub(super) said: u32,
     /// Whether its SYN passed here.
     pub(super) has_syn: bool,
     /// Bytes that were acknowledged before they passed here, and when.

@@ -32,7 +32,22 @@ impl HalfConnection {
             ack.has_news && segment.flags.ack() && reached(segment.ack, ack.carries_to)
                 || ack.stamp.zip(echo).is_some_and(|(stamp, echo)| reached(echo, stamp))
         };
-        let Some(last) = self.pending.iter().rposition(is_known) else { return };
+        let is_news = segment.ack != self.said;
+        self.said = segment.ack;
+        // They come in order: unless it acknowledges more than before, nothing behind the first is known where that is not.
+        if !is_news && !self.pending.front().is_some_and(is_known) {
+            return;
+        }
+        let last = match is_news {
+            true => self.pending.iter().rposition(is_known),
+            false => self
+                .pending
+                .iter()
+                .position(|ack| !is_known(ack))
+                .unwrap_or(self.pending.len())
+                .checked_sub(1),
+        };
+        let Some(last) = last else { return };
         for ack in &mut self.pending.range_mut(..=last) {
             ack.due = ack.due.min(now);
         }

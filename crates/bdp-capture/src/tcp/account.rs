@@ -85,7 +85,6 @@ pub(super) struct Account {
     words: u64,
     /// Whether it was this end that closed the connection first.
     closed_it: bool,
-    syns: u32,
     is_made: bool,
     /// Of the gaps that an acknowledgement ended, those of one with data.
     prompted: [u64; 2],
@@ -121,7 +120,6 @@ impl Account {
     /// A SYN of either end passes; `again` if it is sent once more.
     pub fn syn(&mut self, now: u64, again: bool) {
         self.line.begin(now);
-        self.syns += 1;
         self.line.add(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
     }
 
@@ -136,13 +134,12 @@ impl Account {
     /// Nobody has more to say. A server that ends a connection may say so with its last words, after a silence in which nobody asked.
     pub fn over(&mut self, now: u64, by_this_end: bool) {
         const LAST_WORDS_NS: u64 = 500_000_000;
-        if self.over.is_none() {
-            self.closed_it = by_this_end;
+        if self.over.is_some() {
+            return;
         }
-        let is_first = self.over.replace(self.over.unwrap_or(now)).is_none();
+        (self.over, self.closed_it) = (Some(now), by_this_end);
         let spoke = self.spoke.unwrap_or(0);
-        if is_first
-            && let Some(since) = self.silence.take()
+        if let Some(since) = self.silence.take()
             && now.saturating_sub(spoke) <= LAST_WORDS_NS
             && self.heard.is_none()
         {
@@ -212,16 +209,16 @@ impl Account {
     fn new_data(&mut self, now: u64, own: Own, role: Role) {
         let rtt = self.rtt.unwrap_or(0);
         if let Some((first, last)) = self.heard {
-            let is_answer = self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1);
+            let is_answer = self.is_answer(first);
             if is_answer || own.outstanding == 0 {
                 self.turn(first, last, is_answer, role);
-                self.wait_of(now, wait(role));
+                self.wait_of(now, role.wait());
                 return;
             }
         }
         let Some(spoke) = self.spoke else {
             // It speaks first.
-            self.wait_of(now, wait(role));
+            self.wait_of(now, role.wait());
             return;
         };
         let gap = now.saturating_sub(spoke);
@@ -271,6 +268,12 @@ impl Account {
         }
     }
 
+    /// Whether what was heard first may answer what was said last.
+    fn is_answer(&self, first: u64) -> bool {
+        let rtt = self.rtt.unwrap_or(0);
+        self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1)
+    }
+
     /// The other end had its turn since this one spoke.
     fn turn(&mut self, first: u64, last: u64, is_answer: bool, role: Role) {
         self.turns += 1;
@@ -278,9 +281,9 @@ impl Account {
         if self.spoke.is_some() && is_answer {
             self.way_and_back(first);
             self.other_waits += u64::from(first.saturating_sub(self.line.until()) >= WAIT_NS);
-            self.line.add(first, wait(role.other()));
+            self.line.add(first, role.other().wait());
         } else if self.spoke.is_none() {
-            self.line.add(first, wait(role.other()));
+            self.line.add(first, role.other().wait());
         } else {
             self.line.add(first, TimeState::OtherWay);
         }
@@ -341,8 +344,7 @@ impl Account {
             (None, None) if !self.is_made => self.line.add(now, TimeState::Unanswered),
             (None, None) => self.line.add(said, TimeState::NotAsked),
             (_, Some((first, last))) => {
-                let rtt = self.rtt.unwrap_or(0);
-                let is_answer = self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1);
+                let is_answer = self.is_answer(first);
                 self.turn(first.min(said), last.min(said), is_answer, role);
                 // Nobody knows whether it has what the other end sent in vain.
                 let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
@@ -391,13 +393,5 @@ impl Account {
             sent_in_vain: if is_vain { self.vain } else { 0 },
             in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
         }
-    }
-}
-
-/// The connection waits for the program of an end, by its part.
-const fn wait(role: Role) -> TimeState {
-    match role {
-        Role::Client => TimeState::NotAsked,
-        Role::Server => TimeState::Answering,
     }
 }

@@ -62,19 +62,12 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
         return vec![peer_gone(facts, conversation)];
     }
-    let mut parts: Vec<(Waits, f64)> = Vec::new();
-    for (state, share) in spent.shares() {
-        let waits = state.waits();
-        match parts.iter_mut().find(|part| part.0 == waits) {
-            Some(part) => part.1 += share,
-            None => parts.push((waits, share)),
-        }
-    }
     // Of the time in which anything was going on.
     let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
     if spent.share(TimeState::OtherWay) >= OTHERS_TURN * active {
         return Vec::new();
     }
+    let mut parts = spent.parts();
     parts.retain(|part| !matches!(part.0, Waits::OtherWay | Waits::Nothing));
     let mut left_open = None;
     if 1.0 - active >= LEFT_OPEN {
@@ -226,10 +219,7 @@ fn both_pause(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     const EACH: f64 = 0.25;
     const LONG: Nanos = Nanos::millis(250);
     let total = conversation.spent.total_ns() as f64;
-    let (own, other) = match conversation.sender {
-        Role::Client => (TimeState::NotAsked, TimeState::Answering),
-        Role::Server => (TimeState::Answering, TimeState::NotAsked),
-    };
+    let (own, other) = (conversation.sender.wait(), conversation.sender.other().wait());
     let each = [
         (&facts.sender.name, own, conversation.own_waits),
         (&facts.receiver.name, other, conversation.other_waits),

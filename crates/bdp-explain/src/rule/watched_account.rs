@@ -39,14 +39,7 @@ const OF_LOSSES: [Rule; 6] = [
 
 /// What limits it; nothing where it has not been seen for long enough.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
-    let mut parts: Vec<(Waits, f64)> = Vec::new();
-    for (state, share) in conversation.spent.shares() {
-        let waits = state.waits();
-        match parts.iter_mut().find(|part| part.0 == waits) {
-            Some(part) => part.1 += share,
-            None => parts.push((waits, share)),
-        }
-    }
+    let parts = conversation.spent.parts();
     let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
     let finding = match waits {
         Waits::Connection => return not_established(conversation).into_iter().collect(),

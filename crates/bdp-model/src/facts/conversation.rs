@@ -1,6 +1,6 @@
 //! A connection as a conversation: whose turn it was when, and who waited for whom.
 
-use super::TimeSpent;
+use super::{TimeSpent, TimeState};
 
 /// Which part an end has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,14 @@ impl Role {
         match self {
             Self::Client => Self::Server,
             Self::Server => Self::Client,
+        }
+    }
+
+    /// The state of a connection that waits for the program of this end.
+    pub const fn wait(self) -> TimeState {
+        match self {
+            Self::Client => TimeState::NotAsked,
+            Self::Server => TimeState::Answering,
         }
     }
 }

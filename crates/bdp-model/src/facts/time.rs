@@ -199,6 +199,19 @@ impl TimeSpent {
         spent as f64 / self.total_ns().max(1) as f64
     }
 
+    /// Each of what is waited for that took any time, with its share.
+    pub fn parts(&self) -> Vec<(Waits, f64)> {
+        let mut parts: Vec<(Waits, f64)> = Vec::new();
+        for (state, share) in self.shares() {
+            let waits = state.waits();
+            match parts.iter_mut().find(|part| part.0 == waits) {
+                Some(part) => part.1 += share,
+                None => parts.push((waits, share)),
+            }
+        }
+        parts
+    }
+
     /// Each state that took any time, with its share, the longest first.
     pub fn shares(&self) -> Vec<(TimeState, f64)> {
         let mut all: Vec<_> =

@@ -194,10 +194,7 @@ impl Account<'_> {
 
     /// Whose turn it is when a program of this machine is waited for, or of the other end.
     const fn program(&self, own: bool) -> TimeState {
-        match (own, self.own) {
-            (true, Role::Client) | (false, Role::Server) => TimeState::NotAsked,
-            (true, Role::Server) | (false, Role::Client) => TimeState::Answering,
-        }
+        if own { self.own.wait() } else { self.own.other().wait() }
     }
 
     /// Questions with their answers between two readings.

@@ -50,6 +50,9 @@ pub struct Record {
     pub seed: u64,
     /// Whether the emulator kept its promise and the case ran to its end. Only valid records enter statistics.
     pub valid: bool,
+    /// Whether it is read as if nobody knew the rates of the case's links, as on a path of others.
+    #[serde(skip)]
+    pub ceiling_unknown: bool,
     /// How well the emulator kept its promise.
     pub fidelity: Fidelity,
     /// Bytes read by the receiving applications x 8 / time, after omit, all flows together but those in the background; null if the case

@@ -14,6 +14,10 @@ pub const ABOVE_CEILING: f64 = 1.01;
 /// A thread that uses this share of a processor has none left: the rest is what it waits for in the kernel, for locks and for
 /// its turn.
 pub const BUSY_THREAD: f64 = 0.9;
+/// Share of the time in which a thread ran or was ready to, from which on it waits for the network too little to be held back by it.
+pub const PROCESSOR_WANTED: f64 = 0.8;
+/// Share of the time that a quota holds a process back, from which on that is why it waits, where the kernel does not say how long threads wait.
+pub const THROTTLED_ALONE: f64 = 0.3;
 /// A shorter transfer has waited for nothing yet, and its rate is that of one read.
 pub const LONG_ENOUGH: Nanos = Nanos::millis(100);
 
@@ -37,6 +41,10 @@ pub const WINDOW_FULL: f64 = 0.5;
 pub const WINDOW_FREE: f64 = 0.2;
 /// A share of the busy time, or of the samples, that is worth a word; below it the kernel denies the limit.
 pub const WORTH_A_WORD: f64 = 0.05;
+/// A receive window that is below half of its largest in this share of the samples shrinks again and again.
+pub const WINDOW_SHRUNK: f64 = 0.15;
+/// Goodput after slow start / the rate that was asked for, where a queue stands on the path: less is what the path carries, and not what was asked for.
+pub const RATE_KEPT: f64 = 0.99;
 /// Bytes that had come and were not read / receive window, from which on the reader makes the window small,
 pub const UNREAD: f64 = 0.5;
 /// and in any case so many bytes.

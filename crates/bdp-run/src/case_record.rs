@@ -128,6 +128,7 @@ pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environmen
 pub(crate) fn blank(case: &CaseSpec, attempt: u32, environment: Environment) -> Record {
     Record {
         schema: RECORD_SCHEMA.to_owned(),
+        ceiling_unknown: false,
         scenario: case.scenario.clone(),
         title: case.title.clone(),
         params: case.params.clone(),

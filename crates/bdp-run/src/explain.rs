@@ -8,20 +8,10 @@ use bdp_model::record::{Record, StreamReport};
 /// Sets what limits each flow. An emulator that did not keep its promise may be the limit itself, so that nothing is said of a record
 /// that is not valid.
 pub fn record(record: &mut Record) {
-    judge(record, |facts| facts);
-}
-
-/// The same as if nobody knew the rates of the case's links, as on a path of others.
-pub fn record_without_ceiling(record: &mut Record) {
-    judge(record, |facts| Facts { ceiling: None, ..facts });
-}
-
-fn judge(record: &mut Record, known: impl Fn(Facts) -> Facts) {
     if !record.valid {
         return;
     }
-    let findings: Vec<_> =
-        (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i).map(&known))).collect();
+    let findings: Vec<_> = (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i))).collect();
     for (flow, findings) in record.flows.iter_mut().zip(findings) {
         flow.findings = findings;
         judge_streams(&mut flow.streams, &flow.findings);

@@ -38,9 +38,10 @@ impl ExplainArgs {
         match found.kept {
             Kept::Records(all) => {
                 let mut records: Vec<Record> = all.into_iter().map(|(_, record)| record).collect();
-                let judge =
-                    if self.without_ceiling { explain::record_without_ceiling } else { explain::record };
-                records.iter_mut().for_each(judge);
+                for record in &mut records {
+                    record.ceiling_unknown = self.without_ceiling;
+                    explain::record(record);
+                }
                 print(&if self.json {
                     format!("{:#}\n", bdp_report::json(&records, run))
                 } else {

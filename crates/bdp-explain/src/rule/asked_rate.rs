@@ -2,7 +2,7 @@
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::QUEUE_SHARE;
+use bdp_model::threshold::{QUEUE_SHARE, RATE_KEPT};
 
 use crate::observed;
 use crate::setting::{Setting, name_of};
@@ -11,8 +11,6 @@ use crate::setting::{Setting, name_of};
 const KEPT: f64 = 0.95;
 /// The same of the median interval.
 const KEPT_MOSTLY: f64 = 0.97;
-/// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
-const KEPT_BESIDE_A_QUEUE: f64 = 0.99;
 /// What is above by more was not held to that rate.
 const ABOVE: f64 = 1.05;
 /// The server's option that bounds what it sends.
@@ -32,8 +30,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     // A standing queue means that the path is full, or all but.
     let queue = facts.standing_queue();
-    let steady = facts.ramp_up().map_or(facts.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);
-    if queue.is_some() && steady < KEPT_BESIDE_A_QUEUE * asked {
+    if queue.is_some() && facts.steady_bps() < RATE_KEPT * asked {
         return None;
     }
     let setting = if facts.asked_bps().is_some() { name_of(facts, Setting::Rate) } else { SERVER_BOUND };

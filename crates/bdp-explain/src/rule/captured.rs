@@ -1,16 +1,15 @@
 //! What a capture shows of a sender that neither the path nor the receiver holds back: a congestion window would grow until something is lost or a
 //! queue stands, and what is in flight does not.
 
-use bdp_model::facts::{Facts, Source, TimeState};
+use bdp_model::facts::{Facts, Source, TimeSpent, TimeState, Waits};
 use bdp_model::finding::{
     Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
 use bdp_model::units::Nanos;
 
-/// A program is late for so much of the time, and for most of it.
-const LATE: f64 = 0.12;
-const MOSTLY: f64 = 0.5;
+use crate::observed;
+
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.9;
 /// No queue stands where even the 95th percentile of the round trip is no further above the least: a share of it, and a time.
@@ -36,40 +35,6 @@ pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
         };
     }
     finding
-}
-
-/// Claims a program that reads late: the window was full and below half of its largest, which a receiver that reads what comes never lets happen.
-pub fn reads_late(facts: &Facts) -> Option<Finding> {
-    let late = share_of(facts, TimeState::ReceiverApplication)?;
-    let (window, name) = (facts.window_use()?, &facts.receiver.name);
-    let confidence = if late >= MOSTLY { Confidence::High } else { Confidence::Medium };
-    let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
-        .evidence([
-            Evidence::share(Fact::ReadingPaused, late).at_least(LATE).on(name),
-            Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples),
-        ])
-        .remedy(Remedy::new(Action::FreeReader).host(name));
-    Some(finding)
-}
-
-/// Claims a program that writes late: nothing was in flight and nothing came, though both windows had room, and then it went on.
-pub fn writes_late(facts: &Facts) -> Option<Finding> {
-    let late = share_of(facts, TimeState::SenderApplication)?;
-    let name = &facts.sender.name;
-    if !is_at_sender(facts) || facts.asked.bytes.is_some() {
-        return None;
-    }
-    let confidence = if late >= MOSTLY { Confidence::High } else { Confidence::Medium };
-    let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
-        .evidence([Evidence::share(Fact::NothingToSend, late).at_least(LATE).on(name)])
-        .remedy(Remedy::new(Action::FreeWriter).host(name));
-    Some(finding)
-}
-
-/// The share of the time that a program is blamed for, of a capture, where it is worth a word.
-fn share_of(facts: &Facts, state: TimeState) -> Option<f64> {
-    let spent = facts.time_counted().filter(|_| facts.source == Source::Captured)?;
-    Some(spent.share(state)).filter(|&share| share >= LATE)
 }
 
 /// Claims the send buffer: what is in flight stays the same, is acknowledged within the least round trip, and nothing is lost.
@@ -114,5 +79,51 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         ])
         .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_wmem").host(name))
         .missing([Missing::new(Lack::SenderFigures).host(name)]);
+    Some(finding)
+}
+
+/// Where the time went, of a capture: an end that was asked has more to go by.
+fn of_capture(facts: &Facts) -> Option<TimeSpent> {
+    facts.time_spent().filter(|_| facts.source == Source::Captured)
+}
+
+/// What slow start lost was the last: since then the path carries what it can, by a queue that stands or at the rate that the sender's model has found.
+pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
+    const FULL: f64 = 0.5;
+    let share =
+        of_capture(facts)?.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
+    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    (settled == 0 && share >= FULL).then(|| {
+        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+            .evidence([Evidence::share(Fact::QueuedMostly, share).at_least(FULL)])
+            .evidence(observed::retransmitted(facts))
+    })
+}
+
+/// A queue stood, or something was lost, and that is all that is known.
+pub fn plain_path(facts: &Facts) -> Option<Finding> {
+    let spent = of_capture(facts)?;
+    let share = spent.share(TimeState::FullPath);
+    if share < spent.share_of(|state| state.waits() == Waits::Path) - share {
+        return losses(facts);
+    }
+    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
+        .evidence([Evidence::share(Fact::QueuedMostly, share)])
+        .evidence(observed::retransmitted(facts));
+    Some(finding)
+}
+
+/// Something was lost, and of what is not known.
+fn losses(facts: &Facts) -> Option<Finding> {
+    let again = observed::retransmitted(facts)?;
+    let spent = facts.time_spent()?;
+    let repaired = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
+    let queued = facts.loss_picture().zip(facts.rtt_least()).is_some_and(|(picture, least)| {
+        picture.queue.0.max(picture.overshoot_queue.0) as f64 >= 0.25 * least.0 as f64
+    });
+    let limit = if queued { Limit::CongestionLoss } else { Limit::RandomLoss };
+    let finding = Finding::new(limit, Place::path(), Confidence::Low)
+        .evidence([again, Evidence::share(Fact::Repairing, repaired)])
+        .remedy(Remedy::new(if queued { Action::AddCapacity } else { Action::FindErrors }));
     Some(finding)
 }

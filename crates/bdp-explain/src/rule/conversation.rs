@@ -7,15 +7,12 @@ use bdp_model::finding::{
 };
 use bdp_model::units::Nanos;
 
-use crate::observed;
-use crate::rule::beside::{BESIDE, Rule};
-use crate::rule::{self, captured};
+use crate::rule::beside::BESIDE;
+use crate::rule::captured;
+use crate::rule::part::{self, sure};
 
 /// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
 const OTHERS_TURN: f64 = 0.5;
-/// From these shares of the time on it is most of it, and nearly all.
-const MOST: f64 = 0.5;
-const NEARLY_ALL: f64 = 0.8;
 /// What took so much of it stands beside the largest part.
 const FURTHER: f64 = 0.2;
 /// Nothing was going on for so much of the time: the connection was left open.
@@ -28,26 +25,6 @@ const STOPS: (u64, u64) = (5, 4);
 const UNSEEN: f64 = 0.25;
 /// Data that was sent again so often, and never acknowledged, has nobody who takes it.
 const IN_VAIN: u64 = 2;
-
-/// Rules of what the path does, in an order in which an earlier answer makes later ones meaningless.
-const OF_THE_PATH: [Rule; 16] = [
-    rule::outage::judge,
-    rule::path_step::judge,
-    rule::reverse_path::judge,
-    rule::half_duplex::judge,
-    rule::cross_traffic::judge,
-    rule::path_rate::judge,
-    rule::reordering::judge,
-    rule::path_rate::judge_shallow,
-    rule::plateau::judge,
-    full_since_the_start,
-    rule::ecn_marks::judge,
-    rule::random_loss::judge,
-    rule::threshold::judge,
-    rule::sack_missing::judge,
-    rule::watched::standing_queue,
-    plain_path,
-];
 
 /// What limits it, first, and what stands beside that; nothing where the other direction says it.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
@@ -79,9 +56,6 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     }
     let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
     let binding = of(facts, conversation, waits, share / active);
-    if let Some(gap) = rule::black_hole::judge(facts).filter(|_| waits == Waits::Path) {
-        return vec![gap];
-    }
     let is_of_a_program = matches!(
         waits,
         Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips | Waits::Reader | Waits::Nagle
@@ -129,55 +103,17 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
             program(facts, conversation, conversation.sender, TimeState::SenderApplication, share)
         }
         Waits::RoundTrips => round_trips(facts, conversation, share),
-        Waits::Path => {
-            let found = OF_THE_PATH.iter().find_map(|rule| rule(facts));
-            found.unwrap_or_else(|| rule::unknown::judge(facts))
-        }
-        Waits::SlowStart => slow_start(facts, share),
-        Waits::ReceiveWindow => rule::receive_window::half_scaled(facts)
-            .or_else(|| rule::receive_window::judge(facts))
-            .unwrap_or_else(|| {
-                plain(Limit::ReceiveWindow, Place::receiver(&facts.receiver.name))
-                    .evidence([of_time(TimeState::ReceiveWindow)])
-            }),
         Waits::Reader => {
             let name = &facts.receiver.name;
             plain(Limit::SlowReader, Place::receiver(name))
                 .evidence([waited(conversation, TimeState::ReceiverApplication, 0).on(name)])
                 .remedy(Remedy::new(Action::FreeReader).host(name))
         }
-        Waits::SendBuffer => captured::judge(facts).unwrap_or_else(|| {
-            plain(Limit::SendBuffer, Place::sender(&facts.sender.name))
-                .evidence([of_time(TimeState::SendBuffer)])
-        }),
-        Waits::ProgramWindow => {
-            let name = &facts.sender.name;
-            plain(Limit::ProgramWindow, Place::sender(name))
-                .evidence([of_time(TimeState::ProgramWindow)])
-                .remedy(Remedy::new(Action::LargerProgramWindow))
-        }
-        Waits::Nagle => {
-            let name = &facts.sender.name;
-            plain(Limit::Nagle, Place::sender(name))
-                .evidence([of_time(TimeState::Nagle).on(name)])
-                .remedy(Remedy::new(Action::DisableNagle).host(name))
-        }
         // A connection is made in a round trip.
         Waits::Connection => plain(Limit::RoundTrips, Place::path())
             .evidence([of_time(TimeState::Handshake)])
             .remedy(Remedy::new(Action::KeepConnection)),
-        Waits::Pacing | Waits::Processor | Waits::OtherWay | Waits::Nothing | Waits::Unknown => {
-            rule::unknown::judge(facts)
-        }
-    }
-}
-
-/// How sure a part of the time is that has this share.
-pub fn sure(share: f64) -> Confidence {
-    match share {
-        share if share >= NEARLY_ALL => Confidence::High,
-        share if share >= MOST => Confidence::Medium,
-        _ => Confidence::Low,
+        _ => part::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
     }
 }
 
@@ -261,58 +197,6 @@ fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Findin
         .evidence([turns])
         .evidence(amount)
         .remedy(Remedy::new(Action::AskMore))
-}
-
-fn slow_start(facts: &Facts, share: f64) -> Finding {
-    let windows: Vec<u32> = facts.sent.iter().filter_map(|s| s.cwnd).collect();
-    let grew = windows.first().zip(windows.iter().max()).filter(|(first, most)| most > first);
-    Finding::new(Limit::SlowStart, Place::sender(&facts.sender.name), sure(share))
-        .evidence([Evidence::share(Fact::TimeShare, share).named(TimeState::SlowStart.name())])
-        .evidence(grew.map(|(&first, &most)| {
-            Evidence::count(Fact::WindowGrew, u64::from(most)).with(Quantity::count(u64::from(first)))
-        }))
-        .remedy(Remedy::new(Action::KeepConnection))
-}
-
-/// What slow start lost was the last: since then the path carries what it can, by a queue that stands or at the rate that the sender's model has found.
-fn full_since_the_start(facts: &Facts) -> Option<Finding> {
-    const FULL: f64 = 0.5;
-    let share =
-        facts.time_spent()?.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
-    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
-    (settled == 0 && share >= FULL).then(|| {
-        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
-            .evidence([Evidence::share(Fact::QueuedMostly, share).at_least(FULL)])
-            .evidence(observed::retransmitted(facts))
-    })
-}
-
-/// A queue stood, or something was lost, and that is all that is known.
-fn plain_path(facts: &Facts) -> Option<Finding> {
-    let spent = facts.time_spent()?;
-    let share = spent.share(TimeState::FullPath);
-    if share < spent.share_of(|state| state.waits() == Waits::Path) - share {
-        return losses(facts);
-    }
-    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
-        .evidence([Evidence::share(Fact::QueuedMostly, share)])
-        .evidence(observed::retransmitted(facts));
-    Some(finding)
-}
-
-/// Something was lost, and of what is not known.
-fn losses(facts: &Facts) -> Option<Finding> {
-    let again = observed::retransmitted(facts)?;
-    let spent = facts.time_spent()?;
-    let repaired = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
-    let queued = facts.loss_picture().zip(facts.rtt_least()).is_some_and(|(picture, least)| {
-        picture.queue.0.max(picture.overshoot_queue.0) as f64 >= 0.25 * least.0 as f64
-    });
-    let limit = if queued { Limit::CongestionLoss } else { Limit::RandomLoss };
-    let finding = Finding::new(limit, Place::path(), Confidence::Low)
-        .evidence([again, Evidence::share(Fact::Repairing, repaired)])
-        .remedy(Remedy::new(if queued { Action::AddCapacity } else { Action::FindErrors }));
-    Some(finding)
 }
 
 /// No connection was made.

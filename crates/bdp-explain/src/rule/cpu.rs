@@ -9,19 +9,15 @@ use bdp_model::facts::{End, Facts, TimeState};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, STEAL_NOTED};
+use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STEAL_NOTED, THROTTLED_ALONE};
 
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
-/// Share of the time in which a thread ran or was ready to, from which on it waits for the network too little to be held back by it.
-const WANTED: f64 = 0.8;
-/// From here on it never does.
+/// From here on a thread never waits for the network.
 const WANTED_ALWAYS: f64 = 0.9;
 /// Share of the time that a quota holds a process back, from which on that is why it waits.
 const THROTTLED: f64 = 0.1;
-/// The same where the kernel does not say how long threads wait.
-const THROTTLED_ALONE: f64 = 0.3;
 /// Share that a hypervisor takes, from which on that is why a thread waits.
 const STOLEN: f64 = 2.0 * STEAL_NOTED;
 
@@ -54,7 +50,7 @@ impl<'a> Demand<'a> {
 
     fn cause(&self) -> Option<Cause> {
         let throttled = self.end.throttled().unwrap_or(0.0);
-        let wants = self.waited.is_some() && self.wanted() >= WANTED;
+        let wants = self.waited.is_some() && self.wanted() >= PROCESSOR_WANTED;
         if throttled >= THROTTLED_ALONE && self.waited.is_none() || throttled >= THROTTLED && wants {
             return Some(Cause::Throttled);
         }
@@ -132,7 +128,7 @@ fn ready(demand: &Demand, cause: Cause) -> Option<Evidence> {
         Task::Sending => Fact::SendingThreadReady,
         Task::Receiving => Fact::ReceivingThreadReady,
     };
-    let evidence = Evidence::share(fact, demand.wanted()).at_least(WANTED);
+    let evidence = Evidence::share(fact, demand.wanted()).at_least(PROCESSOR_WANTED);
     Some(evidence.with(Quantity::share(demand.ran)).on(&demand.end.name))
 }
 

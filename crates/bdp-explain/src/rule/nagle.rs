@@ -7,9 +7,6 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 /// Share of the samples in which data waits in the send buffer though both windows have room for it.
 const HELD: f64 = 0.2;
 
-/// Segments in flight meanwhile, at the most.
-const IN_FLIGHT: u32 = 2;
-
 /// Claims the limit where data is held back that both windows have room for, and less than a segment of it.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let mss = facts.mss_bytes.filter(|&mss| mss > 0)?;
@@ -20,17 +17,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let mut of = 0;
     let mut waiting = Vec::new();
     for sample in facts.sent_after_omit() {
-        let (Some(unacked), Some(cwnd), Some(window), Some(not_sent)) =
-            (sample.unacked, sample.cwnd, sample.snd_wnd_bytes, sample.not_sent_bytes)
-        else {
-            continue;
-        };
+        let Some(is_held) = sample.holds_small_write(mss) else { continue };
         of += 1;
-        // A program that writes a little all the time has more in flight.
-        let room = unacked <= IN_FLIGHT && unacked + 2 < cwnd && (u64::from(unacked) + 2) * mss <= window;
-        if room && unacked > 0 && (1..mss).contains(&not_sent) {
+        if is_held {
             held += 1;
-            waiting.push(not_sent as f64);
+            waiting.extend(sample.not_sent_bytes.map(|bytes| bytes as f64));
         }
     }
     let share = held as f64 / f64::from(of.max(1));

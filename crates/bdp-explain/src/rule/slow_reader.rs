@@ -5,13 +5,10 @@ use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE};
+use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK};
 
 use crate::observed;
 use crate::setting::{Setting, name_of};
-
-/// The window is below half of its largest in at least this share of the samples.
-const SHRUNK: f64 = 0.15;
 
 /// Share of the time in which the program did not read of its own accord, and in which data waited for it.
 const PAUSED: (f64, f64) = (0.2, 0.05);
@@ -43,7 +40,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN_BYTES as f64);
     // A program of ours says itself when it pauses.
     let by_itself = paused_by_itself(facts);
-    if window.receive_shrunk < SHRUNK && unread.is_none() && by_itself.is_none() {
+    if window.receive_shrunk < WINDOW_SHRUNK && unread.is_none() && by_itself.is_none() {
         return None;
     }
     let counted = facts.rwnd_limited().is_some_and(|share| share >= WINDOW_FREE);
@@ -74,9 +71,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 Evidence::bytes(Fact::Unread, bytes).at_least(UNREAD * window.receive_bytes).on(name);
             evidence.with(Quantity::bytes(window.receive_bytes))
         }))
-        .evidence((window.receive_shrunk >= SHRUNK).then(|| {
+        .evidence((window.receive_shrunk >= WINDOW_SHRUNK).then(|| {
             Evidence::share(Fact::WindowShrunk, window.receive_shrunk)
-                .at_least(SHRUNK)
+                .at_least(WINDOW_SHRUNK)
                 .share_of(window.samples)
                 .with(Quantity::bytes(window.receive_largest_bytes))
                 .with(Quantity::bytes(window.receive_smallest_bytes))

@@ -1,7 +1,7 @@
 //! A socket that is watched from one end: without probes and without the other end's figures, its own have to do. What they can't show
 //! stands among what is missing.
 
-use bdp_model::facts::{Facts, Source};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
@@ -26,23 +26,6 @@ const STEADY: f64 = 0.7;
 /// A buffer of this part of the largest that autotuning may make is bounded by it.
 const AT_MAXIMUM: f64 = 0.9;
 const RMEM: &str = "net.ipv4.tcp_rmem";
-
-/// Claims what no path has a part in: a program at this end that reads less than comes.
-pub fn at_this_end(facts: &Facts) -> Option<Finding> {
-    match facts.source {
-        Source::Watched if facts.sent.is_empty() => own_reader(facts),
-        _ => None,
-    }
-}
-
-/// Claims what the socket's own figures show of the path and of the window; of a receiver, what they leave.
-pub fn by_own_figures(facts: &Facts) -> Option<Finding> {
-    match facts.source {
-        Source::Watched if facts.sent.is_empty() => own_window(facts).or_else(|| Some(elsewhere(facts))),
-        Source::Watched | Source::Captured => growing(facts).or_else(|| standing_queue(facts)),
-        _ => None,
-    }
-}
 
 /// Data that waits unread: as a share of what the socket holds, in bytes, and the share of samples in which it is much.
 struct Unread {
@@ -158,22 +141,6 @@ pub fn elsewhere(facts: &Facts) -> Finding {
         .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)])
 }
 
-/// The congestion window is full and still in slow start.
-fn growing(facts: &Facts) -> Option<Finding> {
-    let (first, last) = ends(facts)?;
-    let window = facts.window_use().filter(|w| w.congestion_full >= WINDOW_FULL)?;
-    let in_slow_start = facts.sent.iter().all(|s| s.ssthresh.is_none()) && !facts.is_paced();
-    let (from, to) = (first.cwnd?, last.cwnd?);
-    if !in_slow_start || to <= from || facts.retransmits.is_none_or(|again| again > 0) {
-        return None;
-    }
-    let grew = Evidence::count(Fact::WindowGrew, u64::from(to)).with(Quantity::count(u64::from(from)));
-    let finding = Finding::new(Limit::SlowStart, Place::path(), Confidence::Medium)
-        .evidence([congestion_full(facts, window.congestion_full), grew])
-        .remedy(Remedy::new(Action::KeepConnection));
-    Some(finding)
-}
-
 /// The round trip is longer than its minimum while the congestion window, or bbr's rate, is used up.
 pub fn standing_queue(facts: &Facts) -> Option<Finding> {
     let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
@@ -213,11 +180,6 @@ pub fn queue_of(facts: &Facts) -> Option<Evidence> {
     let bound = (QUEUE_SHARE * least.0 as f64).max(QUEUE_NOISE.0 as f64);
     let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least)).at_least(bound);
     Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
-}
-
-fn ends(facts: &Facts) -> Option<(&SenderSample, &SenderSample)> {
-    (facts.sent.len() >= SAMPLES_MIN).then_some(())?;
-    facts.sent.first().zip(facts.sent.last())
 }
 
 /// Share of the samples that say yes, of those that say anything; `None` of too few.

@@ -8,8 +8,8 @@ use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use crate::rule::beside::Rule;
-use crate::rule::conversation::{self, sure};
-use crate::rule::watched;
+use crate::rule::part::sure;
+use crate::rule::{conversation, watched};
 use crate::setting::WMEM;
 use crate::{observed, rule};
 

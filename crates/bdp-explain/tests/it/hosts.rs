@@ -34,7 +34,7 @@ fn facts() -> Facts {
             cwnd: Some(400),
             snd_wnd_bytes: Some(4000 * MSS),
             srtt_ns: Some(24 * MS),
-            busy_ns: Some(i * 30 * MS),
+            busy_ns: Some(i * 100 * MS),
             rwnd_limited_ns: Some(0),
             sndbuf_limited_ns: Some(0),
             ..SenderSample::default()
@@ -93,18 +93,18 @@ fn thread_that_never_waits_for_its_socket_is_limited_by_the_processor() {
 
 #[test]
 fn thread_that_waits_for_its_processor_and_keeps_a_queue_standing_is_not_the_limit() {
-    let queued = |srtt_ms: u64| {
+    let queued = |srtt_ms: u64, in_flight: u32| {
         let mut facts = receiver_that_waits(0.75);
         let loaded = facts.rtt.loaded.as_mut().unwrap();
         (loaded.p50, loaded.p95) = (srtt_ms * MS, Some((srtt_ms + 1) * MS));
         for (i, sample) in facts.sent.iter_mut().enumerate() {
             (sample.srtt_ns, sample.busy_ns) = (Some(srtt_ms * MS), Some(i as u64 * 100 * MS));
-            (sample.unacked, sample.congestion_state) = (Some(400), Some(CongestionState::Open));
+            (sample.unacked, sample.congestion_state) = (Some(in_flight), Some(CongestionState::Open));
         }
         finding(&facts).limit
     };
-    assert_eq!(queued(60), Limit::PathRate);
-    assert_eq!(queued(24), Limit::Cpu);
+    assert_eq!(queued(60, 400), Limit::PathRate);
+    assert_eq!(queued(24, 20), Limit::Cpu);
 }
 
 #[test]

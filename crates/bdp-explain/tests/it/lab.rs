@@ -76,6 +76,7 @@ fn flow(mbps: f64, in_flight: u32, window_bytes: u64, rtt_loaded_ms: u64) -> Flo
 fn record(case: CaseSpec, flows: Vec<FlowRecord>) -> Record {
     Record {
         schema: RECORD_SCHEMA.to_owned(),
+        ceiling_unknown: false,
         scenario: case.scenario.clone(),
         title: case.title.clone(),
         params: case.params.clone(),

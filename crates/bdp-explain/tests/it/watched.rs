@@ -1,15 +1,18 @@
 //! What is found of a socket that is watched from one end.
 
 use bdp_explain::explain;
-use bdp_model::facts::{End, Facts, Source};
+use bdp_model::facts::{Conversation, End, Facts, Role, Source, Stretch, TimeSpent, TimeState};
 use bdp_model::finding::{Confidence, Fact, Finding, Lack, Limit};
 use bdp_model::flow::FlowSpec;
 use bdp_model::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
 
 const MS: u64 = 1_000_000;
 
-/// Five seconds, 40 ms of round trip, 10 Mbit/s.
-fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>) -> Facts {
+/// Five seconds, 40 ms of round trip, 10 Mbit/s, whose time went to one state.
+fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>, state: TimeState) -> Facts {
+    let took = 5000 * MS;
+    let spent =
+        TimeSpent { stretches: vec![Stretch { from_ns: 0, to_ns: took, states: vec![(state, took)] }] };
     let end = |name: &str| End { name: name.to_owned(), ..End::default() };
     let (sender, receiver) = match sent.is_empty() {
         true => (end("192.0.2.1"), end("this host")),
@@ -42,25 +45,43 @@ fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>) -> Facts {
         loss_episodes: Vec::new(),
         connection: None,
         udp: None,
-        conversation: None,
+        conversation: Some(conversation(spent)),
         ceiling: None,
         both_directions: false,
         through_tunnel: false,
     }
 }
 
-fn sending(of: impl Fn(u64) -> SenderSample) -> Finding {
-    let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..Default::default() };
-    let sent = (0..=50).map(|i| SenderSample { at_ns: i * 100 * MS, ..of(i) }).collect();
-    explain(&facts(sent, (0..=50).map(at).collect())).remove(0)
+fn conversation(spent: TimeSpent) -> Conversation {
+    Conversation {
+        sender: Role::Client,
+        refused: None,
+        syns: 1,
+        spent,
+        turns: 0,
+        own_waits: 0,
+        other_waits: 0,
+        bulk_gaps: 0,
+        stops_at_amount: 0,
+        amount_bytes: 0,
+        missing: 0.0,
+        sent_in_vain: 0,
+        in_vain_ns: 0,
+    }
 }
 
-fn receiving(of: impl Fn(u64) -> ReceiverSample) -> Finding {
+fn sending(state: TimeState, of: impl Fn(u64) -> SenderSample) -> Finding {
+    let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..Default::default() };
+    let sent = (0..=50).map(|i| SenderSample { at_ns: i * 100 * MS, ..of(i) }).collect();
+    explain(&facts(sent, (0..=50).map(at).collect(), state)).remove(0)
+}
+
+fn receiving(state: TimeState, of: impl Fn(u64) -> ReceiverSample) -> Finding {
     let received = (0..=50).map(|i| {
         let sample = of(i);
         ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..sample }
     });
-    explain(&facts(Vec::new(), received.collect())).remove(0)
+    explain(&facts(Vec::new(), received.collect(), state)).remove(0)
 }
 
 /// A sender whose congestion window is full all the time.
@@ -86,7 +107,7 @@ fn congested(i: u64, rtt_ms: u64, ssthresh: Option<u32>) -> SenderSample {
 
 #[test]
 fn queue_above_the_least_round_trip_is_the_bottlenecks_and_never_for_sure() {
-    let finding = sending(|i| congested(i, 70, Some(30)));
+    let finding = sending(TimeState::FullPath, |i| congested(i, 70, Some(30)));
     assert_eq!((finding.limit, finding.confidence), (Limit::PathRate, Confidence::Medium), "{finding:?}");
     let queue = finding.observed(Fact::RoundTripAboveLeast).unwrap();
     assert_eq!((queue.value, queue.other(1)), (30e6, 40e6));
@@ -95,7 +116,7 @@ fn queue_above_the_least_round_trip_is_the_bottlenecks_and_never_for_sure() {
 
 #[test]
 fn full_congestion_window_without_a_queue_is_no_bottleneck() {
-    let finding = sending(|i| congested(i, 41, Some(30)));
+    let finding = sending(TimeState::CongestionAvoidance, |i| congested(i, 41, Some(30)));
     assert_eq!(finding.limit, Limit::Unknown, "{finding:?}");
     assert!(finding.missing.iter().any(|missing| missing.what == Lack::IdleRoundTrip));
 }
@@ -109,12 +130,12 @@ fn unread_data_is_the_readers_and_little_of_it_is_not() {
             ..ReceiverSample::default()
         }
     };
-    for (unread, limit, confidence) in [
-        (90_000, Limit::SlowReader, Confidence::High),
-        (30_000, Limit::SlowReader, Confidence::Medium),
-        (10_000, Limit::Unknown, Confidence::Low),
+    for (state, unread, limit, confidence) in [
+        (TimeState::ReceiverApplication, 90_000, Limit::SlowReader, Confidence::High),
+        (TimeState::ReceiverApplication, 30_000, Limit::SlowReader, Confidence::Medium),
+        (TimeState::Unknown, 10_000, Limit::Unknown, Confidence::Low),
     ] {
-        let finding = receiving(sample(unread));
+        let finding = receiving(state, sample(unread));
         assert_eq!((finding.limit, finding.confidence), (limit, confidence), "{unread}: {finding:?}");
     }
 }
@@ -130,21 +151,14 @@ fn window_of_this_end_limits_where_it_is_what_arrives_in_a_round_trip() {
         }
     };
     // 10 Mbit/s x 40 ms are 50 kB.
-    let finding = receiving(sample(52_000));
+    let finding = receiving(TimeState::ReceiveWindow, sample(52_000));
     assert_eq!(
         (finding.limit, finding.confidence),
         (Limit::ReceiveWindow, Confidence::Medium),
         "{finding:?}"
     );
-    let finding = receiving(sample(500_000));
+    let finding = receiving(TimeState::ReceiveWindow, sample(500_000));
     assert_eq!(finding.limit, Limit::Unknown);
     assert!((finding.observed(Fact::WindowHasRoom).unwrap().value - 0.1).abs() < 0.01);
     assert_eq!(finding.missing[0].what, Lack::SenderFigures);
-}
-
-#[test]
-fn nothing_is_said_of_too_few_samples() {
-    let sent = (0..3).map(|i| SenderSample { at_ns: i * MS, ..congested(i, 70, Some(30)) }).collect();
-    let finding = explain(&facts(sent, Vec::new())).remove(0);
-    assert_eq!(finding.limit, Limit::Unknown, "{finding:?}");
 }

@@ -6,12 +6,12 @@
 //! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
 //! nothing to write or no room to write.
 
-use super::{Facts, Source, Stretch, TimeSpent, TimeState};
+use super::{End, Facts, Source, Stretch, TimeSpent, TimeState};
 use crate::path::delayed_ack;
 use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 use crate::threshold::{
-    AT_CEILING, BUFFER_PAYLOAD, BUSY_THREAD, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, UNREAD,
-    UNREAD_MIN_BYTES,
+    AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, QUEUE_NOISE,
+    QUEUE_SHARE, RATE_KEPT, REACHED, THROTTLED_ALONE, UNREAD, UNREAD_MIN_BYTES, WINDOW_FULL, WINDOW_SHRUNK,
 };
 use crate::units::Nanos;
 
@@ -42,13 +42,14 @@ impl Facts {
             readings.insert(0, at_the_start());
         }
         let rules = Rules::of(self);
-        let mut largest_window = 0;
+        let (mut largest_window, mut largest_cwnd) = (0, 0);
         let stretches: Vec<Stretch> = readings
             .windows(2)
             .filter(|pair| pair[1].at_ns > pair[0].at_ns)
             .map(|pair| {
                 largest_window = largest_window.max(pair[1].snd_wnd_bytes.unwrap_or(0));
-                rules.stretch(&pair[0], &pair[1], largest_window)
+                largest_cwnd = largest_cwnd.max(pair[0].cwnd.unwrap_or(0));
+                rules.stretch(&pair[0], &pair[1], Largest { window: largest_window, cwnd: largest_cwnd })
             })
             .collect();
         (!stretches.is_empty()).then_some(TimeSpent { stretches })
@@ -61,6 +62,17 @@ impl Facts {
         let counted = self.time_spent()?.since(omit_ns);
         (!counted.stretches.is_empty()).then_some(counted)
     }
+}
+
+/// The rate from which on the path is full: the ceiling's, or, where a program pauses, what the sender reaches in between.
+fn full_bps(facts: &Facts) -> Option<f64> {
+    const PAUSES: f64 = 0.2;
+    if let Some(ceiling) = &facts.ceiling {
+        return Some(ceiling.goodput_bps * AT_CEILING);
+    }
+    let pauses = |share: Option<f64>| share.is_some_and(|share| share >= PAUSES);
+    let is_paused = pauses(facts.sender_idle()) || pauses(facts.receiver_held_back());
+    facts.delivery_peak_bps().filter(|_| is_paused).map(|peak| peak * AT_PEAK)
 }
 
 fn at_the_start() -> SenderSample {
@@ -85,16 +97,34 @@ struct Rules<'a> {
     idle_ns: Option<u64>,
     /// From this rate on the path is full, bit/s.
     full_bps: Option<f64>,
+    /// The transfer as a whole has the ceiling's rate: what is full besides holds nothing back.
+    is_at_ceiling: bool,
     /// From this rate on the pacing is what limits, bit/s.
     paced_bps: Option<f64>,
+    /// The rate that was asked for is kept to the last hundredth, so that a queue beside it takes nothing.
+    keeps_rate: bool,
+    /// A queue stands on the data's own way, by the probes.
+    queue_stands: bool,
+    /// The receive window shrinks again and again: it does so only where a program leaves data unread.
+    window_shrinks: bool,
+    /// The send buffer is smaller than what a round trip needs, and the sender runs dry.
+    buffer_runs_dry: bool,
     is_probing: bool,
+    /// Whether Nagle's algorithm may hold small writes back.
+    is_nagle: bool,
     episodes: &'a [LossEpisode],
     /// Until when the last of them goes on that has no end.
     endless_until: Option<u64>,
     receiver: ReceiverTimes<'a>,
-    /// Of the whole transfer, where its samples have none: the busiest thread / wall clock.
-    sender_cpu: f64,
-    receiver_cpu: f64,
+    sender_processor: Processor,
+    receiver_processor: Processor,
+}
+
+/// The largest windows so far: of the receiver, and in segments that of congestion before an interval.
+#[derive(Clone, Copy)]
+struct Largest {
+    window: u64,
+    cwnd: u32,
 }
 
 /// An interval, and the parts of it that have found their state.
@@ -126,25 +156,42 @@ impl<'a> Rules<'a> {
         let least = facts.sent.iter().filter_map(|s| s.min_rtt_ns).min();
         let idle = facts.rtt_idle().map(|rtt| rtt.as_ns()).into_iter().chain(least).min();
         let ends_in = facts.sent.last().filter(|s| s.congestion_state.is_some_and(is_event));
+        let window = facts.window_use();
+        let needed = facts.rtt_idle().map(|rtt| facts.stream_bps() / 8.0 * rtt.as_secs_f64());
         // A shorter transfer has waited for nothing yet.
-        let of_all = |cpu: f64| if facts.duration_ns < LONG_ENOUGH.as_ns() { 0.0 } else { cpu };
+        let is_long = facts.duration_ns >= LONG_ENOUGH.as_ns();
+        let processor = |cpu: f64, end: &End| Processor {
+            cpu: if is_long { cpu } else { 0.0 },
+            is_throttled: is_long && end.throttled().is_some_and(|share| share >= THROTTLED_ALONE),
+        };
         Self {
             mss: facts.mss_bytes.unwrap_or(0),
             send_buffer: facts.send_buffer_bytes.filter(|&bytes| bytes > 0),
             idle_ns: idle,
-            full_bps: facts.ceiling.as_ref().map(|c| c.goodput_bps * AT_CEILING).filter(|&bps| bps > 0.0),
+            full_bps: full_bps(facts).filter(|&bps| bps > 0.0),
+            is_at_ceiling: facts.of_ceiling().is_some_and(|share| share >= AT_CEILING),
             paced_bps: facts.held_bps().map(|bps| bps * REACHED),
+            keeps_rate: facts.held_bps().is_some_and(|held| facts.steady_bps() >= RATE_KEPT * held),
+            queue_stands: facts.standing_queue().is_some(),
+            window_shrinks: window.is_some_and(|window| window.receive_shrunk >= WINDOW_SHRUNK),
+            buffer_runs_dry: !facts.is_paced()
+                && window
+                    .is_some_and(|window| window.starved >= WINDOW_FULL && window.receive_full < WINDOW_FULL)
+                && needed
+                    .zip(facts.send_buffer_bytes)
+                    .is_some_and(|(needed, buffer)| (buffer as f64) < needed),
             is_probing: facts.congestion_control.starts_with("bbr"),
+            is_nagle: facts.paced_bps.is_none() && !facts.asked.nodelay,
             episodes: &facts.loss_episodes,
             endless_until: ends_in.map(|s| s.at_ns),
             // What the receiver does reaches the sender a round trip after it sent: its clock starts with the first byte.
             receiver: ReceiverTimes { samples: &facts.received, delay_ns: idle.unwrap_or(0) },
-            sender_cpu: of_all(facts.sender_thread()),
-            receiver_cpu: of_all(facts.receiver_thread()),
+            sender_processor: processor(facts.sender_thread(), &facts.sender),
+            receiver_processor: processor(facts.receiver_thread(), &facts.receiver),
         }
     }
 
-    fn stretch(&self, a: &SenderSample, b: &SenderSample, largest_window: u64) -> Stretch {
+    fn stretch(&self, a: &SenderSample, b: &SenderSample, largest: Largest) -> Stretch {
         let took = b.at_ns - a.at_ns;
         let grown =
             |count: fn(&SenderSample) -> Option<u64>| Some(count(b)?.saturating_sub(count(a)?).min(took));
@@ -152,6 +199,8 @@ impl<'a> Rules<'a> {
             a,
             b,
             took,
+            largest,
+            is_held: self.is_nagle && [a, b].iter().any(|s| s.holds_small_write(self.mss) == Some(true)),
             program_idle: grown(|s| s.write_idle_ns),
             program_blocked: grown(|s| s.write_blocked_ns),
             bps: grown_bytes(a, b).map(|bytes| bytes as f64 * 8e9 / took as f64),
@@ -165,9 +214,9 @@ impl<'a> Rules<'a> {
             window = busy - buffer;
         }
         if window > 0 {
-            parts.add(self.of_window(&now, largest_window), window);
+            parts.add(self.of_window(&now), window);
         }
-        parts.add(TimeState::SendBuffer, buffer);
+        parts.add(if self.is_at_ceiling { TimeState::FullPath } else { TimeState::SendBuffer }, buffer);
         self.rest(&now, busy - window - buffer + not_idle, &mut parts);
         Stretch { from_ns: a.at_ns, to_ns: b.at_ns, states: parts.states }
     }
@@ -176,7 +225,7 @@ impl<'a> Rules<'a> {
     /// kernel tick in jiffies.
     fn idle(&self, now: &Interval<'_>, idle: u64, parts: &mut Parts) -> u64 {
         let mut left = idle;
-        let nothing = self.nothing_to_send();
+        let nothing = self.nothing_to_send(now);
         let is_busy = self.sender_is_busy(now);
         let Some(program_idle) = now.program_idle else {
             parts.add(if is_busy { TimeState::SenderProcessor } else { nothing }, left);
@@ -194,12 +243,16 @@ impl<'a> Rules<'a> {
         denied
     }
 
-    fn nothing_to_send(&self) -> TimeState {
-        if self.paced_bps.is_some() { TimeState::Pacing } else { TimeState::SenderApplication }
+    fn nothing_to_send(&self, now: &Interval<'_>) -> TimeState {
+        match () {
+            () if self.paced_bps.is_some() => TimeState::Pacing,
+            () if now.is_held => TimeState::Nagle,
+            () => TimeState::SenderApplication,
+        }
     }
 
     /// Whose the time is in which the receive window was full.
-    fn of_window(&self, now: &Interval<'_>, largest_window: u64) -> TimeState {
+    fn of_window(&self, now: &Interval<'_>) -> TimeState {
         let part = |time: fn(&ReceiverSample) -> Option<u64>| self.receiver.part(now, time);
         let window = now.b.snd_wnd_bytes;
         let unread = self.receiver.unread_bytes(now.b.at_ns);
@@ -207,14 +260,19 @@ impl<'a> Rules<'a> {
             unread >= UNREAD_MIN_BYTES && unread as f64 >= UNREAD * window as f64
         });
         match () {
-            () if part(|s| s.read_paused_ns).is_some_and(|part| part >= MOSTLY) => {
-                TimeState::ReceiverApplication
-            }
+            () if self.is_at_ceiling => TimeState::FullPath,
+            () if self.sender_is_full(now) => TimeState::SenderProcessor,
+            () if self.reader_pauses(now) => TimeState::ReceiverApplication,
             () if self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
             () if is_unread => TimeState::ReceiverApplication,
             () if part(|s| s.read_waited_ns).is_some_and(|part| part >= MOSTLY) => TimeState::ReceiveWindow,
+            () if self.window_shrinks => TimeState::ReceiverApplication,
             // A receiver that reads what comes never shrinks its window.
-            () if window.is_some_and(|bytes| bytes < largest_window / 2) => TimeState::ReceiverApplication,
+            () if window.is_some_and(|bytes| bytes < now.largest.window / 2) => {
+                TimeState::ReceiverApplication
+            }
+            // What is in flight stands in a queue: a larger window would only make that longer.
+            () if self.queue_stands && self.is_queued(now.b) => TimeState::FullPath,
             () => TimeState::ReceiveWindow,
         }
     }
@@ -229,8 +287,10 @@ impl<'a> Rules<'a> {
             return;
         }
         let is_dry = self.is_dry(now.b);
-        if is_dry && self.paced_bps.is_some() {
-            parts.take(&mut left, TimeState::Pacing, u64::MAX);
+        if self.buffer_runs_dry && !self.is_at_ceiling && has_room(now.b) && !is_dry {
+            parts.take(&mut left, TimeState::SendBuffer, u64::MAX);
+        } else if is_dry && (self.paced_bps.is_some() || now.is_held) {
+            parts.take(&mut left, self.nothing_to_send(now), u64::MAX);
         } else if is_dry {
             match now.program_idle.zip(now.program_blocked) {
                 Some((idle, blocked)) => {
@@ -284,15 +344,23 @@ impl<'a> Rules<'a> {
         let (a, b) = (now.a, now.b);
         let reaches = |bound: Option<f64>| bound.zip(now.bps).is_some_and(|(bound, bps)| bps >= bound);
         let has_room = has_room(b);
-        if self.is_queued(b) && !is_dry {
-            return TimeState::FullPath;
-        }
         match () {
+            () if self.is_at_ceiling && reaches(self.full_bps) => TimeState::FullPath,
+            () if self.sender_is_full(now) => TimeState::SenderProcessor,
+            () if self.receiver_is_full(now) => TimeState::ReceiverProcessor,
+            () if self.keeps_rate => TimeState::Pacing,
+            // The kernel of a program that does not read has no window to tell of, and acknowledges late.
+            () if self.reader_pauses(now) && !reaches(self.full_bps) => TimeState::ReceiverApplication,
+            () if self.is_queued(b) && !is_dry => TimeState::FullPath,
             () if reaches(self.paced_bps) => TimeState::Pacing,
             () if reaches(self.full_bps) => TimeState::FullPath,
             () if has_room && self.sender_is_busy(now) => TimeState::SenderProcessor,
             () if has_room && self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
             () if has_room && self.paced_bps.is_some() => TimeState::Pacing,
+            // A model that has not found the path's rate yet has its window grow.
+            () if self.is_probing && b.cwnd > a.cwnd && b.cwnd > Some(now.largest.cwnd) => {
+                TimeState::SlowStart
+            }
             () if self.is_probing => TimeState::Probing,
             // A window with room holds nothing back; without its size nobody knows.
             () if b.cwnd.is_none() || b.congestion_state.is_none() || has_room && self::has_room(a) => {
@@ -336,15 +404,49 @@ impl<'a> Rules<'a> {
     }
 
     fn sender_is_busy(&self, now: &Interval<'_>) -> bool {
-        let grown = |time: fn(&SenderSample) -> Option<u64>| time(now.b)?.checked_sub(time(now.a)?);
-        let used = grown(|s| s.thread_cpu_ns).map(|cpu| cpu + grown(|s| s.run_wait_ns).unwrap_or(0));
-        used.map_or(self.sender_cpu, |ns| ns as f64 / now.took as f64) >= BUSY_THREAD
+        self.sender_processor.is_wanted(now.grown(|s| s.thread_cpu_ns), now.grown(|s| s.run_wait_ns))
+    }
+
+    /// Whether a thread that sends ran all the time: whatever is full besides, it could give no more.
+    fn sender_is_full(&self, now: &Interval<'_>) -> bool {
+        self.sender_processor.is_full(now.grown(|s| s.thread_cpu_ns))
+    }
+
+    /// Whether the program that reads did not, of its own accord, for most of an interval.
+    fn reader_pauses(&self, now: &Interval<'_>) -> bool {
+        self.receiver.part(now, |s| s.read_paused_ns).is_some_and(|part| part >= MOSTLY)
     }
 
     fn receiver_is_busy(&self, now: &Interval<'_>) -> bool {
-        let used = self.receiver.part(now, |s| s.thread_cpu_ns);
-        let used = used.map(|cpu| cpu + self.receiver.part(now, |s| s.run_wait_ns).unwrap_or(0.0));
-        used.unwrap_or(self.receiver_cpu) >= BUSY_THREAD
+        let part = |time: fn(&ReceiverSample) -> Option<u64>| self.receiver.part(now, time);
+        self.receiver_processor.is_wanted(part(|s| s.thread_cpu_ns), part(|s| s.run_wait_ns))
+    }
+
+    fn receiver_is_full(&self, now: &Interval<'_>) -> bool {
+        self.receiver_processor.is_full(self.receiver.part(now, |s| s.thread_cpu_ns))
+    }
+}
+
+/// What is known of an end's processor over the whole transfer.
+struct Processor {
+    /// Time of the busiest thread / time.
+    cpu: f64,
+    /// Its quota held it back for a good part of the time.
+    is_throttled: bool,
+}
+
+impl Processor {
+    fn is_full(&self, ran: Option<f64>) -> bool {
+        ran.unwrap_or(self.cpu) >= BUSY_THREAD
+    }
+
+    /// Whether a thread wanted to run all the time, by the parts of an interval in which it ran, or was ready to.
+    fn is_wanted(&self, ran: Option<f64>, waited: Option<f64>) -> bool {
+        let ran = ran.unwrap_or(self.cpu);
+        match waited {
+            Some(waited) => ran + waited >= PROCESSOR_WANTED,
+            None => self.is_full(Some(ran)) || self.is_throttled,
+        }
     }
 }
 
@@ -353,9 +455,19 @@ struct Interval<'a> {
     a: &'a SenderSample,
     b: &'a SenderSample,
     took: u64,
+    largest: Largest,
+    /// Nagle's algorithm held a small write back at one of them.
+    is_held: bool,
     program_idle: Option<u64>,
     program_blocked: Option<u64>,
     bps: Option<f64>,
+}
+
+impl Interval<'_> {
+    /// Growth of a time that is counted from the start on, as a part of the interval.
+    fn grown(&self, time: fn(&SenderSample) -> Option<u64>) -> Option<f64> {
+        Some(time(self.b)?.checked_sub(time(self.a)?)? as f64 / self.took as f64)
+    }
 }
 
 fn grown_bytes(a: &SenderSample, b: &SenderSample) -> Option<u64> {

@@ -106,6 +106,11 @@ impl Facts {
         self.stream_goodput_bps.first().copied().unwrap_or(self.goodput_bps)
     }
 
+    /// Goodput after slow start, or all of it where the ramp is not known.
+    pub fn steady_bps(&self) -> f64 {
+        self.ramp_up().map_or(self.goodput_bps, |ramp_up| ramp_up.goodput_after_bps)
+    }
+
     /// What so many bytes in flight carry in the round trip under load, bit/s.
     pub fn rate_bps(&self, bytes: f64) -> Option<f64> {
         let rtt = self.rtt_loaded()?.as_secs_f64();

@@ -52,7 +52,7 @@ impl Facts {
             loss_episodes: flow.loss_episodes.clone(),
             udp: flow.udp.clone(),
             conversation: None,
-            ceiling: ceiling(&record.case, planned, flow),
+            ceiling: ceiling(&record.case, planned, flow).filter(|_| !record.ceiling_unknown),
             both_directions: meets_data(&record.case, index),
             through_tunnel: false,
         })

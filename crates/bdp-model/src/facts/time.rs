@@ -212,11 +212,63 @@ impl TimeSpent {
         parts
     }
 
+    /// What was waited for most, with its share: the largest part, of those that are not the other end's turn, or nothing. A path that is full is as it should
+    /// be: a program that pauses for a good part of the time comes before it, unless it is full for nearly all of it.
+    pub fn waited_for(&self) -> Option<(Waits, f64)> {
+        const NEARLY_ALL: f64 = 0.8;
+        const GOOD_PART: f64 = 0.2;
+        let mut parts = self.parts();
+        parts.retain(|part| !matches!(part.0, Waits::OtherWay | Waits::Nothing));
+        let active: f64 = parts.iter().map(|part| part.1).sum();
+        let most = |parts: &[(Waits, f64)]| parts.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+        let largest = most(&parts)?;
+        let full = self.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
+        if largest.0 == Waits::Path && full < NEARLY_ALL * active {
+            parts.iter_mut().filter(|part| part.0 == Waits::Path).for_each(|part| part.1 -= full);
+            let pauses = |part: &(Waits, f64)| {
+                matches!(part.0, Waits::Writer | Waits::Reader) && part.1 >= GOOD_PART * active
+            };
+            return most(&parts).filter(pauses).or(Some(largest));
+        }
+        Some(largest)
+    }
+
     /// Each state that took any time, with its share, the longest first.
     pub fn shares(&self) -> Vec<(TimeState, f64)> {
         let mut all: Vec<_> =
             TimeState::ALL.iter().map(|&state| (state, self.share(state))).filter(|s| s.1 > 0.0).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_that_pauses_comes_before_a_path_that_is_full_in_between() {
+        let spent = |states: &[(TimeState, u64)]| TimeSpent {
+            stretches: vec![Stretch {
+                from_ns: 0,
+                to_ns: states.iter().map(|s| s.1).sum(),
+                states: states.to_vec(),
+            }],
+        };
+        let waited_for = |states: &[(TimeState, u64)]| spent(states).waited_for().unwrap().0;
+        use TimeState::{CongestionAvoidance, FullPath, ReceiverApplication, SenderApplication};
+        let held = [(FullPath, 33), (CongestionAvoidance, 27), (ReceiverApplication, 40)];
+        assert_eq!(waited_for(&held), Waits::Reader);
+        assert_eq!(
+            waited_for(&[(FullPath, 66), (CongestionAvoidance, 3), (SenderApplication, 31)]),
+            Waits::Writer
+        );
+        assert_eq!(waited_for(&[(FullPath, 80), (SenderApplication, 20)]), Waits::Path, "nearly all");
+        assert_eq!(
+            waited_for(&[(FullPath, 60), (CongestionAvoidance, 25), (SenderApplication, 15)]),
+            Waits::Path
+        );
+        assert_eq!(waited_for(&[(CongestionAvoidance, 60), (ReceiverApplication, 40)]), Waits::Path);
+        assert_eq!(waited_for(&[(TimeState::OtherWay, 90), (FullPath, 10)]), Waits::Path);
     }
 }

@@ -118,6 +118,19 @@ pub struct SenderSample {
     pub run_wait_ns: Option<u64>,
 }
 
+impl SenderSample {
+    /// Whether less than a segment waits in the send buffer behind the few in flight, though both windows have room for it: as Nagle's algorithm holds a small
+    /// write back until the one before it is acknowledged (RFC 896). `None` where a figure is missing.
+    pub fn holds_small_write(&self, mss: u64) -> Option<bool> {
+        /// A program that writes a little all the time has more in flight.
+        const IN_FLIGHT: u32 = 2;
+        let (unacked, not_sent) = (self.unacked?, self.not_sent_bytes?);
+        let few = (1..=IN_FLIGHT).contains(&unacked) && unacked + 2 < self.cwnd?;
+        let fits = (u64::from(unacked) + 2) * mss <= self.snd_wnd_bytes?;
+        Some(few && fits && (1..mss).contains(&not_sent))
+    }
+}
+
 /// State of congestion control as Linux has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -91,16 +91,17 @@ fn bursts_of_a_tiny_window_are_no_change_of_the_path() {
 fn rate_of_a_full_window_changes_with_the_round_trip() {
     // The acknowledgements of a small window begin to be delayed: the rate falls, and the path is as it was.
     let of = |after_ms: u64| {
-        limit(|facts| {
+        let found = findings(|facts| {
             rates(facts, |i| if i > 60 { 8 } else { 20 });
             facts.probes =
                 Some(probes(|ms| ProbeOutcome::Answered(if ms > 6000 { after_ms } else { 24 } * MS)));
             let window = 42 * crate::rules::shape::MSS;
             facts.sent.iter_mut().for_each(|s| (s.cwnd, s.snd_wnd_bytes) = (Some(90), Some(window)));
-        })
+        });
+        found.iter().map(|finding| finding.limit).collect::<Vec<_>>()
     };
-    assert_ne!(of(24), Limit::PathChanged, "probes saw no change");
-    assert_eq!(of(60), Limit::PathChanged);
+    assert_eq!(of(24), [Limit::ReceiveWindow], "probes saw no change");
+    assert_eq!(of(60), [Limit::ReceiveWindow, Limit::PathChanged]);
 }
 
 /// Round trips that are longer from 6 s on.

@@ -60,8 +60,8 @@ fn each_shape_has_its_limit() {
         ),
         ("window, the kernel is silent", Shape { rwnd_limited: None, ..window.clone() }, ReceiveWindow, High),
         ("window full by and by", Shape { share: 0.45, ..window.clone() }, ReceiveWindow, Low),
-        ("window seldom full", Shape { share: 0.3, ..window.clone() }, Unknown, Low),
-        ("window full, a third reached", Shape { goodput_mbps: 110.0, ..window.clone() }, Unknown, Low),
+        ("window seldom full", Shape { share: 0.3, rwnd_limited: Some(0.1), ..window.clone() }, Unknown, Low),
+        ("window full, a third reached", Shape { goodput_mbps: 110.0, ..window.clone() }, ReceiveWindow, Low),
         ("congestion window as full", Shape { cwnd: MIB / MSS * MSS, ..window.clone() }, Unknown, Low),
         ("buffer", buffer.clone(), SendBuffer, High),
         ("buffer, the kernel is silent", Shape { sndbuf_limited: None, ..buffer.clone() }, SendBuffer, Low),
@@ -72,12 +72,17 @@ fn each_shape_has_its_limit() {
         (
             "window under a segment, seldom full",
             Shape { share: 0.5, receive_window: 8192, ..tiny },
-            Unknown,
+            ReceiveWindow,
             Low,
         ),
         ("buffer of unknown room", Shape { send_buffer: 64 * MIB, ..buffer.clone() }, SendBuffer, Medium),
-        ("buffer full beside the congestion window", Shape { cwnd: MIB / 2, ..buffer.clone() }, Unknown, Low),
-        ("buffer, goodput elsewhere", Shape { goodput_mbps: 50.0, ..buffer.clone() }, Unknown, Low),
+        (
+            "buffer full beside the congestion window",
+            Shape { cwnd: MIB / 2, ..buffer.clone() },
+            SendBuffer,
+            Low,
+        ),
+        ("buffer, goodput elsewhere", Shape { goodput_mbps: 50.0, ..buffer.clone() }, SendBuffer, Low),
         ("ceiling", full.clone(), Ceiling, High),
         (
             "just below the ceiling",
@@ -89,7 +94,12 @@ fn each_shape_has_its_limit() {
         ("no NIC is known", Shape { nics: [None; 2], share: 0.2, rtt_loaded: 25 * MS, ..full }, Unknown, Low),
         ("a queue on the path", queue.clone(), PathRate, Medium),
         ("a queue, but a process is busy", Shape { cpu: 0.99, share: 0.2, ..queue.clone() }, Cpu, High),
-        ("a queue, but the goodput jumps", Shape { steady: 0.5, share: 0.2, ..queue }, Unknown, Low),
+        (
+            "a queue all the time, though the goodput jumps",
+            Shape { steady: 0.5, share: 0.2, ..queue },
+            PathRate,
+            Medium,
+        ),
         ("loss", lossy, Unknown, Low),
     ];
     for (name, shape, limit, confidence) in cases {

@@ -143,7 +143,7 @@ fn what_was_asked_for_is_not_laid_to_the_system() {
 
 #[test]
 fn what_was_omitted_is_not_judged() {
-    let mut m = Shape { share: 0.3, ..WINDOW_BOUND }.measurement();
+    let mut m = Shape { share: 0.3, rwnd_limited: None, ..WINDOW_BOUND }.measurement();
     assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::Unknown);
     m.directions[0].omit_ns = 7000 * MS;
     assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::ReceiveWindow);
@@ -160,7 +160,8 @@ fn asked_window_that_binds_is_named_with_its_option() {
     // Seldom full by the samples, as behind a pacer, and the kernel counts it all the time.
     let seldom = Shape { share: 0.35, rwnd_limited: Some(0.97), ..WINDOW_BOUND };
     assert_eq!(seldom.finding().limit, Limit::ReceiveWindow);
-    assert_eq!(Shape { goodput_mbps: 200.0, ..seldom }.finding().limit, Limit::Unknown);
+    let denied = Shape { goodput_mbps: 200.0, ..seldom }.finding();
+    assert_eq!((denied.limit, denied.confidence), (Limit::ReceiveWindow, Confidence::Low), "more fits it");
 }
 
 fn turn_on(setting: &str, host: &str) -> Remedy {

@@ -1,0 +1,172 @@
+//! The parts of the account of time, and what may be said of each: the rules that name its cause, in an order in which an earlier answer makes later ones
+//! meaningless, and the plain finding where none of them does.
+
+use bdp_model::facts::{Facts, TimeState, Waits};
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::threshold::SAMPLES_MIN;
+
+use crate::rule;
+use crate::rule::beside::Rule;
+use crate::rule::captured;
+
+/// From these shares of the time on it is most of it, and nearly all.
+const MOST: f64 = 0.5;
+const NEARLY_ALL: f64 = 0.8;
+
+/// What is true of a path that is busy all the time, or that changed: whatever else is full is full because of it.
+const BUSY_PATH: [Rule; 8] = [
+    rule::black_hole::judge,
+    rule::at_ceiling::judge,
+    rule::outage::judge,
+    rule::path_step::judge,
+    rule::reverse_path::judge,
+    rule::half_duplex::judge,
+    rule::cross_traffic::judge,
+    rule::path_rate::judge,
+];
+
+/// What keeps a congestion window below what the path holds.
+const SMALL_WINDOW: [Rule; 10] = [
+    rule::reordering::judge,
+    rule::path_rate::judge_shallow,
+    rule::plateau::judge,
+    captured::full_since_the_start,
+    rule::ecn_marks::judge,
+    // What a host dropped is no loss of the path.
+    rule::host_drops::judge,
+    rule::random_loss::judge,
+    rule::threshold::judge,
+    // It makes the repair of losses slow, whatever they are of.
+    rule::sack_missing::judge,
+    captured::plain_path,
+];
+
+const RECEIVE_WINDOW: [Rule; 2] = [rule::receive_window::half_scaled, rule::receive_window::judge];
+const SEND_BUFFER: [Rule; 3] = [rule::send_buffer::runs_dry, rule::send_buffer::judge, captured::judge];
+
+/// Without an account: a program that pauses closes windows and fills queues in bursts, so that what later rules make of those would be wrong.
+const WITHOUT: [&[Rule]; 10] = [
+    &[rule::receive_window::half_scaled],
+    &[rule::asked_rate::judge],
+    &[rule::cpu::judge],
+    &[rule::nagle::judge],
+    &[rule::slow_reader::judge, rule::send_buffer::runs_dry, rule::slow_start::judge],
+    &BUSY_PATH,
+    &RECEIVE_WINDOW,
+    &SEND_BUFFER,
+    &[rule::slow_writer::judge],
+    &SMALL_WINDOW,
+];
+
+/// The rules that name the cause of a part.
+const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
+    match waits {
+        Waits::Path => &[&BUSY_PATH, &SMALL_WINDOW],
+        Waits::SlowStart => &[&[rule::black_hole::judge, rule::slow_start::judge]],
+        Waits::ReceiveWindow => &[&RECEIVE_WINDOW],
+        Waits::SendBuffer => &[&SEND_BUFFER],
+        Waits::Reader => &[&[rule::slow_reader::judge]],
+        Waits::Writer => &[&[rule::slow_writer::judge]],
+        Waits::Nagle => &[&[rule::nagle::judge]],
+        Waits::Pacing => &[&[rule::asked_rate::judge]],
+        Waits::Processor => &[&[rule::cpu::judge]],
+        Waits::Unknown => &WITHOUT,
+        Waits::Connection
+        | Waits::Client
+        | Waits::Server
+        | Waits::RoundTrips
+        | Waits::OtherWay
+        | Waits::ProgramWindow
+        | Waits::Nothing => &[],
+    }
+}
+
+/// The cause of a part, by the first of its rules that claims it.
+pub fn cause(facts: &Facts, waits: Waits) -> Option<Finding> {
+    rules(waits).iter().copied().flatten().find_map(|rule| rule(facts))
+}
+
+/// What took most of the time, and for how much of it; `None` of too few readings.
+pub fn largest(facts: &Facts) -> Option<(Waits, f64)> {
+    let spent = facts.time_counted()?;
+    let is_seen = facts.conversation.is_some() || spent.stretches.len() >= SAMPLES_MIN;
+    spent.waited_for().filter(|_| is_seen)
+}
+
+/// A part as it is: the state that took its time is all that is known.
+pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
+    let (sender, receiver) = (&facts.sender.name, &facts.receiver.name);
+    let of = |limit, place, state: TimeState| {
+        Finding::new(limit, place, sure(share))
+            .evidence([Evidence::share(Fact::TimeShare, share).named(state.name())])
+    };
+    match waits {
+        Waits::SlowStart => of(Limit::SlowStart, Place::sender(sender), TimeState::SlowStart)
+            .evidence(window_grew(facts))
+            .remedy(Remedy::new(Action::KeepConnection)),
+        Waits::ReceiveWindow => of(Limit::ReceiveWindow, Place::receiver(receiver), TimeState::ReceiveWindow),
+        Waits::SendBuffer => of(Limit::SendBuffer, Place::sender(sender), TimeState::SendBuffer),
+        Waits::Reader => of(Limit::SlowReader, Place::receiver(receiver), TimeState::ReceiverApplication)
+            .remedy(Remedy::new(Action::FreeReader).host(receiver)),
+        Waits::Writer => of(Limit::SlowWriter, Place::sender(sender), TimeState::SenderApplication)
+            .remedy(Remedy::new(Action::FreeWriter).host(sender)),
+        Waits::Nagle => of(Limit::Nagle, Place::sender(sender), TimeState::Nagle)
+            .remedy(Remedy::new(Action::DisableNagle).host(sender)),
+        Waits::ProgramWindow => of(Limit::ProgramWindow, Place::sender(sender), TimeState::ProgramWindow)
+            .remedy(Remedy::new(Action::LargerProgramWindow)),
+        _ => rule::unknown::judge(facts),
+    }
+}
+
+/// From how many segments the congestion window grew, and to how many.
+fn window_grew(facts: &Facts) -> Option<Evidence> {
+    let windows = facts.sent.iter().filter_map(|s| s.cwnd);
+    let (first, most) = windows.clone().next().zip(windows.max()).filter(|(first, most)| most > first)?;
+    let grew = Evidence::count(Fact::WindowGrew, u64::from(most));
+    Some(grew.with(Quantity::count(u64::from(first))))
+}
+
+/// How sure a part of the time is that has this share.
+pub fn sure(share: f64) -> Confidence {
+    match share {
+        share if share >= NEARLY_ALL => Confidence::High,
+        share if share >= MOST => Confidence::Medium,
+        _ => Confidence::Low,
+    }
+}
+
+/// Whether a limit is a name for what is waited for in a part.
+pub const fn names(limit: Limit, waits: Waits) -> bool {
+    match limit {
+        Limit::Ceiling
+        | Limit::PathRate
+        | Limit::ShallowQueue
+        | Limit::HalfDuplex
+        | Limit::CrossTraffic
+        | Limit::EcnMarks
+        | Limit::CongestionLoss
+        | Limit::RandomLoss
+        | Limit::SackMissing
+        | Limit::Policer
+        | Limit::Reordering
+        | Limit::ReversePath
+        | Limit::PathChanged
+        | Limit::HostDrops
+        | Limit::PeerGone => matches!(waits, Waits::Path),
+        Limit::MtuBlackHole => matches!(waits, Waits::Path | Waits::SlowStart),
+        Limit::SlowStart => matches!(waits, Waits::SlowStart),
+        Limit::ReceiveWindow => matches!(waits, Waits::ReceiveWindow),
+        Limit::SendBuffer => matches!(waits, Waits::SendBuffer),
+        Limit::ProgramWindow => matches!(waits, Waits::ProgramWindow),
+        Limit::AskedRate => matches!(waits, Waits::Pacing),
+        Limit::Nagle => matches!(waits, Waits::Nagle),
+        Limit::SlowReader => matches!(waits, Waits::Reader),
+        Limit::SlowWriter => matches!(waits, Waits::Writer | Waits::Server),
+        Limit::ClientIdle => matches!(waits, Waits::Client | Waits::Server | Waits::Nothing),
+        Limit::RoundTrips => matches!(waits, Waits::RoundTrips | Waits::Connection),
+        Limit::NotEstablished => matches!(waits, Waits::Connection),
+        Limit::Cpu => matches!(waits, Waits::Processor),
+        Limit::Unknown => true,
+        Limit::TimestampsMissing | Limit::PathLoss | Limit::ReceivingHost | Limit::SendingHost => false,
+    }
+}

@@ -16,6 +16,12 @@ pub const ABOVE_CEILING: f64 = 1.01;
 pub const BUSY_THREAD: f64 = 0.9;
 /// Share of the time in which a thread ran or was ready to, from which on it waits for the network too little to be held back by it.
 pub const PROCESSOR_WANTED: f64 = 0.8;
+/// Share of the time that a quota holds a process back, from which on that is why it waits for its processor.
+pub const THROTTLED: f64 = 0.1;
+/// Share of the processors that a hypervisor takes, from which on that is why a thread waits.
+pub const STOLEN: f64 = 2.0 * STEAL_NOTED;
+/// A queue that stands for this part of the time says that the path is full, though a thread waits for its processor: its turns are long enough to keep it standing.
+pub const FULL_BESIDE_PROCESSOR: f64 = 0.9;
 /// Share of the time that a quota holds a process back, from which on that is why it waits, where the kernel does not say how long threads wait.
 pub const THROTTLED_ALONE: f64 = 0.3;
 /// A shorter transfer has waited for nothing yet, and its rate is that of one read.
@@ -43,8 +49,10 @@ pub const WINDOW_FREE: f64 = 0.2;
 pub const WORTH_A_WORD: f64 = 0.05;
 /// A receive window that is below half of its largest in this share of the samples shrinks again and again.
 pub const WINDOW_SHRUNK: f64 = 0.15;
-/// Goodput after slow start / the rate that was asked for, where a queue stands on the path: less is what the path carries, and not what was asked for.
-pub const RATE_KEPT: f64 = 0.99;
+/// Goodput / rate that was asked for, over all: slow start takes its part.
+pub const RATE_KEPT: f64 = 0.95;
+/// What is above by more was not held to that rate.
+pub const RATE_EXCEEDED: f64 = 1.05;
 /// Bytes that had come and were not read / receive window, from which on the reader makes the window small,
 pub const UNREAD: f64 = 0.5;
 /// and in any case so many bytes.

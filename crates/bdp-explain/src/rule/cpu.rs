@@ -5,24 +5,17 @@
 //! the time of a thread that a quota holds back as time ready to run.
 
 use bdp_model::ends::Task;
-use bdp_model::facts::{End, Facts, TimeState};
+use bdp_model::facts::{End, Facts};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STEAL_NOTED, THROTTLED_ALONE};
+use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
 
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
 /// From here on a thread never waits for the network.
 const WANTED_ALWAYS: f64 = 0.9;
-/// Share of the time that a quota holds a process back, from which on that is why it waits.
-const THROTTLED: f64 = 0.1;
-/// Share that a hypervisor takes, from which on that is why a thread waits.
-const STOLEN: f64 = 2.0 * STEAL_NOTED;
-
-/// A queue that stands for this part of the time says that the path is full.
-const FULL_PATH: f64 = 0.9;
 
 /// What keeps the thread of an end busy.
 struct Demand<'a> {
@@ -76,7 +69,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let (cause, demand) = both
         .into_iter()
         .filter_map(|(cause, demand)| Some((cause?, demand)))
-        .filter(|(cause, _)| *cause != Cause::ProcessorShared || !is_path_full(facts))
         // Of two ends that both want more, a quota is what was set; otherwise the one that wants it more.
         .max_by(|(_, a), (_, b)| {
             (held_back(a) >= THROTTLED)
@@ -100,12 +92,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence((cause == Cause::ThreadFull).then(|| observed::busy_thread((demand.task, demand.ran))))
         .remedy(remedy(facts, cause).host(name));
     Some(finding)
-}
-
-/// Whether the path is busy though a thread waits for its processor: its turns are long enough to keep a queue standing.
-fn is_path_full(facts: &Facts) -> bool {
-    facts.standing_queue().is_some()
-        && facts.time_counted().is_some_and(|spent| spent.share(TimeState::FullPath) >= FULL_PATH)
 }
 
 /// What keeps the thread from running, by the machine's own count.

@@ -114,6 +114,17 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
             .remedy(Remedy::new(Action::DisableNagle).host(sender)),
         Waits::ProgramWindow => of(Limit::ProgramWindow, Place::sender(sender), TimeState::ProgramWindow)
             .remedy(Remedy::new(Action::LargerProgramWindow)),
+        Waits::Processor => {
+            let of_sender = facts.time_counted().is_some_and(|spent| {
+                spent.share(TimeState::SenderProcessor) >= spent.share(TimeState::ReceiverProcessor)
+            });
+            let (place, state) = match of_sender {
+                true => (Place::sender(sender), TimeState::SenderProcessor),
+                false => (Place::receiver(receiver), TimeState::ReceiverProcessor),
+            };
+            let finding = of(Limit::Cpu, place, state);
+            Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding }
+        }
         _ => rule::unknown::judge(facts),
     }
 }

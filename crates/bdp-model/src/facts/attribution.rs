@@ -6,12 +6,14 @@
 //! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
 //! nothing to write or no room to write.
 
-use super::{End, Facts, Source, Stretch, TimeSpent, TimeState};
+use super::{Facts, Source, Stretch, TimeSpent, TimeState};
+use crate::ends::Task;
 use crate::path::delayed_ack;
 use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 use crate::threshold::{
-    AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, QUEUE_NOISE,
-    QUEUE_SHARE, RATE_KEPT, REACHED, THROTTLED_ALONE, UNREAD, UNREAD_MIN_BYTES, WINDOW_FULL, WINDOW_SHRUNK,
+    AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, BUSY_THREAD, FULL_BESIDE_PROCESSOR, LONG_ENOUGH, PROCESSOR_WANTED,
+    QUEUE_NOISE, QUEUE_SHARE, REACHED, STOLEN, THROTTLED, THROTTLED_ALONE, UNREAD, UNREAD_MIN_BYTES,
+    WINDOW_FULL, WINDOW_SHRUNK,
 };
 use crate::units::Nanos;
 
@@ -20,6 +22,9 @@ const AT_THE_START: Nanos = Nanos::millis(1);
 
 /// The kernel's clocks are off by a few of their ticks, and not by so much, and such a part of an interval.
 const STOPPED: (Nanos, f64) = (Nanos::millis(30), 0.25);
+
+/// A receiver whose readings are so many intervals apart did not run.
+const STOPPED_INTERVALS: u64 = 3;
 
 /// Share of an interval from which on it is most of it.
 const MOSTLY: f64 = 0.5;
@@ -101,7 +106,7 @@ struct Rules<'a> {
     is_at_ceiling: bool,
     /// From this rate on the pacing is what limits, bit/s.
     paced_bps: Option<f64>,
-    /// The rate that was asked for is kept to the last hundredth, so that a queue beside it takes nothing.
+    /// The rate that was asked for is kept: whatever is full or busy besides takes nothing.
     keeps_rate: bool,
     /// A queue stands on the data's own way, by the probes.
     queue_stands: bool,
@@ -158,25 +163,19 @@ impl<'a> Rules<'a> {
         let ends_in = facts.sent.last().filter(|s| s.congestion_state.is_some_and(is_event));
         let window = facts.window_use();
         let needed = facts.rtt_idle().map(|rtt| facts.stream_bps() / 8.0 * rtt.as_secs_f64());
-        // A shorter transfer has waited for nothing yet.
-        let is_long = facts.duration_ns >= LONG_ENOUGH.as_ns();
-        let processor = |cpu: f64, end: &End| Processor {
-            cpu: if is_long { cpu } else { 0.0 },
-            is_throttled: is_long && end.throttled().is_some_and(|share| share >= THROTTLED_ALONE),
-        };
-        Self {
+        let queue_stands = facts.standing_queue().is_some();
+        let mut all = Self {
             mss: facts.mss_bytes.unwrap_or(0),
             send_buffer: facts.send_buffer_bytes.filter(|&bytes| bytes > 0),
             idle_ns: idle,
             full_bps: full_bps(facts).filter(|&bps| bps > 0.0),
             is_at_ceiling: facts.of_ceiling().is_some_and(|share| share >= AT_CEILING),
             paced_bps: facts.held_bps().map(|bps| bps * REACHED),
-            keeps_rate: facts.held_bps().is_some_and(|held| facts.steady_bps() >= RATE_KEPT * held),
-            queue_stands: facts.standing_queue().is_some(),
+            keeps_rate: facts.kept_rate_bps().is_some(),
+            queue_stands,
             window_shrinks: window.is_some_and(|window| window.receive_shrunk >= WINDOW_SHRUNK),
             buffer_runs_dry: !facts.is_paced()
-                && window
-                    .is_some_and(|window| window.starved >= WINDOW_FULL && window.receive_full < WINDOW_FULL)
+                && window.is_some_and(|w| w.starved >= WINDOW_FULL && w.receive_full < WINDOW_FULL)
                 && needed
                     .zip(facts.send_buffer_bytes)
                     .is_some_and(|(needed, buffer)| (buffer as f64) < needed),
@@ -185,10 +184,21 @@ impl<'a> Rules<'a> {
             episodes: &facts.loss_episodes,
             endless_until: ends_in.map(|s| s.at_ns),
             // What the receiver does reaches the sender a round trip after it sent: its clock starts with the first byte.
-            receiver: ReceiverTimes { samples: &facts.received, delay_ns: idle.unwrap_or(0) },
-            sender_processor: processor(facts.sender_thread(), &facts.sender),
-            receiver_processor: processor(facts.receiver_thread(), &facts.receiver),
-        }
+            receiver: ReceiverTimes {
+                samples: &facts.received,
+                delay_ns: idle.unwrap_or(0),
+                stopped_ns: facts.receiver_paused().map(|_| STOPPED_INTERVALS * facts.asked.interval.as_ns()),
+            },
+            sender_processor: Processor::default(),
+            receiver_processor: Processor::default(),
+        };
+        let counted = facts.sent_after_omit();
+        let queued =
+            counted.clone().filter(|s| all.is_queued(s)).count() as f64 / counted.count().max(1) as f64;
+        let is_full = queue_stands && queued >= FULL_BESIDE_PROCESSOR;
+        all.sender_processor = Processor::of(facts, Task::Sending, is_full);
+        all.receiver_processor = Processor::of(facts, Task::Receiving, is_full);
+        all
     }
 
     fn stretch(&self, a: &SenderSample, b: &SenderSample, largest: Largest) -> Stretch {
@@ -216,7 +226,7 @@ impl<'a> Rules<'a> {
         if window > 0 {
             parts.add(self.of_window(&now), window);
         }
-        parts.add(if self.is_at_ceiling { TimeState::FullPath } else { TimeState::SendBuffer }, buffer);
+        parts.add(self.of_buffer(), buffer);
         self.rest(&now, busy - window - buffer + not_idle, &mut parts);
         Stretch { from_ns: a.at_ns, to_ns: b.at_ns, states: parts.states }
     }
@@ -226,7 +236,7 @@ impl<'a> Rules<'a> {
     fn idle(&self, now: &Interval<'_>, idle: u64, parts: &mut Parts) -> u64 {
         let mut left = idle;
         let nothing = self.nothing_to_send(now);
-        let is_busy = self.sender_is_busy(now);
+        let is_busy = !self.keeps_rate && self.sender_is_busy(now);
         let Some(program_idle) = now.program_idle else {
             parts.add(if is_busy { TimeState::SenderProcessor } else { nothing }, left);
             return 0;
@@ -251,6 +261,15 @@ impl<'a> Rules<'a> {
         }
     }
 
+    /// Whose the time is in which the send buffer was full.
+    fn of_buffer(&self) -> TimeState {
+        match () {
+            () if self.is_at_ceiling => TimeState::FullPath,
+            () if self.keeps_rate => TimeState::Pacing,
+            () => TimeState::SendBuffer,
+        }
+    }
+
     /// Whose the time is in which the receive window was full.
     fn of_window(&self, now: &Interval<'_>) -> TimeState {
         let part = |time: fn(&ReceiverSample) -> Option<u64>| self.receiver.part(now, time);
@@ -261,12 +280,12 @@ impl<'a> Rules<'a> {
         });
         match () {
             () if self.is_at_ceiling => TimeState::FullPath,
+            () if self.keeps_rate => TimeState::Pacing,
             () if self.sender_is_full(now) => TimeState::SenderProcessor,
             () if self.reader_pauses(now) => TimeState::ReceiverApplication,
             () if self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
-            () if is_unread => TimeState::ReceiverApplication,
+            () if is_unread || self.window_shrinks => TimeState::ReceiverApplication,
             () if part(|s| s.read_waited_ns).is_some_and(|part| part >= MOSTLY) => TimeState::ReceiveWindow,
-            () if self.window_shrinks => TimeState::ReceiverApplication,
             // A receiver that reads what comes never shrinks its window.
             () if window.is_some_and(|bytes| bytes < now.largest.window / 2) => {
                 TimeState::ReceiverApplication
@@ -346,9 +365,9 @@ impl<'a> Rules<'a> {
         let has_room = has_room(b);
         match () {
             () if self.is_at_ceiling && reaches(self.full_bps) => TimeState::FullPath,
+            () if self.keeps_rate => TimeState::Pacing,
             () if self.sender_is_full(now) => TimeState::SenderProcessor,
             () if self.receiver_is_full(now) => TimeState::ReceiverProcessor,
-            () if self.keeps_rate => TimeState::Pacing,
             // The kernel of a program that does not read has no window to tell of, and acknowledges late.
             () if self.reader_pauses(now) && !reaches(self.full_bps) => TimeState::ReceiverApplication,
             () if self.is_queued(b) && !is_dry => TimeState::FullPath,
@@ -407,14 +426,16 @@ impl<'a> Rules<'a> {
         self.sender_processor.is_wanted(now.grown(|s| s.thread_cpu_ns), now.grown(|s| s.run_wait_ns))
     }
 
-    /// Whether a thread that sends ran all the time: whatever is full besides, it could give no more.
+    /// Whether a thread that sends ran all the time, or wanted to throughout the transfer: whatever is full besides, it could give no more.
     fn sender_is_full(&self, now: &Interval<'_>) -> bool {
         self.sender_processor.is_full(now.grown(|s| s.thread_cpu_ns))
+            || self.sender_processor.binds && self.sender_is_busy(now)
     }
 
     /// Whether the program that reads did not, of its own accord, for most of an interval.
     fn reader_pauses(&self, now: &Interval<'_>) -> bool {
         self.receiver.part(now, |s| s.read_paused_ns).is_some_and(|part| part >= MOSTLY)
+            || self.receiver.stood_still(now)
     }
 
     fn receiver_is_busy(&self, now: &Interval<'_>) -> bool {
@@ -424,18 +445,37 @@ impl<'a> Rules<'a> {
 
     fn receiver_is_full(&self, now: &Interval<'_>) -> bool {
         self.receiver_processor.is_full(self.receiver.part(now, |s| s.thread_cpu_ns))
+            || self.receiver_processor.binds && self.receiver_is_busy(now)
     }
 }
 
 /// What is known of an end's processor over the whole transfer.
+#[derive(Default)]
 struct Processor {
     /// Time of the busiest thread / time.
     cpu: f64,
     /// Its quota held it back for a good part of the time.
     is_throttled: bool,
+    /// A thread wanted it nearly all the time, and what kept it from running was no full path: what looks like a queue is its own lateness.
+    binds: bool,
 }
 
 impl Processor {
+    fn of(facts: &Facts, task: Task, path_is_full: bool) -> Self {
+        // A shorter transfer has waited for nothing yet.
+        if facts.duration_ns < LONG_ENOUGH.as_ns() {
+            return Self::default();
+        }
+        let (end, cpu) = match task {
+            Task::Sending => (&facts.sender, facts.sender_thread()),
+            Task::Receiving => (&facts.receiver, facts.receiver_thread()),
+        };
+        let throttled = end.throttled().unwrap_or(0.0);
+        let is_taken = throttled >= THROTTLED || end.steal().is_some_and(|steal| steal >= STOLEN);
+        let wanted = facts.waited_for_processor(task).is_some_and(|waited| cpu + waited >= PROCESSOR_WANTED);
+        Self { cpu, is_throttled: throttled >= THROTTLED_ALONE, binds: wanted && (is_taken || !path_is_full) }
+    }
+
     fn is_full(&self, ran: Option<f64>) -> bool {
         ran.unwrap_or(self.cpu) >= BUSY_THREAD
     }
@@ -496,6 +536,8 @@ struct ReceiverTimes<'a> {
     samples: &'a [ReceiverSample],
     /// How much later.
     delay_ns: u64,
+    /// Readings that are farther apart than this show a program that was stopped; `None` where none was.
+    stopped_ns: Option<u64>,
 }
 
 impl ReceiverTimes<'_> {
@@ -507,6 +549,13 @@ impl ReceiverTimes<'_> {
         let (first, end) = (self.samples.get(from.saturating_sub(1))?, self.samples.get(to.min(last))?);
         let took = end.at_ns.checked_sub(first.at_ns).filter(|&ns| ns > 0)?;
         Some(time(end)?.checked_sub(time(first)?)? as f64 / took as f64)
+    }
+
+    /// Whether no reading was taken about an interval, for much longer than it was to be.
+    fn stood_still(&self, now: &Interval<'_>) -> bool {
+        let at = self.place(now.b.at_ns);
+        let around = at.checked_sub(1).and_then(|before| self.samples.get(before).zip(self.samples.get(at)));
+        around.zip(self.stopped_ns).is_some_and(|((a, b), least)| b.at_ns.saturating_sub(a.at_ns) > least)
     }
 
     /// Bytes unread at the reading before a moment of the sender's.

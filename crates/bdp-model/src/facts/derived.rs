@@ -8,7 +8,8 @@ use crate::ramp_up::RampUp;
 use crate::record::{ReceiverSample, SenderSample};
 use crate::stats::percentile;
 use crate::threshold::{
-    BUSY_THREAD, HOST_PAUSE, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, REACHED, SAMPLES_MIN,
+    BUSY_THREAD, HOST_PAUSE, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT, REACHED,
+    SAMPLES_MIN,
 };
 use crate::units::Nanos;
 
@@ -104,11 +105,6 @@ impl Facts {
     /// Goodput of the stream that the samples are of.
     pub fn stream_bps(&self) -> f64 {
         self.stream_goodput_bps.first().copied().unwrap_or(self.goodput_bps)
-    }
-
-    /// Goodput after slow start, or all of it where the ramp is not known.
-    pub fn steady_bps(&self) -> f64 {
-        self.ramp_up().map_or(self.goodput_bps, |ramp_up| ramp_up.goodput_after_bps)
     }
 
     /// What so many bytes in flight carry in the round trip under load, bit/s.
@@ -225,6 +221,26 @@ impl Facts {
     /// Rate that all connections together were held to.
     pub fn asked_bps(&self) -> Option<f64> {
         Some(self.paced_bps? as f64 * f64::from(self.streams()))
+    }
+
+    /// The rate that was asked for, or that the sender is held to, where the goodput keeps to it.
+    pub fn kept_rate_bps(&self) -> Option<f64> {
+        /// Goodput of the median interval / the rate.
+        const MOSTLY: f64 = 0.97;
+        /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
+        const BESIDE_A_QUEUE: f64 = 0.99;
+        let asked = match self.source {
+            // A server's own bound holds a sender as a request does.
+            Source::Measured => self.held_bps(),
+            Source::Emulated | Source::Watched | Source::Captured => self.asked_bps(),
+        };
+        let asked = asked.filter(|&asked| asked > 0.0)?;
+        let usual = self.spread.map_or(self.goodput_bps, |spread| spread.p50.max(self.goodput_bps));
+        let is_within = (RATE_KEPT..=RATE_EXCEEDED).contains(&(self.goodput_bps / asked));
+        let after_start = || self.ramp_up().map_or(self.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);
+        // A standing queue means that the path is full, or all but.
+        let is_kept = self.standing_queue().is_none() || after_start() >= BESIDE_A_QUEUE * asked;
+        (usual >= MOSTLY * asked && is_within && is_kept).then_some(asked)
     }
 
     /// Rate that all connections together are held to: what was asked for, or a bound that the sender set itself, as a server with a

@@ -15,6 +15,7 @@ pub mod effort;
 pub mod error;
 pub mod exchange;
 pub mod gate;
+mod handshake_checks;
 pub mod handshakes;
 pub mod host;
 pub mod instrument;

@@ -261,6 +261,20 @@ pub enum Caveat {
         /// Path MTU as the near kernel knows it.
         known_mtu: u32,
     },
+    /// Both ends offer an option of TCP, and the connection has none of it: something on the path takes it out of handshakes.
+    OptionStripped {
+        /// `SACK` or `timestamps`.
+        option: String,
+    },
+    /// Full segments are far shorter than the MTUs of both ends and of the path allow: something on the path changes the MSS of handshakes.
+    MssClamped {
+        /// Payload of a full segment.
+        mss_bytes: u64,
+        /// What the smallest of the MTUs holds.
+        fits_bytes: u64,
+        /// That MTU.
+        mtu: u32,
+    },
     /// Data went through `ssh`'s connection.
     SshTunnel,
     /// This machine dropped answers to probes, which is no loss of the path.

@@ -134,6 +134,8 @@ pub fn text(caveat: &Caveat) -> String {
         | Caveat::ForeignServer { .. }
         | Caveat::WebServer { .. }
         | Caveat::FileTooShort { .. }
+        | Caveat::OptionStripped { .. }
+        | Caveat::MssClamped { .. }
         | Caveat::SshTunnel => of_session(caveat),
         Caveat::ProbesOverTcp { .. }
         | Caveat::MtuBlackHole { .. }
@@ -342,6 +344,13 @@ fn of_session(caveat: &Caveat) -> String {
             "the file was over after {}, before the time was; one whose length is given as {} or more is requested again",
             Nanos(*after_ns),
             ByteCount::bytes(*repeated_from_bytes)
+        ),
+        Caveat::OptionStripped { option } => format!(
+            "both ends offer {option}, and the connection has none: a middlebox removes the option from handshakes"
+        ),
+        Caveat::MssClamped { mss_bytes, fits_bytes, mtu } => format!(
+            "segments carry {mss_bytes} B, and an MTU of {mtu} holds {fits_bytes}: something on the path clamps the MSS, \
+             as before a tunnel"
         ),
         Caveat::SshTunnel => {
             "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \

@@ -15,6 +15,7 @@ use super::reporter::{Goodput, Reporter};
 use super::round::Rounds;
 use super::{back_off, outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
+use crate::handshake_checks;
 
 /// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
 /// `label`, and says 1 for `repetition`.
@@ -147,6 +148,7 @@ fn put_together(
     }
     path.rtt_min_ns = peer.probes().map_or_else(|| peer.smallest_rtt_ns(), Probes::smallest_ns);
     outcome::add_caveats(request, &directions, &mut context.caveats);
+    context.caveats.extend(handshake_checks::changed(&request.spec, [&near, &far], &path, &directions));
     context.caveats.extend(peer.caveats(&directions));
     context.reporter.add_caveat(request, &directions, &mut context.caveats);
     Measurement {

@@ -213,6 +213,8 @@ fn every_caveat() -> Vec<Caveat> {
             asked_bytes: None,
         },
         Caveat::MtuUnconfirmed { datagram_bytes: 1472, known_mtu: 1500 },
+        Caveat::OptionStripped { option: "SACK".to_owned() },
+        Caveat::MssClamped { mss_bytes: 1188, fits_bytes: 1448, mtu: 1500 },
         Caveat::SshTunnel,
         Caveat::Text("as an older version said it".to_owned()),
     ]

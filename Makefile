@@ -41,10 +41,12 @@ build: ## Build bdp, one static binary: target/bdp
 		echo "$(BDP) is linked dynamically" >&2; exit 1; fi
 	@echo "built $(BDP)"
 
-# The kernel is built beside bdp: where it can't be, the demonstration goes by this machine's clock.
+# The kernel is built beside bdp: where it can't be, the demonstration goes by this machine's clock. Both by twice as many compilers as there are
+# processors: beside other load each has its share, and who waits for a demonstration waits for them.
 .PHONY: demo
 demo: ## Build bdp and the kernel of a guest, and run the demonstration: 5 minutes the first time, later one
-	@stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; $(MAKE) --no-print-directory build || built=$$?; \
+	@stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; \
+		CARGO_BUILD_JOBS=$${CARGO_BUILD_JOBS:-$$((2 * $$(nproc)))} $(MAKE) --no-print-directory build || built=$$?; \
 		wait $$kernel || echo "no kernel of a guest, as said above: the demonstration goes by this machine's clock" >&2; exit $$built
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or by a guest's kernel ('make kernel'): its clock stands still meanwhile" >&2; }

@@ -41,10 +41,12 @@ build: ## Build bdp, one static binary: target/bdp
 		echo "$(BDP) is linked dynamically" >&2; exit 1; fi
 	@echo "built $(BDP)"
 
-# The kernel is built beside bdp: where it can't be, the demonstration goes by this machine's clock.
+# The kernel is built beside bdp: where it can't be, the demonstration goes by this machine's clock. Both by twice as many compilers as there are
+# processors: beside other load each has its share, and who waits for a demonstration waits for them.
 .PHONY: demo
 demo: ## Build bdp and the kernel of a guest, and run the demonstration: 5 minutes the first time, later one
-	@stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; $(MAKE) --no-print-directory build || built=$$?; \
+	@stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; \
+		CARGO_BUILD_JOBS=$${CARGO_BUILD_JOBS:-$$((2 * $$(nproc)))} $(MAKE) --no-print-directory build || built=$$?; \
 		wait $$kernel || echo "no kernel of a guest, as said above: the demonstration goes by this machine's clock" >&2; exit $$built
 	@$(BDP) demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or by a guest's kernel ('make kernel'): its clock stands still meanwhile" >&2; }
@@ -119,13 +121,17 @@ guests:
 
 # Most tests of the command line wait more than they work: more of them run side by side than there are processors.
 TEST_THREADS ?= 8
+# Empty where `make test-live` runs too, whose tables are the same and longer.
+SHORT_TABLES ?= 1
 .PHONY: test
 test: guests ## Run the tests that hold on any machine
-	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast
+	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast \
+		$(if $(SHORT_TABLES),,-- $(addprefix --skip ,$(SHORT_FORMS)))
 
 # Those in guests, whose time is exact whatever runs beside them, side by side; one that goes by this machine's clock waits until it is alone.
 LIVE_THREADS ?= $(shell nproc)
 # Of which `make test` has a short form.
+SHORT_FORMS := tune_killed::ended_before_any_step_by_kill_or_without_power_all_goes_back
 LONG_TABLES := tune_killed::ended_before_each_step_by_kill_and_without_power_all_goes_back
 .PHONY: test-live
 test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge

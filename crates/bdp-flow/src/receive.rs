@@ -19,7 +19,7 @@ use bdp_model::units::Nanos;
 use bdp_model::window::WindowBytes;
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
-use bdp_sys::{clock, process, socket};
+use bdp_sys::{clock, process, socket, still_clock};
 use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
@@ -462,7 +462,7 @@ impl<'a> Leading<'a> {
         let started = clock::monotonic_ns();
         let cpu_before = process::cpu_time_ns();
         while flow.open.load(Ordering::Acquire) > 0 {
-            let now = clock::monotonic_ns();
+            let now = still_clock::now_ns();
             self.share.poll_windows(now);
             let stopped = stop.load(Ordering::Relaxed) || flow.over.load(Ordering::Relaxed);
             if let Some(first) = flow.first_byte() {

@@ -16,7 +16,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::payload::{self, Method, Payload};
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
-use bdp_sys::{clock, process, socket};
+use bdp_sys::{clock, process, socket, still_clock};
 use bdp_wire::control::Sent;
 
 use crate::connection;
@@ -506,7 +506,7 @@ impl<'a> Leading<'a> {
         let mut cadence = Cadence::every(flow.plan.interval);
         let mut look_ns = 0;
         loop {
-            let now = clock::monotonic_ns();
+            let now = still_clock::now_ns();
             self.share.waiting.note_time(now);
             self.choose_way(now);
             flow.meter.set_written(flow.written.load(Ordering::Relaxed));

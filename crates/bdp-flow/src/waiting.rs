@@ -3,7 +3,7 @@
 //! The clock is read around each wait. In a guest, where a reading is a system call and nothing takes time but waits, the reading that the
 //! thread takes anyway before the next one does.
 
-use bdp_sys::clock;
+use bdp_sys::still_clock;
 
 use crate::pause::looks_seldom;
 
@@ -36,7 +36,7 @@ impl Waiting {
     /// Begins a wait.
     pub fn begin(&mut self, what: WaitFor) {
         if self.counts {
-            let now_ns = if looks_seldom() { self.now_ns } else { clock::monotonic_ns() };
+            let now_ns = if looks_seldom() { self.now_ns } else { still_clock::now_ns() };
             self.under_way = Some((now_ns, what));
         }
     }
@@ -44,7 +44,7 @@ impl Waiting {
     /// Ends it.
     pub fn end(&mut self) {
         if self.counts && !looks_seldom() {
-            self.note_time(clock::monotonic_ns());
+            self.note_time(still_clock::now_ns());
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_read_around_a_wait() {
-        let mut waiting = Waiting::counted_from(clock::monotonic_ns());
+        let mut waiting = Waiting::counted_from(still_clock::now_ns());
         waiting.begin(WaitFor::Program);
         std::thread::sleep(std::time::Duration::from_millis(20));
         waiting.end();

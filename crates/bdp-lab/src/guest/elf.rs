@@ -1,29 +1,57 @@
 //! What a program needs beside itself: its interpreter and its libraries.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The interpreter that an ELF file of 64 bits asks for; `None` of a static one, and of what is no such file.
-pub(super) fn interpreter(file: &[u8]) -> Option<PathBuf> {
-    const INTERPRETER: u64 = 3;
-    if file.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
+/// The longest path of a file, and the longest table that is looked through.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_TABLE: usize = 1 << 20;
+
+/// Reads so many bytes of a file from a place on, fewer where it ends.
+pub(super) fn part(file: &File, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut part = vec![0; bytes];
+    let mut read = 0;
+    // No file is longer than a signed number says.
+    while read < bytes && i64::try_from(at.saturating_add(read as u64)).is_ok() {
+        match file.read_at(&mut part[read..], at + read as u64)? {
+            0 => break,
+            more => read += more,
+        }
     }
-    let number = |at: usize, bytes: usize| -> Option<u64> {
-        let bytes = file.get(at..at.checked_add(bytes)?)?;
-        Some(bytes.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b)))
-    };
-    let table = usize::try_from(number(0x20, 8)?).ok()?;
-    let (entry, entries) = (number(0x36, 2)? as usize, number(0x38, 2)? as usize);
-    let header = (0..entries)
-        .filter_map(|i| table.checked_add(i * entry))
-        .find(|&at| number(at, 4) == Some(INTERPRETER))?;
-    let from = usize::try_from(number(header + 8, 8)?).ok()?;
-    let length = usize::try_from(number(header + 32, 8)?).ok()?;
-    let path = file.get(from..from.checked_add(length)?)?;
-    let path = path.split(|&b| b == 0).next()?;
-    Some(PathBuf::from(std::str::from_utf8(path).ok()?))
+    part.truncate(read);
+    Ok(part)
+}
+
+/// The interpreter that an ELF file of 64 bits asks for, of which `part` reads what this takes; `None` of a static one, and of what is no
+/// such file.
+pub(super) fn interpreter(part: impl Fn(u64, usize) -> io::Result<Vec<u8>>) -> io::Result<Option<PathBuf>> {
+    const INTERPRETER: u64 = 3;
+    const HEADER: usize = 64;
+    // Of an entry, what is read here.
+    const ENTRY: usize = 40;
+    let header = part(0, HEADER)?;
+    if header.len() < HEADER || !header.starts_with(b"\x7fELF\x02\x01") {
+        return Ok(None);
+    }
+    let (table, size) = (number(&header, 0x20, 8), number(&header, 0x36, 2) as usize);
+    let entries = part(table, (size * number(&header, 0x38, 2) as usize).min(LONGEST_TABLE))?;
+    let mut entries = entries.chunks(size.max(1)).filter(|entry| entry.len() >= ENTRY);
+    let Some(entry) = entries.find(|entry| number(entry, 0, 4) == INTERPRETER) else { return Ok(None) };
+    let length = number(entry, 32, 8);
+    let path = part(number(entry, 8, 8), length.min(LONGEST_PATH as u64) as usize)?;
+    if (path.len() as u64) < length {
+        return Ok(None);
+    }
+    let path = path.split(|&b| b == 0).next().unwrap_or_default();
+    Ok(std::str::from_utf8(path).ok().map(PathBuf::from))
+}
+
+/// A number of so many bytes, which must be there, the least first.
+fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
+    bytes[at..at + length].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b))
 }
 
 /// The files below `/lib` and `/usr/lib` that a process has mapped (`/proc/PID/maps`).
@@ -69,6 +97,12 @@ fn listed(text: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    fn asked_for(file: &[u8]) -> Option<PathBuf> {
+        let end = |at: u64| (at as usize).min(file.len());
+        let part = |at: u64, bytes: usize| Ok(file[end(at)..end(at.saturating_add(bytes as u64))].to_vec());
+        interpreter(part).unwrap()
+    }
+
     #[test]
     fn a_dynamic_program_names_its_interpreter() {
         // A header of 64 bytes, one program header, the path.
@@ -81,14 +115,29 @@ mod tests {
         file[64 + 8] = 120;
         file[64 + 32] = 11;
         file.extend_from_slice(b"/lib64/ld.\0");
-        assert_eq!(interpreter(&file), Some(PathBuf::from("/lib64/ld.")));
+        assert_eq!(asked_for(&file), Some(PathBuf::from("/lib64/ld.")));
         file[64] = 1;
-        assert_eq!(interpreter(&file), None);
-        assert_eq!(interpreter(b"#!/bin/sh\n"), None);
-        // Lengths beyond the file.
+        assert_eq!(asked_for(&file), None);
+        assert_eq!(asked_for(b"#!/bin/sh\n"), None);
+        // A table that the file ends in, or that is beyond it; entries of no length; a path beyond the file.
         file[64] = 3;
-        file[64 + 33] = 0xff;
-        assert_eq!(interpreter(&file), None);
+        assert_eq!(asked_for(&file[..100]), None);
+        for (place, byte) in [(0x20 + 7, 0xff), (0x36, 0), (64 + 33, 0xff), (64 + 8 + 7, 0xff)] {
+            let mut file = file.clone();
+            file[place] = byte;
+            assert_eq!(asked_for(&file), None, "{place}");
+        }
+    }
+
+    #[test]
+    fn parts_end_with_their_file() {
+        let this = File::open(std::env::current_exe().unwrap()).unwrap();
+        let length = this.metadata().unwrap().len();
+        assert_eq!(part(&this, 1, 3).unwrap(), b"ELF");
+        assert_eq!(part(&this, length - 2, 5).unwrap().len(), 2);
+        assert!(part(&this, length, 1).unwrap().is_empty());
+        assert!(part(&this, u64::MAX, 1).unwrap().is_empty());
+        assert!(interpreter(|at, bytes| part(&this, at, bytes)).unwrap().is_some_and(|path| path.exists()));
     }
 
     #[test]

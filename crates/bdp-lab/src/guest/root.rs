@@ -68,7 +68,10 @@ impl RootMaker {
         let program = PathBuf::from("/proc/self/exe");
         self.take(&program, Path::new(PROGRAM))?;
         let at = |e| (program.clone(), e);
-        if let Some(interpreter) = elf::interpreter(&fs::read(&program).map_err(at)?) {
+        let file = fs::File::open(&program).map_err(at)?;
+        if let Some(interpreter) =
+            elf::interpreter(|from, bytes| elf::part(&file, from, bytes)).map_err(at)?
+        {
             self.take(&interpreter, &interpreter)?;
             for library in elf::libraries(&fs::read_to_string("/proc/self/maps").map_err(at)?) {
                 self.take(&library, &library)?;
@@ -104,13 +107,14 @@ impl RootMaker {
     fn take_with_libraries(&mut self, path: &Path, scripts: u32) -> Result<(), (PathBuf, io::Error)> {
         let at = |e| (path.to_owned(), e);
         self.take_alone(path)?;
-        let file = fs::read(path).map_err(at)?;
-        if let Some(runs_it) = script::interpreter(&file)
+        let file = fs::File::open(path).map_err(at)?;
+        let part = |from, bytes| elf::part(&file, from, bytes);
+        if let Some(runs_it) = script::interpreter(&part(0, script::FIRST_LINE).map_err(at)?)
             && scripts > 0
         {
             return self.take_with_libraries(&runs_it, scripts - 1);
         }
-        let Some(interpreter) = elf::interpreter(&file) else { return Ok(()) };
+        let Some(interpreter) = elf::interpreter(part).map_err(at)? else { return Ok(()) };
         self.take(&interpreter, &interpreter)?;
         for library in elf::needed(&interpreter, path).map_err(at)? {
             self.take(&library, &library)?;

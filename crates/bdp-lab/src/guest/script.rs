@@ -4,6 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// Of a script's beginning, what a kernel looks at.
+pub(super) const FIRST_LINE: usize = 256;
+
 /// The program that runs a script, by its first line; `None` of what is no script.
 pub(super) fn interpreter(file: &[u8]) -> Option<PathBuf> {
     let line = file.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;

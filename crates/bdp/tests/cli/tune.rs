@@ -202,6 +202,8 @@ fn a_guard_that_was_killed_is_missed_by_the_next_command() {
         bdp tune apply plan.json --for 10 --yes > /dev/null
         guard=$(grep -lz __tune-guard /proc/[0-9]*/cmdline | xargs grep -lzF \"$BDP_TUNE_JOURNAL\" | cut -d/ -f3)
         kill -KILL $guard
+        # Killed it is gone when it has had a processor, which it gives its locks back with.
+        while [ -e /proc/$guard ] && ! grep -q '^State:.Z' /proc/$guard/status; do sleep 0.01; done
         bdp tune journal
         sleep 10.1
         bdp tune journal

@@ -1,5 +1,7 @@
 //! Guests, where they boot.
 
+use std::sync::OnceLock;
+
 use super::Bench;
 use super::untested::skip;
 
@@ -12,7 +14,12 @@ pub fn guests_boot(bench: &Bench) -> bool {
     cause.is_none()
 }
 
-fn why_not(bench: &Bench) -> Option<String> {
-    let said = bench.run("").out;
-    said.lines().find_map(|line| line.strip_prefix("virtual clock: no: ")).map(str::to_owned)
+/// By a guest that is booted, once for all tests of a process.
+fn why_not(bench: &Bench) -> Option<&'static str> {
+    static CAUSE: OnceLock<Option<String>> = OnceLock::new();
+    let ask = || {
+        let said = bench.run("").out;
+        said.lines().find_map(|line| line.strip_prefix("virtual clock: no: ")).map(str::to_owned)
+    };
+    CAUSE.get_or_init(ask).as_deref()
 }

@@ -17,6 +17,8 @@ const ANSWER: (u64, u64) = (4, 5);
 const ACKED_AT_ONCE_NS: u64 = 5_000_000;
 /// An end that closes a connection says no more than so many bytes before it does: an alert of TLS, a farewell.
 const LAST_WORDS: u64 = 256;
+/// A program that takes longer in the setup of TLS is what is waited for, and not the setup.
+const SLOW_NS: u64 = 250_000_000;
 /// A wait of a program is worth counting.
 const WAIT_NS: u64 = 1_000_000;
 
@@ -57,6 +59,8 @@ pub(super) struct End {
     pub spaced: TimeState,
     /// What the other end sent last was never acknowledged.
     pub other_in_vain: bool,
+    /// The capture lacks much of what passed.
+    pub is_lacking: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -86,6 +90,8 @@ pub(super) struct Account {
     /// Whether it was this end that closed the connection first.
     closed_it: bool,
     is_made: bool,
+    /// From when until when TLS agreed on its keys.
+    setup: Option<(u64, u64)>,
     /// Of the gaps that an acknowledgement ended, those of one with data.
     prompted: [u64; 2],
     turns: u64,
@@ -112,6 +118,43 @@ impl Account {
         self.line.held_bytes() + self.runs.capacity() * size_of::<(u64, TimeState)>()
     }
 
+    /// Tells for what was waited until a moment. Of what TLS takes to agree on its keys that is its setup, unless something went wrong or a program was slow.
+    fn tell(&mut self, until: u64, state: TimeState) {
+        let Some((from, to)) = self.setup else { return self.line.add(until, state) };
+        self.line.add(until.min(from), state);
+        let took = until.min(to).saturating_sub(self.line.until());
+        let is_setup = match state {
+            TimeState::RoundTrips
+            | TimeState::OtherWay
+            | TimeState::SlowStart
+            | TimeState::CongestionAvoidance
+            | TimeState::SendBuffer
+            | TimeState::Nagle
+            | TimeState::Unknown => true,
+            TimeState::NotAsked | TimeState::Answering | TimeState::SenderApplication => took < SLOW_NS,
+            _ => false,
+        };
+        self.line.add(until.min(to), if is_setup { TimeState::TlsSetup } else { state });
+        self.line.add(until, state);
+    }
+
+    /// TLS begins to agree on its keys.
+    pub const fn setup_begins(&mut self, now: u64) {
+        self.setup = Some((now, u64::MAX));
+    }
+
+    /// It is done.
+    pub const fn setup_ends(&mut self, now: u64) {
+        if let Some((_, to)) = &mut self.setup {
+            *to = now;
+        }
+    }
+
+    /// Something passed before this moment that the capture lacks.
+    pub fn lacks(&mut self, now: u64) {
+        self.line.lacks(now);
+    }
+
     /// A packet of the connection passes, of either end, and no data has.
     pub fn begin(&mut self, now: u64) {
         self.line.begin(now);
@@ -120,14 +163,14 @@ impl Account {
     /// A SYN of either end passes; `again` if it is sent once more.
     pub fn syn(&mut self, now: u64, again: bool) {
         self.line.begin(now);
-        self.line.add(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
+        self.tell(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
     }
 
     /// The connection is made.
     pub fn established(&mut self, now: u64) {
         if !self.is_made {
             self.is_made = true;
-            self.line.add(now, TimeState::Handshake);
+            self.tell(now, TimeState::Handshake);
         }
     }
 
@@ -188,7 +231,7 @@ impl Account {
                 if self.vain == 1 {
                     self.vain_since = self.line.until();
                 }
-                self.line.add(now, TimeState::Timeout);
+                self.tell(now, TimeState::Timeout);
             }
             Sent::Again => self.pour(now, |state| state),
             Sent::New => self.new_data(now, own, role),
@@ -229,7 +272,7 @@ impl Account {
             let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
             if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
                 self.held += 1;
-                self.line.add(now, TimeState::Nagle);
+                self.tell(now, TimeState::Nagle);
                 return;
             }
             if !self.last.ends_short {
@@ -281,16 +324,16 @@ impl Account {
         if self.spoke.is_some() && is_answer {
             self.way_and_back(first);
             self.other_waits += u64::from(first.saturating_sub(self.line.until()) >= WAIT_NS);
-            self.line.add(first, role.other().wait());
+            self.tell(first, role.other().wait());
         } else if self.spoke.is_none() {
-            self.line.add(first, role.other().wait());
+            self.tell(first, role.other().wait());
         } else {
-            self.line.add(first, TimeState::OtherWay);
+            self.tell(first, TimeState::OtherWay);
         }
         let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
         self.stops += u64::from(is_answer && is_same && self.burst > 0);
         (self.amount, self.burst) = (self.burst, 0);
-        self.line.add(last.max(until), TimeState::OtherWay);
+        self.tell(last.max(until), TimeState::OtherWay);
     }
 
     /// What was said last is on its way, and the first that can come back.
@@ -306,23 +349,23 @@ impl Account {
             self.pour(closed.min(first), |state| state);
             return;
         }
-        self.line.add(first.min(from + way), TimeState::RoundTrips);
+        self.tell(first.min(from + way), TimeState::RoundTrips);
     }
 
     /// The program of this end let others wait.
     fn wait_of(&mut self, now: u64, state: TimeState) {
         self.own_waits += u64::from(now.saturating_sub(self.line.until()) >= WAIT_NS);
-        self.line.add(now, state);
+        self.tell(now, state);
     }
 
     /// What held the sender is what it waited for.
     fn pour(&mut self, now: u64, as_state: impl Fn(TimeState) -> TimeState) {
         let runs = std::mem::take(&mut self.runs);
         for &(until, state) in &runs {
-            self.line.add(until.min(now), as_state(state));
+            self.tell(until.min(now), as_state(state));
         }
         let last = runs.last().map_or(TimeState::Unknown, |run| run.1);
-        self.line.add(now, as_state(last));
+        self.tell(now, as_state(last));
         self.runs = runs;
         self.runs.clear();
     }
@@ -341,26 +384,29 @@ impl Account {
         let (role, outstanding) = (end.role, end.outstanding);
         let said = self.over.map_or(now, |over| over.clamp(self.line.until(), now));
         match (self.spoke, self.heard) {
-            (None, None) if !self.is_made => self.line.add(now, TimeState::Unanswered),
-            (None, None) => self.line.add(said, TimeState::NotAsked),
+            (None, None) if !self.is_made => self.tell(now, TimeState::Unanswered),
+            (None, None) => self.tell(said, TimeState::NotAsked),
             (_, Some((first, last))) => {
                 let is_answer = self.is_answer(first);
                 self.turn(first.min(said), last.min(said), is_answer, role);
                 // Nobody knows whether it has what the other end sent in vain.
                 let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
-                self.line.add(said, left);
+                self.tell(said, left);
             }
-            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.line.add(now, TimeState::Timeout),
+            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.tell(now, TimeState::Timeout),
             (Some(_), None) if outstanding > 0 && self.all_acked.is_none() && self.rtt.is_none() => {
-                self.line.add(said, TimeState::Unknown);
+                self.tell(said, TimeState::Unknown);
             }
             (Some(_), None) => {
                 self.way_and_back(said);
                 let left = self.left_over(role.other(), false);
-                self.line.add(said, left);
+                self.tell(said, left);
             }
         }
-        self.line.add(now, TimeState::Finished);
+        self.tell(now, TimeState::Finished);
+        if end.is_lacking {
+            self.line.doubt();
+        }
         self.line.rename(TimeState::Pacing, end.spaced);
         if self.prompted[1] > 2 * self.prompted[0] {
             self.line.rename(TimeState::SendBuffer, TimeState::ProgramWindow);

@@ -291,6 +291,17 @@ impl HalfConnection {
         }
     }
 
+    /// What passes leaves out something that has not passed here.
+    pub fn is_ahead(&self, segment: &Segment) -> bool {
+        segment.payload > 0 && self.start.is_some() && self.absolute(segment.seq) > self.next
+    }
+
+    /// What passes acknowledges something that has not passed here.
+    pub fn is_answered_ahead(&self, segment: &Segment) -> bool {
+        let ack = self.absolute(segment.ack);
+        segment.flags.ack() && self.start.is_some() && self.fin.map_or(ack, |fin| ack.min(fin)) > self.next
+    }
+
     /// A packet of this way's sender.
     pub fn on_segment(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
         let mut notes = Notes::default();

@@ -10,6 +10,7 @@ mod retransmission;
 mod scoreboard;
 mod series;
 mod timeline;
+mod tls;
 mod trace;
 
 pub(crate) use connection::Connection;

@@ -1,10 +1,11 @@
 //! A connection whose account says for whom it waited: what took most of its time is what limits it. Which rule words that, and by what cause, is asked of
 //! the rules of that part alone.
 
-use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
+use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeSpent, TimeState, Waits};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
+use bdp_model::threshold::CAPTURE_LACKS;
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -24,8 +25,6 @@ const LEFT_OPEN: f64 = 0.8;
 const NO_WAY: f64 = 2.0;
 /// Times that the same amount was in flight when the sender stopped, at the least; and that amount, in segments.
 const STOPS: (u64, u64) = (5, 4);
-/// Of a capture that lacks so much nobody knows what happened.
-const UNSEEN: f64 = 0.25;
 /// Data that was sent again so often, and never acknowledged, has nobody who takes it.
 const IN_VAIN: u64 = 2;
 
@@ -55,10 +54,6 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if let Some(refusal) = conversation.refused {
         return vec![not_made(facts, conversation, refusal)];
     }
-    if conversation.missing >= UNSEEN {
-        let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(UNSEEN);
-        return vec![Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence([missing])];
-    }
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
         return vec![peer_gone(facts, conversation)];
     }
@@ -67,7 +62,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if spent.share(TimeState::OtherWay) >= OTHERS_TURN * active {
         return Vec::new();
     }
-    let mut parts = spent.parts();
+    let mut parts = parts_of(spent);
     parts.retain(|part| !matches!(part.0, Waits::OtherWay | Waits::Nothing));
     let mut left_open = None;
     if 1.0 - active >= LEFT_OPEN {
@@ -78,6 +73,9 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         left_open = Some(Finding::new(Limit::ClientIdle, place, sure(1.0 - active)).evidence([evidence]));
     }
     let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    if conversation.missing >= CAPTURE_LACKS {
+        return vec![of_pauses(facts, conversation, waits, share / active)];
+    }
     let binding = of(facts, conversation, waits, share / active);
     if let Some(gap) = rule::black_hole::judge(facts).filter(|_| waits == Waits::Path) {
         return vec![gap];
@@ -101,6 +99,18 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         .chain(beside.filter(|finding| finding.limit != limit))
         .chain(further)
         .collect()
+}
+
+/// Of a capture that lacks much only pauses are known, and none of them surely.
+fn of_pauses(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
+    let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(CAPTURE_LACKS);
+    let is_known = matches!(waits, Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips);
+    let mut finding = match is_known && share >= MOST {
+        true => of(facts, conversation, waits, share),
+        false => Finding::new(Limit::Unknown, Place::path(), Confidence::Low),
+    };
+    finding.confidence = Confidence::Low;
+    finding.evidence([missing])
 }
 
 /// Whether what is waited for is at one of the ends: a part of the time of its own, whatever the path does in the rest.
@@ -162,13 +172,18 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
                 .evidence([of_time(TimeState::Nagle).on(name)])
                 .remedy(Remedy::new(Action::DisableNagle).host(name))
         }
-        // A connection is made in a round trip.
-        Waits::Connection => plain(Limit::RoundTrips, Place::path())
-            .evidence([of_time(TimeState::Handshake)])
-            .remedy(Remedy::new(Action::KeepConnection)),
-        Waits::Pacing | Waits::Processor | Waits::OtherWay | Waits::Nothing | Waits::Unknown => {
-            rule::unknown::judge(facts)
-        }
+        Waits::Connection => plain(Limit::RoundTrips, Place::path()).cause(Cause::Handshake).evidence([
+            of_time(TimeState::Unanswered),
+            Evidence::count(Fact::SynsSent, conversation.syns)
+                .with(Quantity::time(Nanos(spent_on(conversation, TimeState::Unanswered))))
+                .on(server(facts, conversation)),
+        ]),
+        Waits::Pacing
+        | Waits::Processor
+        | Waits::OtherWay
+        | Waits::Nothing
+        | Waits::Uncaptured
+        | Waits::Unknown => rule::unknown::judge(facts),
     }
 }
 
@@ -242,10 +257,48 @@ fn client<'a>(facts: &'a Facts, conversation: &Conversation) -> (&'a str, Place)
     }
 }
 
-/// Questions and answers one after the other.
+/// The end that answers.
+fn server<'a>(facts: &'a Facts, conversation: &Conversation) -> &'a str {
+    match conversation.sender {
+        Role::Client => &facts.receiver.name,
+        Role::Server => &facts.sender.name,
+    }
+}
+
+/// Each of what is waited for. A connection is made in a round trip, as those of its programs are: what they take counts together.
+fn parts_of(spent: &TimeSpent) -> Vec<(Waits, f64)> {
+    spent.clone().renamed(TimeState::Handshake, TimeState::RoundTrips).parts()
+}
+
+/// Nanoseconds of a state.
+fn spent_on(conversation: &Conversation, state: TimeState) -> u64 {
+    (conversation.spent.share(state) * conversation.spent.total_ns() as f64) as u64
+}
+
+/// One round trip after the other: to make the connection, to agree on keys, to ask and to be answered. What took longest is the cause.
 fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
-    let of_all = conversation.spent.share(TimeState::RoundTrips);
-    let took = Nanos((of_all * conversation.spent.total_ns() as f64) as u64);
+    let setup = [(TimeState::TlsSetup, Cause::TlsSetup), (TimeState::Handshake, Cause::Handshake)];
+    let of = |state: TimeState| conversation.spent.share(state);
+    let took = |&(state, _): &(TimeState, Cause)| of(state) > 0.0 && of(state) >= of(TimeState::RoundTrips);
+    let longest = setup.into_iter().filter(took).max_by(|a, b| of(a.0).total_cmp(&of(b.0)));
+    let Some((_, cause)) = longest else { return turns(facts, conversation, share) };
+    let each = [TimeState::Handshake, TimeState::TlsSetup, TimeState::RoundTrips]
+        .into_iter()
+        .filter(|&state| of(state) > 0.0)
+        .map(|state| {
+            Evidence::share(Fact::TimeShare, of(state))
+                .with(Quantity::time(Nanos(spent_on(conversation, state))))
+                .named(state.name())
+        });
+    Finding::new(Limit::RoundTrips, Place::path(), sure(share))
+        .cause(cause)
+        .evidence(each)
+        .remedy(Remedy::new(Action::ReuseConnection))
+}
+
+/// Questions and answers one after the other.
+fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
+    let took = Nanos(spent_on(conversation, TimeState::RoundTrips));
     let each = Nanos(took.0 / conversation.turns.max(1));
     let turns = Evidence::share(Fact::TurnsTook, share)
         .with(Quantity::time(took))

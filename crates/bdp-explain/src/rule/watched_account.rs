@@ -54,7 +54,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
             watched::own_reader(facts).unwrap_or_else(|| conversation::of(facts, conversation, waits, share))
         }
         Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
-        Waits::Unknown | Waits::OtherWay | Waits::Nothing => unknown(facts),
+        Waits::Unknown | Waits::Uncaptured | Waits::OtherWay | Waits::Nothing => unknown(facts),
         _ => conversation::of(facts, conversation, waits, share),
     };
     vec![temper(facts, conversation, waits, finding)]

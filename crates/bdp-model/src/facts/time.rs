@@ -58,6 +58,8 @@ named! {
         ReceiverProcessor = "receiver_processor",
         /// Both ends had said all, or the connection was closing.
         Finished = "finished",
+        /// The capture lacks what passed then.
+        NotCaptured = "not_captured",
         /// None of these fits what is known.
         Unknown = "unknown",
     }
@@ -72,7 +74,7 @@ pub enum Waits {
     Client,
     /// For the server to begin its answer.
     Server,
-    /// For questions and answers on their way.
+    /// For questions and answers on their way, those of the programs or of TLS.
     RoundTrips,
     /// For the other end's data.
     OtherWay,
@@ -98,6 +100,8 @@ pub enum Waits {
     Processor,
     /// For nothing.
     Nothing,
+    /// Not known: the capture does not have it.
+    Uncaptured,
     /// Not known.
     Unknown,
 }
@@ -106,10 +110,10 @@ impl TimeState {
     /// Who or what is waited for in it.
     pub const fn waits(self) -> Waits {
         match self {
-            Self::Unanswered | Self::Handshake | Self::TlsSetup => Waits::Connection,
+            Self::Unanswered | Self::Handshake => Waits::Connection,
             Self::NotAsked => Waits::Client,
             Self::Answering => Waits::Server,
-            Self::RoundTrips => Waits::RoundTrips,
+            Self::RoundTrips | Self::TlsSetup => Waits::RoundTrips,
             Self::OtherWay => Waits::OtherWay,
             Self::FullPath
             | Self::CongestionAvoidance
@@ -127,6 +131,7 @@ impl TimeState {
             Self::SenderApplication => Waits::Writer,
             Self::SenderProcessor | Self::ReceiverProcessor => Waits::Processor,
             Self::Finished => Waits::Nothing,
+            Self::NotCaptured => Waits::Uncaptured,
             Self::Unknown => Waits::Unknown,
         }
     }

@@ -17,8 +17,16 @@ const ANSWER: (u64, u64) = (4, 5);
 const ACKED_AT_ONCE_NS: u64 = 5_000_000;
 /// An end that closes a connection says no more than so many bytes before it does: an alert of TLS, a farewell.
 const LAST_WORDS: u64 = 256;
-/// A program that takes longer in the setup of TLS is what is waited for, and not the setup.
-const SLOW_NS: u64 = 250_000_000;
+/// A program that takes longer in the setup of TLS, and longer than two round trips, is what is waited for, and not the setup.
+const SLOW_NS: u64 = 50_000_000;
+/// No timer of a sender runs out sooner.
+const TIMER_NS: u64 = 200_000_000;
+/// A smaller segment is hardly one of full size.
+const FULL: u32 = 1_000;
+/// Segments that are no question.
+const MUCH: u64 = 8;
+/// A program that stops so often, and in most of the cases for room that the other one gives bit by bit, has a window of its own.
+const CREDITS: u64 = 5;
 /// A wait of a program is worth counting.
 const WAIT_NS: u64 = 1_000_000;
 
@@ -28,6 +36,8 @@ pub(super) struct Own {
     pub kind: Sent,
     pub size: u32,
     pub mss: u64,
+    /// The capture was taken elsewhere: what is lost before it is not seen.
+    pub is_blind: bool,
     /// It was all that there was to send.
     pub ends_short: bool,
     /// Bytes that were not acknowledged before.
@@ -43,6 +53,8 @@ pub(super) enum Sent {
     New,
     /// After a timer.
     Timer,
+    /// Long before: the path held it.
+    Held,
     /// After acknowledgements that showed a loss, or for an unknown reason.
     Again,
 }
@@ -85,6 +97,8 @@ pub(super) struct Account {
     over: Option<u64>,
     /// Since when a server was silent before its last words.
     silence: Option<u64>,
+    /// Since when a sender with more to send was silent before a segment of full size: a timer's, if the next one waits for its acknowledgement.
+    suspect: Option<u64>,
     /// Bytes of those last words.
     words: u64,
     /// Whether it was this end that closed the connection first.
@@ -99,8 +113,14 @@ pub(super) struct Account {
     other_waits: u64,
     bulk_gaps: u64,
     stops: u64,
+    /// Of the times that it stopped with much on its way, those at which the other program gave room before it had all of that.
+    credits: u64,
+    bursts: u64,
+    /// What came first since the last of its data came before all of that was acknowledged.
+    heard_amid: bool,
     /// Times that Nagle's algorithm held a segment back.
     pub held: u64,
+    mss: u64,
     vain: u64,
     vain_since: u64,
     rtt: Option<u64>,
@@ -125,13 +145,15 @@ impl Account {
         let took = until.min(to).saturating_sub(self.line.until());
         let is_setup = match state {
             TimeState::RoundTrips
-            | TimeState::OtherWay
             | TimeState::SlowStart
             | TimeState::CongestionAvoidance
             | TimeState::SendBuffer
             | TimeState::Nagle
             | TimeState::Unknown => true,
-            TimeState::NotAsked | TimeState::Answering | TimeState::SenderApplication => took < SLOW_NS,
+            TimeState::NotAsked
+            | TimeState::Answering
+            | TimeState::SenderApplication
+            | TimeState::OtherWay => took < SLOW_NS.max(2 * self.rtt.unwrap_or(0)),
             _ => false,
         };
         self.line.add(until.min(to), if is_setup { TimeState::TlsSetup } else { state });
@@ -204,7 +226,10 @@ impl Account {
     }
 
     /// Data of the other end reaches this one.
-    pub fn heard(&mut self, now: u64) {
+    pub fn heard(&mut self, now: u64, is_amid: bool) {
+        if self.heard.is_none() {
+            self.heard_amid = is_amid;
+        }
         self.heard = Some(self.heard.map_or((now, now), |(first, _)| (first, now)));
     }
 
@@ -224,7 +249,13 @@ impl Account {
     /// Data of this end passes.
     pub fn own(&mut self, now: u64, own: Own, role: Role) {
         self.line.begin(now);
-        self.rtt = own.rtt.or(self.rtt);
+        (self.rtt, self.mss) = (own.rtt.or(self.rtt), own.mss);
+        if let Some((since, rtt)) = self.suspect.take().zip(self.rtt) {
+            let then = now.saturating_sub(self.spoke.unwrap_or(now));
+            if self.heard.is_none() && (rtt / 2..=2 * rtt + ACKED_AT_ONCE_NS).contains(&then) {
+                self.line.retell(since, TimeState::SenderApplication, TimeState::Timeout);
+            }
+        }
         match own.kind {
             Sent::Timer => {
                 self.vain += 1;
@@ -233,6 +264,7 @@ impl Account {
                 }
                 self.tell(now, TimeState::Timeout);
             }
+            Sent::Held => self.tell(now, TimeState::Timeout),
             Sent::Again => self.pour(now, |state| state),
             Sent::New => self.new_data(now, own, role),
         }
@@ -255,7 +287,14 @@ impl Account {
             let is_answer = self.is_answer(first);
             if is_answer || own.outstanding == 0 {
                 self.turn(first, last, is_answer, role);
-                self.wait_of(now, role.wait());
+                // A client that has sent much, and goes on with a full segment, has no question: it writes.
+                let is_writing = self.amount >= MUCH * own.mss && u64::from(own.size) >= own.mss;
+                let wait = if role == Role::Client && is_writing {
+                    TimeState::SenderApplication
+                } else {
+                    role.wait()
+                };
+                self.wait_of(now, wait);
                 return;
             }
         }
@@ -299,6 +338,10 @@ impl Account {
             // A client that has asked little asks again; one that sends much goes on.
             let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
             let waits = if is_question { TimeState::NotAsked } else { TimeState::SenderApplication };
+            let is_full = |size: u32| u64::from(size) >= own.mss && size >= FULL;
+            let is_bulk = is_full(own.size) && is_full(self.last.size) && self.burst >= MUCH * own.mss;
+            let is_timer = is_bulk && gap >= TIMER_NS.max(rtt) && own.is_blind;
+            self.suspect = is_timer.then(|| self.line.until());
             self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
             self.words = 0;
             self.pour(now, |state| match state {
@@ -332,6 +375,10 @@ impl Account {
         }
         let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
         self.stops += u64::from(is_answer && is_same && self.burst > 0);
+        if is_answer && self.burst >= MUCH * self.mss {
+            self.bursts += 1;
+            self.credits += u64::from(self.heard_amid);
+        }
         (self.amount, self.burst) = (self.burst, 0);
         self.tell(last.max(until), TimeState::OtherWay);
     }
@@ -413,6 +460,16 @@ impl Account {
         }
     }
 
+    /// It stops at what the programs let be on its way, and not for an answer.
+    pub const fn has_window(&self) -> bool {
+        self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns
+    }
+
+    /// The round trips that either direction took were those of such a window.
+    pub fn of_window(&mut self) {
+        self.line.rename(TimeState::RoundTrips, TimeState::ProgramWindow);
+    }
+
     /// For whom the connection waits at its end: a client that asks no more has all that it wanted, and a server that closes it has nothing to say.
     fn left_over(&self, role: Role, is_own: bool) -> TimeState {
         match role {
@@ -436,6 +493,7 @@ impl Account {
             stops_at_amount: self.stops,
             amount_bytes: self.amount,
             missing: 0.0,
+            outage_ns: 0,
             sent_in_vain: if is_vain { self.vain } else { 0 },
             in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
         }

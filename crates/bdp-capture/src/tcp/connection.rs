@@ -316,6 +316,9 @@ impl Connection {
             };
             half.account.finish(self.last_at, end);
         }
+        if self.halves.iter().any(|half| half.account.has_window()) {
+            self.halves.iter_mut().for_each(|half| half.account.of_window());
+        }
     }
 
     /// Bytes that the capture lacks / all that were acknowledged.
@@ -337,6 +340,7 @@ impl Connection {
             let syns = self.syns.iter().map(|&syns| u64::from(syns)).sum();
             Conversation {
                 missing: self.missing_share(),
+                outage_ns: half.outage,
                 refused,
                 syns,
                 ..half.account.report(self.last_at, half.outstanding(), role)

@@ -13,6 +13,7 @@ use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use super::account::{Account, Own, Sent};
+use super::numbers::{Numbers, Stamps, is_of_a_timer};
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
@@ -29,6 +30,8 @@ const SOONER: u64 = 16;
 const STEADY: u8 = 6;
 /// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
 const UNSEEN: usize = 16;
+/// No timer of a sender runs out sooner (RFC 6298 has 1 s, Linux 200 ms).
+const TIMER_NS: u64 = 200_000_000;
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
 /// Acknowledgements on their way to the sender, at the most.
@@ -147,6 +150,14 @@ pub(super) struct HalfConnection {
     pub(super) has_syn: bool,
     /// Bytes that were acknowledged before they passed here, and when.
     pub(super) unseen: VecDeque<(u64, u64, u64)>,
+    /// The numbers of its packets.
+    numbers: Numbers,
+    /// Packets that were sent since the last one that passed, and did not pass.
+    skipped: u64,
+    /// The clock of its data.
+    stamps: Stamps,
+    /// The longest time for which the path held what had been sent, or lost all of it.
+    pub outage: u64,
     /// A byte beyond a closed window, which asks whether it is open.
     pub(super) probe_byte: Option<u64>,
     pub options: u32,
@@ -306,6 +317,7 @@ impl HalfConnection {
     pub fn on_segment(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
         let mut notes = Notes::default();
         let first = self.absolute(segment.seq);
+        self.skipped = self.numbers.packet(packet, self.segments_of(u64::from(segment.payload)));
         if segment.flags.syn() {
             return notes;
         }
@@ -379,6 +391,8 @@ impl HalfConnection {
         if first < self.next {
             self.retransmitted(now, first, to, stamp, identification, sack, notes);
         }
+        let held = self.held_by_path(now, first, stamp);
+        let is_again = held.is_none() && first == self.next && self.was_lost_before(now, segment);
         if first > self.next && !self.has_syn && self.segments == self.segments_of(u64::from(segment.payload))
         {
             // What was on its way when the capture began.
@@ -411,16 +425,23 @@ impl HalfConnection {
             });
             self.next = to;
         }
+        if is_again {
+            self.lost_and_again(now, to - first, notes);
+        }
         if self.open.is_none() && self.una == self.start.unwrap_or(0) {
             self.initial_flight = self.next - self.una;
         }
         self.note_start(now, segment.payload);
         let kind = match () {
             () if notes.has(Notes::TIMEOUT) || notes.has(Notes::TAIL_LOSS_PROBE) => Sent::Timer,
+            () if held.is_some() => Sent::Held,
             () if notes.has(Notes::RETRANSMISSION) => Sent::Again,
             () => Sent::New,
         };
         self.spoke(now, segment, outstanding, kind, to);
+        if held.is_some() || is_again {
+            self.outage = self.outage.max(now - self.last_sent);
+        }
         let is_short = u64::from(segment.payload) % self.mss() != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
@@ -438,6 +459,26 @@ impl HalfConnection {
             self.full_since.get_or_insert(now);
         }
         self.read(now);
+    }
+
+    /// What passes in order was sent before, with all that followed it, and never passed: its numbers leave those out, and a timer set it off.
+    fn was_lost_before(&self, now: u64, segment: &Segment) -> bool {
+        let quiet = now.saturating_sub(self.last_sent);
+        self.skipped > 0
+            && self.last_sent > 0
+            && quiet >= TIMER_NS.max(self.least_rtt().unwrap_or(0))
+            && is_of_a_timer(segment, self.mss(), self.last_is_short)
+    }
+
+    /// What passes was sent long before, by its timestamp: the path held it. At the sender nothing does.
+    fn held_by_path(&mut self, now: u64, first: u64, stamp: u32) -> Option<u64> {
+        if stamp == 0 || first < self.next {
+            return None;
+        }
+        let held = self.stamps.data(now, stamp);
+        let quiet = now.saturating_sub(self.last_sent);
+        let least = TIMER_NS.max(2 * self.round_trip().unwrap_or(0));
+        (self.last_sent > 0 && !self.is_at_sender() && held >= least && held >= quiet / 2).then_some(held)
     }
 
     /// The sender goes on: by itself, or because an acknowledgement came.
@@ -477,6 +518,7 @@ impl HalfConnection {
             kind,
             size: segment.payload,
             mss: self.mss(),
+            is_blind: !self.is_at_sender(),
             ends_short: is_short && segment.flags.psh() && to == self.next,
             outstanding,
             rtt: self.least_rtt(),

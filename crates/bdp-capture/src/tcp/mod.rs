@@ -5,6 +5,7 @@ mod connection;
 mod facts;
 mod half;
 mod multipath;
+mod numbers;
 mod progress;
 mod retransmission;
 mod scoreboard;

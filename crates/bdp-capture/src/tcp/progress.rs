@@ -178,7 +178,7 @@ impl HalfConnection {
             self.edge = edge;
         }
         if ack.has_news {
-            self.account.heard(ack.due);
+            self.account.heard(ack.due, self.una < self.next);
         }
         if newly > 0 || self.edge > was || self.duplicates_now > 0 || ack.count > 0 {
             self.account.room(ack.due, ack.has_news, self.una >= self.next);

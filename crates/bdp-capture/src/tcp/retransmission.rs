@@ -116,6 +116,18 @@ impl HalfConnection {
         self.scoreboard.seen(first, to, now, stamp, identification);
     }
 
+    /// Counts what a timer sent again, where the first of it never passed here.
+    pub(super) fn lost_and_again(&mut self, now: u64, bytes: u64, notes: &mut Notes) {
+        let segments = self.segments_of(bytes);
+        notes.add(Notes::RETRANSMISSION);
+        notes.add(Notes::TIMEOUT);
+        let kinds = &mut self.retransmissions;
+        (kinds.segments, kinds.bytes) = (kinds.segments + segments, kinds.bytes + bytes);
+        kinds.timeout += segments;
+        self.lost_before += segments;
+        self.event(now, Kind::Timeout, segments);
+    }
+
     /// Whether what fills a gap was sent before what made it: by timestamp, by identification, or by how late it comes.
     pub(super) fn is_late(&self, gap: &SeqRange, now: u64, stamp: u32, identification: u32) -> bool {
         let later = |a: u32, b: u32| a != b && a.wrapping_sub(b) < 1 << 31;

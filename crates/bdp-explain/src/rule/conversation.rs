@@ -55,7 +55,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         return vec![not_made(facts, conversation, refusal)];
     }
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
-        return vec![peer_gone(facts, conversation)];
+        return vec![black_hole(facts).unwrap_or_else(|| peer_gone(facts, conversation))];
     }
     // Of the time in which anything was going on.
     let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
@@ -82,7 +82,13 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     }
     let is_of_a_program = matches!(
         waits,
-        Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips | Waits::Reader | Waits::Nagle
+        Waits::Client
+            | Waits::Server
+            | Waits::Writer
+            | Waits::RoundTrips
+            | Waits::Reader
+            | Waits::Nagle
+            | Waits::ProgramWindow
     );
     let limit = binding.limit;
     let binding = if is_of_a_program { binding } else { captured::temper(facts, binding) };
@@ -161,9 +167,10 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
                 .evidence([of_time(TimeState::SendBuffer)])
         }),
         Waits::ProgramWindow => {
-            let name = &facts.sender.name;
-            plain(Limit::ProgramWindow, Place::sender(name))
+            // The client asks for so much, sends so much ahead, or takes so much.
+            plain(Limit::ProgramWindow, client(facts, conversation).1)
                 .evidence([of_time(TimeState::ProgramWindow)])
+                .evidence(stopped_at(facts, conversation))
                 .remedy(Remedy::new(Action::LargerProgramWindow))
         }
         Waits::Nagle => {
@@ -296,6 +303,21 @@ fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Findin
         .remedy(Remedy::new(Action::ReuseConnection))
 }
 
+/// The same amount went out each time.
+fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
+    let mss = facts.mss_bytes.unwrap_or(1);
+    let stops = conversation.stops_at_amount;
+    (stops >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss).then(|| {
+        Evidence::count(Fact::StoppedAtAmount, stops).with(Quantity::bytes(conversation.amount_bytes as f64))
+    })
+}
+
+/// More than one segment was never acknowledged, and all that was smaller came through.
+fn black_hole(facts: &Facts) -> Option<Finding> {
+    let is_full = facts.sent.last().and_then(|last| last.unacked).is_some_and(|unacked| unacked > 1);
+    rule::black_hole::judge(facts).filter(|_| is_full)
+}
+
 /// Questions and answers one after the other.
 fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let took = Nanos(spent_on(conversation, TimeState::RoundTrips));
@@ -304,15 +326,9 @@ fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
         .with(Quantity::time(took))
         .with(Quantity::count(conversation.turns))
         .with(Quantity::time(each));
-    let mss = facts.mss_bytes.unwrap_or(1);
-    let amount = (conversation.stops_at_amount >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss)
-        .then(|| {
-            Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount)
-                .with(Quantity::bytes(conversation.amount_bytes as f64))
-        });
     Finding::new(Limit::RoundTrips, Place::path(), sure(share))
         .evidence([turns])
-        .evidence(amount)
+        .evidence(stopped_at(facts, conversation))
         .remedy(Remedy::new(Action::AskMore))
 }
 

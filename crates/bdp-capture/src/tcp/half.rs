@@ -13,7 +13,7 @@ use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use super::account::{Account, Own, Sent};
-use super::numbers::{Numbers, Stamps, is_of_a_timer};
+use super::numbers::{Numbers, Stamps};
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
@@ -30,8 +30,6 @@ const SOONER: u64 = 16;
 const STEADY: u8 = 6;
 /// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
 const UNSEEN: usize = 16;
-/// No timer of a sender runs out sooner (RFC 6298 has 1 s, Linux 200 ms).
-const TIMER_NS: u64 = 200_000_000;
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
 /// Acknowledgements on their way to the sender, at the most.
@@ -151,11 +149,11 @@ pub(super) struct HalfConnection {
     /// Bytes that were acknowledged before they passed here, and when.
     pub(super) unseen: VecDeque<(u64, u64, u64)>,
     /// The numbers of its packets.
-    numbers: Numbers,
+    pub(super) numbers: Numbers,
     /// Packets that were sent since the last one that passed, and did not pass.
-    skipped: u64,
+    pub(super) skipped: u64,
     /// The clock of its data.
-    stamps: Stamps,
+    pub(super) stamps: Stamps,
     /// The longest time for which the path held what had been sent, or lost all of it.
     pub outage: u64,
     /// A byte beyond a closed window, which asks whether it is open.
@@ -459,26 +457,6 @@ impl HalfConnection {
             self.full_since.get_or_insert(now);
         }
         self.read(now);
-    }
-
-    /// What passes in order was sent before, with all that followed it, and never passed: its numbers leave those out, and a timer set it off.
-    fn was_lost_before(&self, now: u64, segment: &Segment) -> bool {
-        let quiet = now.saturating_sub(self.last_sent);
-        self.skipped > 0
-            && self.last_sent > 0
-            && quiet >= TIMER_NS.max(self.least_rtt().unwrap_or(0))
-            && is_of_a_timer(segment, self.mss(), self.last_is_short)
-    }
-
-    /// What passes was sent long before, by its timestamp: the path held it. At the sender nothing does.
-    fn held_by_path(&mut self, now: u64, first: u64, stamp: u32) -> Option<u64> {
-        if stamp == 0 || first < self.next {
-            return None;
-        }
-        let held = self.stamps.data(now, stamp);
-        let quiet = now.saturating_sub(self.last_sent);
-        let least = TIMER_NS.max(2 * self.round_trip().unwrap_or(0));
-        (self.last_sent > 0 && !self.is_at_sender() && held >= least && held >= quiet / 2).then_some(held)
     }
 
     /// The sender goes on: by itself, or because an acknowledgement came.

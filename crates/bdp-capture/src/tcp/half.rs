@@ -131,6 +131,8 @@ pub(super) struct HalfConnection {
     pub(super) edge: Option<u64>,
     pub(super) scoreboard: Scoreboard,
     pub(super) pending: VecDeque<Ack>,
+    /// Of these, such with data.
+    pub(super) pending_news: usize,
     /// The least from here to the sender and back.
     pub own_side: Option<u64>,
     /// The same now, smoothed.
@@ -767,6 +769,7 @@ impl HalfConnection {
             self.count(now);
             self.apply(ack);
         } else {
+            self.pending_news += usize::from(ack.has_news);
             self.pending.push_back(ack);
         }
         if self.pending.len() > PENDING {

@@ -91,6 +91,15 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
             | Waits::ProgramWindow
     );
     let limit = binding.limit;
+    let mut binding = binding;
+    // A question that was never answered: what its connection waits for the capture does not have.
+    if waits == Waits::RoundTrips
+        && conversation.sender == Role::Client
+        && conversation.turns == 0
+        && spent.share(TimeState::Finished) <= 0.0
+    {
+        binding.confidence = Confidence::Low;
+    }
     let binding = if is_of_a_program { binding } else { captured::temper(facts, binding) };
     // What else took a good part of the time.
     let further = parts

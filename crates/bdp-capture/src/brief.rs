@@ -4,7 +4,7 @@
 use bdp_model::capture::AttemptOutcome;
 
 use crate::datagrams::Datagrams;
-use crate::decode::{Carries, Echo, Flags, Multipath, Options, Packet, Segment, Span};
+use crate::decode::{Carries, Echo, Flags, Multipath, Options, Packet, Record, Segment, Span};
 use crate::flow::{Counts, End, Flow, Identity, Moment};
 use crate::notes::Notes;
 
@@ -51,6 +51,7 @@ struct Noted {
     tunnels: u8,
     window_scale: u8,
     options: u8,
+    record: u8,
     about: u8,
 }
 
@@ -277,6 +278,7 @@ impl Noted {
             tunnels: packet.tunnels,
             window_scale: window_scale.unwrap_or_default(),
             options: segment.options.length() as u8,
+            record: segment.record as u8,
             about: bit(is_back, BACK)
                 | bit(packet.identification.is_some(), IDENTIFIED)
                 | bit(timestamps.is_some(), STAMPED)
@@ -340,6 +342,7 @@ impl Noted {
             urgent: self.urgent,
             payload: self.payload,
             kept: self.kept,
+            record: Record::numbered(self.record),
             options,
         };
         let packet = Packet {
@@ -455,6 +458,7 @@ mod tests {
             urgent: 0,
             payload: 0,
             kept: 0,
+            record: Record::None,
             options,
         };
         let packet = Packet {

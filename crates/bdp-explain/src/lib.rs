@@ -16,7 +16,7 @@ pub mod stream;
 pub mod twin;
 
 use bdp_model::facts::{Facts, Source, Waits};
-use bdp_model::finding::Finding;
+use bdp_model::finding::{Fact, Finding};
 
 pub use ceiling::ceiling;
 
@@ -46,6 +46,8 @@ fn of(facts: &Facts) -> Vec<Finding> {
 /// Whether what is said to limit a transfer is what most of its time went to. Those whose time is not known, and datagrams, have nothing to agree with.
 fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     let waits = rule::part::largest(facts).map(|largest| largest.0);
-    let limit = findings.first().map(|finding| finding.limit);
-    waits.zip(limit).is_none_or(|(waits, limit)| waits == Waits::Unknown || rule::part::names(limit, waits))
+    let Some((waits, first)) = waits.zip(findings.first()) else { return true };
+    // A connection that is left open: nothing at all is most of its time.
+    let is_left_open = first.observed(Fact::LeftOpen).is_some();
+    is_left_open || waits == Waits::Unknown || rule::part::names(first.limit, waits)
 }

@@ -88,3 +88,6 @@ pub const MODEL_TOLERANCE: f64 = 1.5;
 
 /// A program that did not run for longer was held up by its host: a busy scheduler takes less.
 pub const HOST_PAUSE: Nanos = Nanos::millis(20);
+
+/// Bytes that a capture lacks / all that passed, from which on only its pauses are known.
+pub const CAPTURE_LACKS: f64 = 0.25;

@@ -13,7 +13,12 @@ const LEAST: f64 = 0.01;
 
 /// A state as a reader has it: `full path`.
 pub(crate) fn words(state: TimeState) -> String {
-    state.name().replace('_', " ")
+    named(state.name())
+}
+
+/// The same of the name that JSON has.
+pub(crate) fn named(name: &str) -> String {
+    name.replace('_', " ").replace("tls ", "TLS ")
 }
 
 /// What a state is, as a part of a sentence: `the receive window was full`.

@@ -1,6 +1,7 @@
 //! The head of a TCP segment, with the options that matter here.
 
 use super::bytes::{Bytes, Unread};
+use super::tls::Record;
 
 /// A segment without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Segment {
     pub payload: u32,
     /// Bytes of payload that were kept.
     pub kept: u32,
+    /// The record of TLS that its payload begins with.
+    pub record: Record,
     /// Options; those that were cut off are not there.
     pub options: Options,
 }
@@ -169,8 +172,10 @@ pub(super) fn segment(mut bytes: Bytes<'_>) -> Result<Segment, Unread> {
     let payload = length.checked_sub(header as u32).ok_or(Unread::Malformed)?;
     let kept = bytes.rest.len().min(behind);
     let options = Options { length: behind as u8, ..options(&bytes.rest[..kept]) };
-    let kept = (bytes.rest.len() - kept) as u32;
-    Ok(Segment { source, destination, seq, ack, flags: Flags(flags), window, urgent, payload, kept, options })
+    let data = &bytes.rest[kept..];
+    let (kept, record) = (data.len() as u32, Record::of(data));
+    let flags = Flags(flags);
+    Ok(Segment { source, destination, seq, ack, flags, window, urgent, payload, kept, record, options })
 }
 
 /// As many as make sense: what follows one that does not is unknown.

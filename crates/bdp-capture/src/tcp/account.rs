@@ -17,6 +17,16 @@ const ANSWER: (u64, u64) = (4, 5);
 const ACKED_AT_ONCE_NS: u64 = 5_000_000;
 /// An end that closes a connection says no more than so many bytes before it does: an alert of TLS, a farewell.
 const LAST_WORDS: u64 = 256;
+/// A program that takes longer in the setup of TLS, and longer than two round trips, is what is waited for, and not the setup.
+const SLOW_NS: u64 = 50_000_000;
+/// No timer of a sender runs out sooner.
+const TIMER_NS: u64 = 200_000_000;
+/// A smaller segment is hardly one of full size.
+const FULL: u32 = 1_000;
+/// Segments that are no question.
+const MUCH: u64 = 8;
+/// A program that stops so often, and in most of the cases for room that the other one gives bit by bit, has a window of its own.
+const CREDITS: u64 = 5;
 /// A wait of a program is worth counting.
 const WAIT_NS: u64 = 1_000_000;
 
@@ -26,6 +36,8 @@ pub(super) struct Own {
     pub kind: Sent,
     pub size: u32,
     pub mss: u64,
+    /// The capture was taken elsewhere: what is lost before it is not seen.
+    pub is_blind: bool,
     /// It was all that there was to send.
     pub ends_short: bool,
     /// Bytes that were not acknowledged before.
@@ -41,6 +53,8 @@ pub(super) enum Sent {
     New,
     /// After a timer.
     Timer,
+    /// Long before: the path held it.
+    Held,
     /// After acknowledgements that showed a loss, or for an unknown reason.
     Again,
 }
@@ -57,6 +71,8 @@ pub(super) struct End {
     pub spaced: TimeState,
     /// What the other end sent last was never acknowledged.
     pub other_in_vain: bool,
+    /// The capture lacks much of what passed.
+    pub is_lacking: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -81,11 +97,15 @@ pub(super) struct Account {
     over: Option<u64>,
     /// Since when a server was silent before its last words.
     silence: Option<u64>,
+    /// Since when a sender with more to send was silent before a segment of full size: a timer's, if the next one waits for its acknowledgement.
+    suspect: Option<u64>,
     /// Bytes of those last words.
     words: u64,
     /// Whether it was this end that closed the connection first.
     closed_it: bool,
     is_made: bool,
+    /// From when until when TLS agreed on its keys.
+    setup: Option<(u64, u64)>,
     /// Of the gaps that an acknowledgement ended, those of one with data.
     prompted: [u64; 2],
     turns: u64,
@@ -93,8 +113,14 @@ pub(super) struct Account {
     other_waits: u64,
     bulk_gaps: u64,
     stops: u64,
+    /// Of the times that it stopped with much on its way, those at which the other program gave room before it had all of that.
+    credits: u64,
+    bursts: u64,
+    /// What came first since the last of its data came before all of that was acknowledged.
+    heard_amid: bool,
     /// Times that Nagle's algorithm held a segment back.
     pub held: u64,
+    mss: u64,
     vain: u64,
     vain_since: u64,
     rtt: Option<u64>,
@@ -112,6 +138,45 @@ impl Account {
         self.line.held_bytes() + self.runs.capacity() * size_of::<(u64, TimeState)>()
     }
 
+    /// Tells for what was waited until a moment. Of what TLS takes to agree on its keys that is its setup, unless something went wrong or a program was slow.
+    fn tell(&mut self, until: u64, state: TimeState) {
+        let Some((from, to)) = self.setup else { return self.line.add(until, state) };
+        self.line.add(until.min(from), state);
+        let took = until.min(to).saturating_sub(self.line.until());
+        let is_setup = match state {
+            TimeState::RoundTrips
+            | TimeState::SlowStart
+            | TimeState::CongestionAvoidance
+            | TimeState::SendBuffer
+            | TimeState::Nagle
+            | TimeState::Unknown => true,
+            TimeState::NotAsked
+            | TimeState::Answering
+            | TimeState::SenderApplication
+            | TimeState::OtherWay => took < SLOW_NS.max(2 * self.rtt.unwrap_or(0)),
+            _ => false,
+        };
+        self.line.add(until.min(to), if is_setup { TimeState::TlsSetup } else { state });
+        self.line.add(until, state);
+    }
+
+    /// TLS begins to agree on its keys.
+    pub const fn setup_begins(&mut self, now: u64) {
+        self.setup = Some((now, u64::MAX));
+    }
+
+    /// It is done.
+    pub const fn setup_ends(&mut self, now: u64) {
+        if let Some((_, to)) = &mut self.setup {
+            *to = now;
+        }
+    }
+
+    /// Something passed before this moment that the capture lacks.
+    pub fn lacks(&mut self, now: u64) {
+        self.line.lacks(now);
+    }
+
     /// A packet of the connection passes, of either end, and no data has.
     pub fn begin(&mut self, now: u64) {
         self.line.begin(now);
@@ -120,14 +185,14 @@ impl Account {
     /// A SYN of either end passes; `again` if it is sent once more.
     pub fn syn(&mut self, now: u64, again: bool) {
         self.line.begin(now);
-        self.line.add(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
+        self.tell(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
     }
 
     /// The connection is made.
     pub fn established(&mut self, now: u64) {
         if !self.is_made {
             self.is_made = true;
-            self.line.add(now, TimeState::Handshake);
+            self.tell(now, TimeState::Handshake);
         }
     }
 
@@ -161,7 +226,10 @@ impl Account {
     }
 
     /// Data of the other end reaches this one.
-    pub fn heard(&mut self, now: u64) {
+    pub fn heard(&mut self, now: u64, is_amid: bool) {
+        if self.heard.is_none() {
+            self.heard_amid = is_amid;
+        }
         self.heard = Some(self.heard.map_or((now, now), |(first, _)| (first, now)));
     }
 
@@ -181,15 +249,22 @@ impl Account {
     /// Data of this end passes.
     pub fn own(&mut self, now: u64, own: Own, role: Role) {
         self.line.begin(now);
-        self.rtt = own.rtt.or(self.rtt);
+        (self.rtt, self.mss) = (own.rtt.or(self.rtt), own.mss);
+        if let Some((since, rtt)) = self.suspect.take().zip(self.rtt) {
+            let then = now.saturating_sub(self.spoke.unwrap_or(now));
+            if self.heard.is_none() && (rtt / 2..=2 * rtt + ACKED_AT_ONCE_NS).contains(&then) {
+                self.line.retell(since, TimeState::SenderApplication, TimeState::Timeout);
+            }
+        }
         match own.kind {
             Sent::Timer => {
                 self.vain += 1;
                 if self.vain == 1 {
                     self.vain_since = self.line.until();
                 }
-                self.line.add(now, TimeState::Timeout);
+                self.tell(now, TimeState::Timeout);
             }
+            Sent::Held => self.tell(now, TimeState::Timeout),
             Sent::Again => self.pour(now, |state| state),
             Sent::New => self.new_data(now, own, role),
         }
@@ -212,7 +287,14 @@ impl Account {
             let is_answer = self.is_answer(first);
             if is_answer || own.outstanding == 0 {
                 self.turn(first, last, is_answer, role);
-                self.wait_of(now, role.wait());
+                // A client that has sent much, and goes on with a full segment, has no question: it writes.
+                let is_writing = self.amount >= MUCH * own.mss && u64::from(own.size) >= own.mss;
+                let wait = if role == Role::Client && is_writing {
+                    TimeState::SenderApplication
+                } else {
+                    role.wait()
+                };
+                self.wait_of(now, wait);
                 return;
             }
         }
@@ -229,7 +311,7 @@ impl Account {
             let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
             if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
                 self.held += 1;
-                self.line.add(now, TimeState::Nagle);
+                self.tell(now, TimeState::Nagle);
                 return;
             }
             if !self.last.ends_short {
@@ -256,6 +338,10 @@ impl Account {
             // A client that has asked little asks again; one that sends much goes on.
             let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
             let waits = if is_question { TimeState::NotAsked } else { TimeState::SenderApplication };
+            let is_full = |size: u32| u64::from(size) >= own.mss && size >= FULL;
+            let is_bulk = is_full(own.size) && is_full(self.last.size) && self.burst >= MUCH * own.mss;
+            let is_timer = is_bulk && gap >= TIMER_NS.max(rtt) && own.is_blind;
+            self.suspect = is_timer.then(|| self.line.until());
             self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
             self.words = 0;
             self.pour(now, |state| match state {
@@ -281,16 +367,20 @@ impl Account {
         if self.spoke.is_some() && is_answer {
             self.way_and_back(first);
             self.other_waits += u64::from(first.saturating_sub(self.line.until()) >= WAIT_NS);
-            self.line.add(first, role.other().wait());
+            self.tell(first, role.other().wait());
         } else if self.spoke.is_none() {
-            self.line.add(first, role.other().wait());
+            self.tell(first, role.other().wait());
         } else {
-            self.line.add(first, TimeState::OtherWay);
+            self.tell(first, TimeState::OtherWay);
         }
         let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
         self.stops += u64::from(is_answer && is_same && self.burst > 0);
+        if is_answer && self.burst >= MUCH * self.mss {
+            self.bursts += 1;
+            self.credits += u64::from(self.heard_amid);
+        }
         (self.amount, self.burst) = (self.burst, 0);
-        self.line.add(last.max(until), TimeState::OtherWay);
+        self.tell(last.max(until), TimeState::OtherWay);
     }
 
     /// What was said last is on its way, and the first that can come back.
@@ -306,23 +396,23 @@ impl Account {
             self.pour(closed.min(first), |state| state);
             return;
         }
-        self.line.add(first.min(from + way), TimeState::RoundTrips);
+        self.tell(first.min(from + way), TimeState::RoundTrips);
     }
 
     /// The program of this end let others wait.
     fn wait_of(&mut self, now: u64, state: TimeState) {
         self.own_waits += u64::from(now.saturating_sub(self.line.until()) >= WAIT_NS);
-        self.line.add(now, state);
+        self.tell(now, state);
     }
 
     /// What held the sender is what it waited for.
     fn pour(&mut self, now: u64, as_state: impl Fn(TimeState) -> TimeState) {
         let runs = std::mem::take(&mut self.runs);
         for &(until, state) in &runs {
-            self.line.add(until.min(now), as_state(state));
+            self.tell(until.min(now), as_state(state));
         }
         let last = runs.last().map_or(TimeState::Unknown, |run| run.1);
-        self.line.add(now, as_state(last));
+        self.tell(now, as_state(last));
         self.runs = runs;
         self.runs.clear();
     }
@@ -341,30 +431,43 @@ impl Account {
         let (role, outstanding) = (end.role, end.outstanding);
         let said = self.over.map_or(now, |over| over.clamp(self.line.until(), now));
         match (self.spoke, self.heard) {
-            (None, None) if !self.is_made => self.line.add(now, TimeState::Unanswered),
-            (None, None) => self.line.add(said, TimeState::NotAsked),
+            (None, None) if !self.is_made => self.tell(now, TimeState::Unanswered),
+            (None, None) => self.tell(said, TimeState::NotAsked),
             (_, Some((first, last))) => {
                 let is_answer = self.is_answer(first);
                 self.turn(first.min(said), last.min(said), is_answer, role);
                 // Nobody knows whether it has what the other end sent in vain.
                 let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
-                self.line.add(said, left);
+                self.tell(said, left);
             }
-            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.line.add(now, TimeState::Timeout),
+            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.tell(now, TimeState::Timeout),
             (Some(_), None) if outstanding > 0 && self.all_acked.is_none() && self.rtt.is_none() => {
-                self.line.add(said, TimeState::Unknown);
+                self.tell(said, TimeState::Unknown);
             }
             (Some(_), None) => {
                 self.way_and_back(said);
                 let left = self.left_over(role.other(), false);
-                self.line.add(said, left);
+                self.tell(said, left);
             }
         }
-        self.line.add(now, TimeState::Finished);
+        self.tell(now, TimeState::Finished);
+        if end.is_lacking {
+            self.line.doubt();
+        }
         self.line.rename(TimeState::Pacing, end.spaced);
         if self.prompted[1] > 2 * self.prompted[0] {
             self.line.rename(TimeState::SendBuffer, TimeState::ProgramWindow);
         }
+    }
+
+    /// It stops at what the programs let be on its way, and not for an answer.
+    pub const fn has_window(&self) -> bool {
+        self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns
+    }
+
+    /// The round trips that either direction took were those of such a window.
+    pub fn of_window(&mut self) {
+        self.line.rename(TimeState::RoundTrips, TimeState::ProgramWindow);
     }
 
     /// For whom the connection waits at its end: a client that asks no more has all that it wanted, and a server that closes it has nothing to say.
@@ -390,6 +493,7 @@ impl Account {
             stops_at_amount: self.stops,
             amount_bytes: self.amount,
             missing: 0.0,
+            outage_ns: 0,
             sent_in_vain: if is_vain { self.vain } else { 0 },
             in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
         }

@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use bdp_model::capture::{CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage};
 use bdp_model::facts::{Conversation, Refusal, Role, TimeState};
 use bdp_model::stats::median;
+use bdp_model::threshold::CAPTURE_LACKS;
 
 use super::account::End;
 use super::half::HalfConnection;
 use super::multipath::Subflow;
+use super::tls::{Change, Setup};
 use super::trace;
-use crate::decode::{Packet, Segment};
+use crate::decode::{Packet, Record, Segment};
 
 use crate::notes::Notes;
 
@@ -65,6 +67,7 @@ pub(crate) struct Connection {
     /// When the last packet passed.
     last_at: u64,
     pub(super) subflow: Subflow,
+    tls: Setup,
 }
 
 impl Connection {
@@ -103,6 +106,9 @@ impl Connection {
             let other = &self.halves[1 - side];
             self.halves[side].other_way = [other.own_side, other.rtt.min()];
         }
+        if self.halves[own].is_ahead(segment) || self.halves[other].is_answered_ahead(segment) {
+            self.halves.iter_mut().for_each(|half| half.account.lacks(now));
+        }
         let before = self.halves[own].sent();
         let notes = self.halves[own].on_segment(now, packet, segment, self.has_sack());
         // What is sent again may be what the other end still lacks.
@@ -110,12 +116,26 @@ impl Connection {
         let has_news = segment.payload > 0 && (self.halves[own].sent() > before || is_again);
         let shift = self.shift_of(own);
         let notes = notes.and(self.halves[other].on_ack(now, segment, shift, has_news));
+        if has_news && !is_again && !self.tls.is_over() {
+            self.tls(now, own, segment.record);
+        }
         if segment.flags.fin() || segment.flags.rst() {
             for (side, half) in self.halves.iter_mut().enumerate() {
                 half.account.over(now, side == own);
             }
         }
         notes
+    }
+
+    /// New data may be part of the setup of TLS.
+    fn tls(&mut self, now: u64, own: usize, record: Record) {
+        let Some(change) = self.tls.data(own, record) else { return };
+        for half in &mut self.halves {
+            match change {
+                Change::Begins => half.account.setup_begins(now),
+                Change::Ends => half.account.setup_ends(now),
+            }
+        }
     }
 
     /// A message says that it can't be made.
@@ -279,6 +299,7 @@ impl Connection {
             let half = &self.halves[side];
             half.outstanding() > 0 && half.account.is_in_vain()
         });
+        let is_lacking = self.missing_share() >= CAPTURE_LACKS;
         for (side, half) in self.halves.iter_mut().enumerate() {
             let spaced = match () {
                 () if half.sends_by_its_own_clock() => TimeState::SenderApplication,
@@ -291,26 +312,35 @@ impl Connection {
                 is_closed: half.is_closed(),
                 spaced,
                 other_in_vain: in_vain[1 - side],
+                is_lacking,
             };
             half.account.finish(self.last_at, end);
         }
+        if self.halves.iter().any(|half| half.account.has_window()) {
+            self.halves.iter_mut().for_each(|half| half.account.of_window());
+        }
+    }
+
+    /// Bytes that the capture lacks / all that were acknowledged.
+    fn missing_share(&self) -> f64 {
+        let missing: u64 = self.halves.iter().map(|half| half.missing).sum();
+        let passed: u64 = self.halves.iter().map(|half| half.payload).sum();
+        missing as f64 / (missing + passed).max(1) as f64
     }
 
     /// For what each moment was waited, for the data of a side; `None` where only one way was captured.
     pub fn conversation(&self, side: usize) -> Option<Conversation> {
         let half = &self.halves[side];
-        let missing: u64 = self.halves.iter().map(|half| half.missing).sum();
-        let passed: u64 = self.halves.iter().map(|half| half.payload).sum();
         let refused = self.refused();
         if refused.is_some() && self.client != Some(side) {
             return None;
         }
         (self.seen == [true, true] || refused.is_some()).then(|| {
             let role = half.role.unwrap_or(Role::Client);
-            let missing = missing as f64 / (missing + passed).max(1) as f64;
             let syns = self.syns.iter().map(|&syns| u64::from(syns)).sum();
             Conversation {
-                missing,
+                missing: self.missing_share(),
+                outage_ns: half.outage,
                 refused,
                 syns,
                 ..half.account.report(self.last_at, half.outstanding(), role)

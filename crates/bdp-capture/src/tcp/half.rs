@@ -13,6 +13,7 @@ use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use super::account::{Account, Own, Sent};
+use super::numbers::{Numbers, Stamps};
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
@@ -130,6 +131,8 @@ pub(super) struct HalfConnection {
     pub(super) edge: Option<u64>,
     pub(super) scoreboard: Scoreboard,
     pub(super) pending: VecDeque<Ack>,
+    /// Of these, such with data.
+    pub(super) pending_news: usize,
     /// The least from here to the sender and back.
     pub own_side: Option<u64>,
     /// The same now, smoothed.
@@ -147,6 +150,14 @@ pub(super) struct HalfConnection {
     pub(super) has_syn: bool,
     /// Bytes that were acknowledged before they passed here, and when.
     pub(super) unseen: VecDeque<(u64, u64, u64)>,
+    /// The numbers of its packets.
+    pub(super) numbers: Numbers,
+    /// Packets that were sent since the last one that passed, and did not pass.
+    pub(super) skipped: u64,
+    /// The clock of its data.
+    pub(super) stamps: Stamps,
+    /// The longest time for which the path held what had been sent, or lost all of it.
+    pub outage: u64,
     /// A byte beyond a closed window, which asks whether it is open.
     pub(super) probe_byte: Option<u64>,
     pub options: u32,
@@ -291,10 +302,22 @@ impl HalfConnection {
         }
     }
 
+    /// What passes leaves out something that has not passed here.
+    pub fn is_ahead(&self, segment: &Segment) -> bool {
+        segment.payload > 0 && self.start.is_some() && self.absolute(segment.seq) > self.next
+    }
+
+    /// What passes acknowledges something that has not passed here.
+    pub fn is_answered_ahead(&self, segment: &Segment) -> bool {
+        let ack = self.absolute(segment.ack);
+        segment.flags.ack() && self.start.is_some() && self.fin.map_or(ack, |fin| ack.min(fin)) > self.next
+    }
+
     /// A packet of this way's sender.
     pub fn on_segment(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
         let mut notes = Notes::default();
         let first = self.absolute(segment.seq);
+        self.skipped = self.numbers.packet(packet, self.segments_of(u64::from(segment.payload)));
         if segment.flags.syn() {
             return notes;
         }
@@ -368,6 +391,8 @@ impl HalfConnection {
         if first < self.next {
             self.retransmitted(now, first, to, stamp, identification, sack, notes);
         }
+        let held = self.held_by_path(now, first, stamp);
+        let is_again = held.is_none() && first == self.next && self.was_lost_before(now, segment);
         if first > self.next && !self.has_syn && self.segments == self.segments_of(u64::from(segment.payload))
         {
             // What was on its way when the capture began.
@@ -400,16 +425,23 @@ impl HalfConnection {
             });
             self.next = to;
         }
+        if is_again {
+            self.lost_and_again(now, to - first, notes);
+        }
         if self.open.is_none() && self.una == self.start.unwrap_or(0) {
             self.initial_flight = self.next - self.una;
         }
         self.note_start(now, segment.payload);
         let kind = match () {
             () if notes.has(Notes::TIMEOUT) || notes.has(Notes::TAIL_LOSS_PROBE) => Sent::Timer,
+            () if held.is_some() => Sent::Held,
             () if notes.has(Notes::RETRANSMISSION) => Sent::Again,
             () => Sent::New,
         };
         self.spoke(now, segment, outstanding, kind, to);
+        if held.is_some() || is_again {
+            self.outage = self.outage.max(now - self.last_sent);
+        }
         let is_short = u64::from(segment.payload) % self.mss() != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
@@ -466,6 +498,7 @@ impl HalfConnection {
             kind,
             size: segment.payload,
             mss: self.mss(),
+            is_blind: !self.is_at_sender(),
             ends_short: is_short && segment.flags.psh() && to == self.next,
             outstanding,
             rtt: self.least_rtt(),
@@ -736,6 +769,7 @@ impl HalfConnection {
             self.count(now);
             self.apply(ack);
         } else {
+            self.pending_news += usize::from(ack.has_news);
             self.pending.push_back(ack);
         }
         if self.pending.len() > PENDING {

@@ -5,11 +5,13 @@ mod connection;
 mod facts;
 mod half;
 mod multipath;
+mod numbers;
 mod progress;
 mod retransmission;
 mod scoreboard;
 mod series;
 mod timeline;
+mod tls;
 mod trace;
 
 pub(crate) use connection::Connection;

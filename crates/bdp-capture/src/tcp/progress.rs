@@ -19,6 +19,7 @@ impl HalfConnection {
     /// The oldest acknowledgement on its way reaches the sender.
     pub(super) fn deliver_first(&mut self) {
         if let Some(ack) = self.pending.pop_front() {
+            self.pending_news -= usize::from(ack.has_news);
             self.count(ack.due);
             self.apply(ack);
         }
@@ -39,7 +40,19 @@ impl HalfConnection {
             return;
         }
         let last = match is_news {
-            true => self.pending.iter().rposition(is_known),
+            true => {
+                // Timestamps and numbers only grow: what comes before a place is looked for by halves. Those without news have no number of their own.
+                let by_stamp = self.pending.partition_point(|ack| {
+                    ack.stamp.zip(echo).is_some_and(|(stamp, echo)| reached(echo, stamp))
+                });
+                let by_number = match self.pending_news {
+                    0 => 0,
+                    _ => self.pending.partition_point(|ack| reached(segment.ack, ack.carries_to)),
+                };
+                let beyond = self.pending.range(by_stamp.min(by_number)..by_number);
+                let further = beyond.rev().position(is_known).map(|back| by_number - 1 - back);
+                further.or(by_stamp.checked_sub(1))
+            }
             false => self
                 .pending
                 .iter()
@@ -178,7 +191,7 @@ impl HalfConnection {
             self.edge = edge;
         }
         if ack.has_news {
-            self.account.heard(ack.due);
+            self.account.heard(ack.due, self.una < self.next);
         }
         if newly > 0 || self.edge > was || self.duplicates_now > 0 || ack.count > 0 {
             self.account.room(ack.due, ack.has_news, self.una >= self.next);

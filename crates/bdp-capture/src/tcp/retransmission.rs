@@ -3,9 +3,13 @@
 use bdp_model::record::{EpisodeKind, LossEpisode};
 
 use super::half::{EPISODES, HalfConnection, MARKS, Open};
+use super::numbers::is_of_a_timer;
 use super::scoreboard::SeqRange;
+use crate::decode::Segment;
 use crate::notes::Notes;
 
+/// No timer of a sender runs out sooner (RFC 6298 has 1 s, Linux 200 ms).
+const TIMER_NS: u64 = 200_000_000;
 /// Duplicates of an acknowledgement that show a loss (RFC 5681).
 const DUPLICATES: u32 = 3;
 /// A segment that is late by no more is late and not lost, where nothing else tells the two apart.
@@ -114,6 +118,38 @@ impl HalfConnection {
         }
         self.event(now, kind, segments);
         self.scoreboard.seen(first, to, now, stamp, identification);
+    }
+
+    /// What passes in order was sent before, with all that followed it, and never passed: its numbers leave those out, and a timer set it off.
+    pub(super) fn was_lost_before(&self, now: u64, segment: &Segment) -> bool {
+        let quiet = now.saturating_sub(self.last_sent);
+        self.skipped > 0
+            && self.last_sent > 0
+            && quiet >= TIMER_NS.max(self.least_rtt().unwrap_or(0))
+            && is_of_a_timer(segment, self.mss(), self.last_is_short)
+    }
+
+    /// What passes was sent long before, by its timestamp: the path held it. At the sender nothing does.
+    pub(super) fn held_by_path(&mut self, now: u64, first: u64, stamp: u32) -> Option<u64> {
+        if stamp == 0 || first < self.next {
+            return None;
+        }
+        let held = self.stamps.data(now, stamp);
+        let quiet = now.saturating_sub(self.last_sent);
+        let least = TIMER_NS.max(2 * self.round_trip().unwrap_or(0));
+        (self.last_sent > 0 && !self.is_at_sender() && held >= least && held >= quiet / 2).then_some(held)
+    }
+
+    /// Counts what a timer sent again, where the first of it never passed here.
+    pub(super) fn lost_and_again(&mut self, now: u64, bytes: u64, notes: &mut Notes) {
+        let segments = self.segments_of(bytes);
+        notes.add(Notes::RETRANSMISSION);
+        notes.add(Notes::TIMEOUT);
+        let kinds = &mut self.retransmissions;
+        (kinds.segments, kinds.bytes) = (kinds.segments + segments, kinds.bytes + bytes);
+        kinds.timeout += segments;
+        self.lost_before += segments;
+        self.event(now, Kind::Timeout, segments);
     }
 
     /// Whether what fills a gap was sent before what made it: by timestamp, by identification, or by how late it comes.

@@ -13,14 +13,41 @@ pub(super) struct Timeline {
     began: Option<u64>,
     until: u64,
     width: u64,
-    /// Bucket, state, nanoseconds; in order of the buckets.
-    sums: Vec<(u32, TimeState, u64)>,
+    /// In order of the buckets.
+    sums: Vec<Sum>,
+    /// Since when something passed that the capture lacks: it passed before this moment.
+    lacks: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sum {
+    bucket: u32,
+    state: TimeState,
+    /// All that passed meanwhile was captured, as far as anybody knows.
+    is_seen: bool,
+    ns: u64,
+}
+
+/// What is known of a time without packets, whatever else a capture lacks.
+const fn is_known_alone(state: TimeState) -> bool {
+    matches!(
+        state,
+        TimeState::Unanswered
+            | TimeState::Handshake
+            | TimeState::TlsSetup
+            | TimeState::NotAsked
+            | TimeState::Answering
+            | TimeState::RoundTrips
+            | TimeState::SenderApplication
+            | TimeState::Timeout
+            | TimeState::Finished
+    )
 }
 
 impl Timeline {
     /// Memory that it has beside its own place.
     pub fn held_bytes(&self) -> usize {
-        self.sums.capacity() * size_of::<(u32, TimeState, u64)>()
+        self.sums.capacity() * size_of::<Sum>()
     }
 
     /// The time begins here, if it has not begun.
@@ -35,8 +62,20 @@ impl Timeline {
         self.until
     }
 
+    /// Something passed before this moment that the capture lacks: nobody knows what the time until then went to.
+    pub fn lacks(&mut self, now: u64) {
+        self.lacks = self.lacks.max(now);
+    }
+
     /// Tells the time from where it was told up to now.
     pub fn add(&mut self, until: u64, state: TimeState) {
+        if self.lacks > self.until {
+            self.put_until(until.min(self.lacks), state, false);
+        }
+        self.put_until(until, state, true);
+    }
+
+    fn put_until(&mut self, until: u64, state: TimeState, is_seen: bool) {
         let Some(began) = self.began.filter(|_| until > self.until) else { return };
         while (until - began) / self.width >= MOST {
             self.widen();
@@ -44,23 +83,24 @@ impl Timeline {
         while self.until < until {
             let bucket = (self.until - began) / self.width;
             let to = until.min(began + (bucket + 1) * self.width);
-            self.put(bucket as u32, state, to - self.until);
+            self.put(Sum { bucket: bucket as u32, state, is_seen, ns: to - self.until });
             self.until = to;
         }
     }
 
-    fn put(&mut self, bucket: u32, state: TimeState, ns: u64) {
-        let own = self.sums.iter_mut().rev().take_while(|sum| sum.0 == bucket).find(|sum| sum.1 == state);
+    fn put(&mut self, of: Sum) {
+        let is_same = |sum: &&mut Sum| sum.state == of.state && sum.is_seen == of.is_seen;
+        let own = self.sums.iter_mut().rev().take_while(|sum| sum.bucket == of.bucket).find(is_same);
         match own {
-            Some(sum) => sum.2 += ns,
-            None => self.sums.push((bucket, state, ns)),
+            Some(sum) => sum.ns += of.ns,
+            None => self.sums.push(of),
         }
     }
 
     fn widen(&mut self) {
         self.width *= 2;
         let before = std::mem::take(&mut self.sums);
-        before.into_iter().for_each(|(bucket, state, ns)| self.put(bucket / 2, state, ns));
+        before.into_iter().for_each(|sum| self.put(Sum { bucket: sum.bucket / 2, ..sum }));
     }
 
     /// Calls what was told by one name since a moment, the last of it, by another.
@@ -69,34 +109,46 @@ impl Timeline {
         let mut left = self.until - since;
         let first = ((since - began) / self.width) as u32;
         let before = std::mem::take(&mut self.sums);
-        for (bucket, state, ns) in before {
-            let part = if state == from && bucket >= first { ns.min(left) } else { 0 };
+        for sum in before {
+            let part = if sum.state == from && sum.bucket >= first { sum.ns.min(left) } else { 0 };
             // Of the first bucket only what is behind the moment.
-            let part = match bucket == first {
-                true => part.min(began + (u64::from(bucket) + 1) * self.width - since),
+            let part = match sum.bucket == first {
+                true => part.min(began + (u64::from(first) + 1) * self.width - since),
                 false => part,
             };
             left -= part;
-            self.put(bucket, state, ns - part);
+            self.put(Sum { ns: sum.ns - part, ..sum });
             if part > 0 {
-                self.put(bucket, to, part);
+                self.put(Sum { state: to, ns: part, ..sum });
             }
         }
-        self.sums.retain(|sum| sum.2 > 0);
+        self.sums.retain(|sum| sum.ns > 0);
     }
 
     /// Calls what was told by one name by another.
     pub fn rename(&mut self, from: TimeState, to: TimeState) {
+        self.rename_where(|sum| if sum.state == from { to } else { sum.state });
+    }
+
+    /// Of a capture that lacks too much: what cannot be told from what it has.
+    pub fn doubt(&mut self) {
+        self.rename_where(|sum| match sum.state {
+            // Whose turn it was says the other direction.
+            TimeState::OtherWay => sum.state,
+            state if sum.is_seen && is_known_alone(state) => state,
+            _ => TimeState::NotCaptured,
+        });
+    }
+
+    fn rename_where(&mut self, name: impl Fn(&Sum) -> TimeState) {
         let before = std::mem::take(&mut self.sums);
-        before
-            .into_iter()
-            .for_each(|(bucket, state, ns)| self.put(bucket, if state == from { to } else { state }, ns));
+        before.into_iter().for_each(|sum| self.put(Sum { state: name(&sum), is_seen: true, ..sum }));
     }
 
     /// Nanoseconds of a state.
     #[cfg(test)]
     pub fn of(&self, state: TimeState) -> u64 {
-        self.sums.iter().filter(|sum| sum.1 == state).map(|sum| sum.2).sum()
+        self.sums.iter().filter(|sum| sum.state == state).map(|sum| sum.ns).sum()
     }
 
     /// All of it, since it began.
@@ -105,11 +157,11 @@ impl Timeline {
         let bound = |bucket: u32| (u64::from(bucket) * self.width).min(self.until - began);
         let stretches = self
             .sums
-            .chunk_by(|a, b| a.0 == b.0)
+            .chunk_by(|a, b| a.bucket == b.bucket)
             .map(|sums| Stretch {
-                from_ns: bound(sums[0].0),
-                to_ns: bound(sums[0].0 + 1),
-                states: sums.iter().map(|&(_, state, ns)| (state, ns)).collect(),
+                from_ns: bound(sums[0].bucket),
+                to_ns: bound(sums[0].bucket + 1),
+                states: sums.iter().map(|sum| (sum.state, sum.ns)).collect(),
             })
             .collect();
         TimeSpent { stretches }

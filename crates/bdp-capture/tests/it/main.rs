@@ -1,5 +1,6 @@
 //! Packets are found in each link layer and tunnel, as tshark finds them, and whatever is damaged is refused.
 
+mod account;
 mod flows;
 mod layers;
 mod tshark;

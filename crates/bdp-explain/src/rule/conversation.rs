@@ -5,11 +5,12 @@ use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
+use bdp_model::threshold::CAPTURE_LACKS;
 use bdp_model::units::Nanos;
 
 use crate::rule::beside::BESIDE;
-use crate::rule::captured;
 use crate::rule::part::{self, sure};
+use crate::rule::{black_hole, captured, unknown};
 
 /// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
 const OTHERS_TURN: f64 = 0.5;
@@ -21,8 +22,6 @@ const LEFT_OPEN: f64 = 0.8;
 const NO_WAY: f64 = 2.0;
 /// Times that the same amount was in flight when the sender stopped, at the least; and that amount, in segments.
 const STOPS: (u64, u64) = (5, 4);
-/// Of a capture that lacks so much nobody knows what happened.
-const UNSEEN: f64 = 0.25;
 /// Data that was sent again so often, and never acknowledged, has nobody who takes it.
 const IN_VAIN: u64 = 2;
 
@@ -32,12 +31,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if let Some(refusal) = conversation.refused {
         return vec![not_made(facts, conversation, refusal)];
     }
-    if conversation.missing >= UNSEEN {
-        let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(UNSEEN);
-        return vec![Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence([missing])];
-    }
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
-        return vec![peer_gone(facts, conversation)];
+        return vec![swallowed(facts).unwrap_or_else(|| peer_gone(facts, conversation))];
     }
     // Of the time in which anything was going on.
     let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
@@ -54,13 +49,31 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         let evidence = evidence.with(Quantity::time(open)).on(name);
         left_open = Some(Finding::new(Limit::ClientIdle, place, sure(1.0 - active)).evidence([evidence]));
     }
-    let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    let Some((waits, share)) = spent.waited_for() else { return Vec::new() };
+    if conversation.missing >= CAPTURE_LACKS {
+        return vec![of_pauses(facts, conversation, waits, share / active)];
+    }
     let binding = of(facts, conversation, waits, share / active);
     let is_of_a_program = matches!(
         waits,
-        Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips | Waits::Reader | Waits::Nagle
+        Waits::Client
+            | Waits::Server
+            | Waits::Writer
+            | Waits::RoundTrips
+            | Waits::Reader
+            | Waits::Nagle
+            | Waits::ProgramWindow
     );
     let limit = binding.limit;
+    let mut binding = binding;
+    // A question that was never answered: what its connection waits for the capture does not have.
+    if waits == Waits::RoundTrips
+        && conversation.sender == Role::Client
+        && conversation.turns == 0
+        && spent.share(TimeState::Finished) <= 0.0
+    {
+        binding.confidence = Confidence::Low;
+    }
     let binding = if is_of_a_program { binding } else { captured::temper(facts, binding) };
     // What else took a good part of the time.
     let further = parts
@@ -75,6 +88,18 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         .chain(beside.filter(|finding| finding.limit != limit))
         .chain(further)
         .collect()
+}
+
+/// Of a capture that lacks much only pauses are known, and none of them surely.
+fn of_pauses(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
+    let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(CAPTURE_LACKS);
+    let is_known = matches!(waits, Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips);
+    let mut finding = match is_known && share >= part::MOST {
+        true => of(facts, conversation, waits, share),
+        false => Finding::new(Limit::Unknown, Place::path(), Confidence::Low),
+    };
+    finding.confidence = Confidence::Low;
+    finding.evidence([missing])
 }
 
 /// Whether what is waited for is at one of the ends: a part of the time of its own, whatever the path does in the rest.
@@ -109,10 +134,20 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
                 .evidence([waited(conversation, TimeState::ReceiverApplication, 0).on(name)])
                 .remedy(Remedy::new(Action::FreeReader).host(name))
         }
-        // A connection is made in a round trip.
-        Waits::Connection => plain(Limit::RoundTrips, Place::path())
-            .evidence([of_time(TimeState::Handshake)])
-            .remedy(Remedy::new(Action::KeepConnection)),
+        Waits::ProgramWindow => {
+            // The client asks for so much, sends so much ahead, or takes so much.
+            plain(Limit::ProgramWindow, client(facts, conversation).1)
+                .evidence([of_time(TimeState::ProgramWindow)])
+                .evidence(stopped_at(facts, conversation))
+                .remedy(Remedy::new(Action::LargerProgramWindow))
+        }
+        Waits::Connection => plain(Limit::RoundTrips, Place::path()).cause(Cause::Handshake).evidence([
+            of_time(TimeState::Unanswered),
+            Evidence::count(Fact::SynsSent, conversation.syns)
+                .with(Quantity::time(Nanos(spent_on(conversation, TimeState::Unanswered))))
+                .on(server(facts, conversation)),
+        ]),
+        Waits::Unknown | Waits::Uncaptured => unknown::judge(facts),
         _ => part::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
     }
 }
@@ -178,24 +213,66 @@ fn client<'a>(facts: &'a Facts, conversation: &Conversation) -> (&'a str, Place)
     }
 }
 
-/// Questions and answers one after the other.
+/// The end that answers.
+fn server<'a>(facts: &'a Facts, conversation: &Conversation) -> &'a str {
+    match conversation.sender {
+        Role::Client => &facts.receiver.name,
+        Role::Server => &facts.sender.name,
+    }
+}
+
+/// Nanoseconds of a state.
+fn spent_on(conversation: &Conversation, state: TimeState) -> u64 {
+    (conversation.spent.share(state) * conversation.spent.total_ns() as f64) as u64
+}
+
+/// One round trip after the other: to make the connection, to agree on keys, to ask and to be answered. What took longest is the cause.
 fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
-    let of_all = conversation.spent.share(TimeState::RoundTrips);
-    let took = Nanos((of_all * conversation.spent.total_ns() as f64) as u64);
+    let setup = [(TimeState::TlsSetup, Cause::TlsSetup), (TimeState::Handshake, Cause::Handshake)];
+    let of = |state: TimeState| conversation.spent.share(state);
+    let took = |&(state, _): &(TimeState, Cause)| of(state) > 0.0 && of(state) >= of(TimeState::RoundTrips);
+    let longest = setup.into_iter().filter(took).max_by(|a, b| of(a.0).total_cmp(&of(b.0)));
+    let Some((_, cause)) = longest else { return turns(facts, conversation, share) };
+    let each = [TimeState::Handshake, TimeState::TlsSetup, TimeState::RoundTrips]
+        .into_iter()
+        .filter(|&state| of(state) > 0.0)
+        .map(|state| {
+            Evidence::share(Fact::TimeShare, of(state))
+                .with(Quantity::time(Nanos(spent_on(conversation, state))))
+                .named(state.name())
+        });
+    Finding::new(Limit::RoundTrips, Place::path(), sure(share))
+        .cause(cause)
+        .evidence(each)
+        .remedy(Remedy::new(Action::ReuseConnection))
+}
+
+/// The same amount went out each time.
+fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
+    let mss = facts.mss_bytes.unwrap_or(1);
+    let stops = conversation.stops_at_amount;
+    (stops >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss).then(|| {
+        Evidence::count(Fact::StoppedAtAmount, stops).with(Quantity::bytes(conversation.amount_bytes as f64))
+    })
+}
+
+/// More than one segment was never acknowledged, and all that was smaller came through.
+fn swallowed(facts: &Facts) -> Option<Finding> {
+    let is_full = facts.sent.last().and_then(|last| last.unacked).is_some_and(|unacked| unacked > 1);
+    black_hole::judge(facts).filter(|_| is_full)
+}
+
+/// Questions and answers one after the other.
+fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
+    let took = Nanos(spent_on(conversation, TimeState::RoundTrips));
     let each = Nanos(took.0 / conversation.turns.max(1));
     let turns = Evidence::share(Fact::TurnsTook, share)
         .with(Quantity::time(took))
         .with(Quantity::count(conversation.turns))
         .with(Quantity::time(each));
-    let mss = facts.mss_bytes.unwrap_or(1);
-    let amount = (conversation.stops_at_amount >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss)
-        .then(|| {
-            Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount)
-                .with(Quantity::bytes(conversation.amount_bytes as f64))
-        });
     Finding::new(Limit::RoundTrips, Place::path(), sure(share))
         .evidence([turns])
-        .evidence(amount)
+        .evidence(stopped_at(facts, conversation))
         .remedy(Remedy::new(Action::AskMore))
 }
 

@@ -33,15 +33,17 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let silence = silence.filter(|silence| silence.took.0 as f64 >= silent && silence.others <= OTHERS);
     // A capture has no probes: a timer that ran out again and again, for longer than one does, tried in their stead.
     let is_captured = facts.source == Source::Captured && retransmitted >= TRIES_MIN;
-    if !all_silent && silence.is_none() && !is_captured {
+    // Elsewhere than at the sender it shows by what was sent meanwhile.
+    let sent_meanwhile = facts.conversation.as_ref().is_some_and(|all| all.outage_ns >= gap.0 / 2);
+    if !all_silent && silence.is_none() && !is_captured && !sent_meanwhile {
         return None;
     }
     let is_long = gap.0 as f64 >= least && share >= SHARE;
     // A receiver that took no samples did not run, and a window that closed is a reader's.
     let reads = facts.receiver_paused().is_none()
         && facts.window_use().is_none_or(|w| w.receive_smallest_bytes >= facts.mss_bytes.unwrap_or(1) as f64);
-    let again = facts.counted(|s| s.retransmits).filter(|&again| again > 0)?;
-    if !is_long || !reads {
+    let again = facts.counted(|s| s.retransmits).filter(|&again| again > 0);
+    if !is_long || !reads || again.is_none() && !sent_meanwhile {
         return None;
     }
     let round_trips = gap.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
@@ -49,8 +51,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence([
             Evidence::time(Fact::Gap, gap).at_least(least).with(Quantity::count(round_trips.round() as u64)),
             Evidence::share(Fact::GapShare, share).at_least(SHARE),
-            Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0),
         ])
+        .evidence(again.map(|again| Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0)))
         .evidence(probes.map(|(answered, sent)| {
             let evidence = Evidence::count(Fact::ProbesMeanwhile, answered as u64);
             let evidence = if all_silent { evidence.at_most(most_answered(sent) as f64) } else { evidence };

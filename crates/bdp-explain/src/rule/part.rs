@@ -10,7 +10,7 @@ use crate::rule::beside::Rule;
 use crate::rule::captured;
 
 /// From these shares of the time on it is most of it, and nearly all.
-const MOST: f64 = 0.5;
+pub const MOST: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.8;
 
 /// What is true of a path that is busy all the time, or that changed: whatever else is full is full because of it.
@@ -77,6 +77,7 @@ const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
         | Waits::RoundTrips
         | Waits::OtherWay
         | Waits::ProgramWindow
+        | Waits::Uncaptured
         | Waits::Nothing => &[],
     }
 }
@@ -175,7 +176,7 @@ pub const fn names(limit: Limit, waits: Waits) -> bool {
         Limit::SlowWriter => matches!(waits, Waits::Writer | Waits::Server),
         Limit::ClientIdle => matches!(waits, Waits::Client | Waits::Server | Waits::Nothing),
         Limit::RoundTrips => matches!(waits, Waits::RoundTrips | Waits::Connection),
-        Limit::NotEstablished => matches!(waits, Waits::Connection),
+        Limit::NotEstablished => matches!(waits, Waits::Connection | Waits::RoundTrips),
         Limit::Cpu => matches!(waits, Waits::Processor),
         Limit::Unknown => true,
         Limit::TimestampsMissing | Limit::PathLoss | Limit::ReceivingHost | Limit::SendingHost => false,

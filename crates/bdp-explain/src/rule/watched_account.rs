@@ -39,8 +39,7 @@ const OF_LOSSES: [Rule; 6] = [
 
 /// What limits it; nothing where it has not been seen for long enough.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
-    let parts = conversation.spent.parts();
-    let Some(&(waits, share)) = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    let Some((waits, share)) = conversation.spent.waited_for() else { return Vec::new() };
     let finding = match waits {
         Waits::Connection => return not_established(conversation).into_iter().collect(),
         Waits::Path => path(facts, conversation),
@@ -54,7 +53,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
             watched::own_reader(facts).unwrap_or_else(|| conversation::of(facts, conversation, waits, share))
         }
         Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
-        Waits::Unknown | Waits::OtherWay | Waits::Nothing => unknown(facts),
+        Waits::Unknown | Waits::Uncaptured | Waits::OtherWay | Waits::Nothing => unknown(facts),
         _ => conversation::of(facts, conversation, waits, share),
     };
     vec![temper(facts, conversation, waits, finding)]

@@ -66,6 +66,8 @@ pub struct Conversation {
     pub amount_bytes: u64,
     /// Bytes that the capture lacks / all that were acknowledged.
     pub missing: f64,
+    /// The longest time for which nothing passed that had been sent, as a capture elsewhere than at the sender knows, nanoseconds.
+    pub outage_ns: u64,
     /// Times that data was sent again at the end, none of which was acknowledged.
     pub sent_in_vain: u64,
     /// From the first of what was never acknowledged to the last packet, nanoseconds.

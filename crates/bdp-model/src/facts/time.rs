@@ -58,6 +58,8 @@ named! {
         ReceiverProcessor = "receiver_processor",
         /// Both ends had said all, or the connection was closing.
         Finished = "finished",
+        /// The capture lacks what passed then.
+        NotCaptured = "not_captured",
         /// None of these fits what is known.
         Unknown = "unknown",
     }
@@ -66,13 +68,13 @@ named! {
 /// What states have in common: who or what is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Waits {
-    /// For a connection to be made.
+    /// For a SYN to be answered.
     Connection,
     /// For the client to ask.
     Client,
     /// For the server to begin its answer.
     Server,
-    /// For questions and answers on their way.
+    /// For questions and answers on their way, those of the handshake, of TLS and of the programs.
     RoundTrips,
     /// For the other end's data.
     OtherWay,
@@ -98,6 +100,8 @@ pub enum Waits {
     Processor,
     /// For nothing.
     Nothing,
+    /// Not known: the capture does not have it.
+    Uncaptured,
     /// Not known.
     Unknown,
 }
@@ -106,10 +110,10 @@ impl TimeState {
     /// Who or what is waited for in it.
     pub const fn waits(self) -> Waits {
         match self {
-            Self::Unanswered | Self::Handshake | Self::TlsSetup => Waits::Connection,
+            Self::Unanswered => Waits::Connection,
             Self::NotAsked => Waits::Client,
             Self::Answering => Waits::Server,
-            Self::RoundTrips => Waits::RoundTrips,
+            Self::Handshake | Self::TlsSetup | Self::RoundTrips => Waits::RoundTrips,
             Self::OtherWay => Waits::OtherWay,
             Self::FullPath
             | Self::CongestionAvoidance
@@ -127,6 +131,7 @@ impl TimeState {
             Self::SenderApplication => Waits::Writer,
             Self::SenderProcessor | Self::ReceiverProcessor => Waits::Processor,
             Self::Finished => Waits::Nothing,
+            Self::NotCaptured => Waits::Uncaptured,
             Self::Unknown => Waits::Unknown,
         }
     }

@@ -45,6 +45,10 @@ named! {
         SocketDrops = "socket_drops",
         /// The server was asked and had not begun to answer: its response time.
         ResponseTime = "response_time",
+        /// TLS agreed on its keys.
+        TlsSetup = "tls_setup",
+        /// The connection was being made.
+        Handshake = "handshake",
         /// Nobody answered the SYN.
         NoAnswer = "no_answer",
         /// The host refused the connection by a reset.

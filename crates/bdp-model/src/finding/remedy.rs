@@ -92,6 +92,8 @@ named! {
         EnableTimestamps = "enable_timestamps",
         /// Keep the connection, or begin with a larger window.
         KeepConnection = "keep_connection",
+        /// Use a connection again, or resume its session of TLS.
+        ReuseConnection = "reuse_connection",
     }
 }
 

@@ -4,6 +4,8 @@ use bdp_model::finding::{Evidence, Fact, Finding, Limit};
 use bdp_model::threshold::MODEL_TOLERANCE;
 use bdp_model::units::Nanos;
 
+use crate::time_spent;
+
 use super::quantity::{part, percent, rate, size, small_share, time};
 
 /// Without window scaling no window is larger.
@@ -277,7 +279,10 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             format!("all was said, and the connection was left open for {}, {} of the time", time(nanos(other(0))), share())
         }
         Fact::CaptureLacks => format!("the capture lacks {} of the bytes that passed", share()),
-        Fact::TimeShare => format!("{} took {} of the time", name.replace('_', " "), share()),
+        Fact::TimeShare if other(0) > 0.0 => {
+            format!("{} took {}, {} of the time", time_spent::named(name), time(nanos(other(0))), share())
+        }
+        Fact::TimeShare => format!("{} took {} of the time", time_spent::named(name), share()),
         Fact::SmallWriteHeld => format!(
             "{} waited in the send buffer in {} of the samples though both windows had room: less than a segment of {}",
             size(other(0)),

@@ -35,7 +35,11 @@ pub(crate) fn subject(finding: &Finding) -> String {
         Limit::SlowStart => "slow start",
         Limit::AskedRate => "the rate that was asked for",
         Limit::ClientIdle => return format!("client on {name}"),
-        Limit::RoundTrips => "round trips between questions and answers",
+        Limit::RoundTrips => match finding.cause {
+            Some(Cause::TlsSetup) => "the round trips of TLS setup",
+            Some(Cause::Handshake) => "making the connection",
+            _ => "round trips between questions and answers",
+        },
         Limit::ProgramWindow => return format!("window of the program on {name}"),
         Limit::PeerGone => return format!("an end that answers no more, {name}"),
         Limit::NotEstablished => "a connection that was never made",
@@ -125,7 +129,11 @@ pub(crate) fn claim(finding: &Finding) -> String {
         Limit::AskedRate if of(Fact::OfAskedRate).is_some() => "asked rate reached".to_owned(),
         Limit::AskedRate => "the asked rate came through; the path may carry more".to_owned(),
         Limit::ClientIdle => format!("no limit: the connection waits for the client on {name} to ask"),
-        Limit::RoundTrips => "limited by round trips between questions and answers".to_owned(),
+        Limit::RoundTrips => match finding.cause {
+            Some(Cause::TlsSetup) => "limited by the round trips of TLS setup".to_owned(),
+            Some(Cause::Handshake) => "limited by making the connection".to_owned(),
+            _ => "limited by round trips between questions and answers".to_owned(),
+        },
         Limit::ProgramWindow => format!("limited by what the program on {name} lets be in flight"),
         Limit::PeerGone => format!("{name} answers no more"),
         Limit::NotEstablished => match finding.cause {

@@ -84,6 +84,10 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "nobody had asked for anything".to_owned(),
             "Neither the network nor the server holds it back.".to_owned(),
         ),
+        Limit::RoundTrips if matches!(finding.cause, Some(Cause::TlsSetup | Cause::Handshake)) => (
+            "making the connection took most of the time".to_owned(),
+            "A connection that is kept open, and used again, makes it faster.".to_owned(),
+        ),
         Limit::RoundTrips => (
             "each question waits for the answer to the one before".to_owned(),
             "A program that asks for more at a time, or a shorter path, makes it faster.".to_owned(),

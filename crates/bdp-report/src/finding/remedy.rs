@@ -211,6 +211,9 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
         Action::EnableTimestamps => {
             "set net.ipv4.tcp_timestamps = 1 at both ends, or have the middlebox that removes the option let it pass"
         }
+        Action::ReuseConnection => {
+            "keep the connection open and use it again, or resume TLS sessions (TLS 1.3 takes a round trip less than TLS 1.2)"
+        }
         Action::KeepConnection => {
             "keep the connection open for several transfers, or begin with a larger window (ip route ... initcwnd)"
         }

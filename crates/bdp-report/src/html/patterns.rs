@@ -40,6 +40,7 @@ pub(crate) const fn class(state: TimeState) -> &'static str {
         TimeState::ReceiverApplication => "state-receiver-application",
         TimeState::SenderProcessor => "state-sender-processor",
         TimeState::ReceiverProcessor => "state-receiver-processor",
+        TimeState::NotCaptured => "state-not-captured",
         TimeState::Unknown => "state-unknown",
     }
 }

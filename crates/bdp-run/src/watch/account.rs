@@ -188,6 +188,7 @@ impl Account<'_> {
             stops_at_amount: stops,
             amount_bytes: amount,
             sent_in_vain: tries,
+            outage_ns: 0,
             in_vain_ns: tried_ns,
         }
     }

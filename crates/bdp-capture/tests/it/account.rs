@@ -1,0 +1,285 @@
+//! For what each moment of a conversation was waited, by its packets.
+
+use std::iter::once;
+
+use bdp_capture::{Analysis, Frame};
+use bdp_model::facts::{Facts, TimeState};
+
+use crate::wrapped::join;
+
+const SYN: u8 = 2;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+/// The round trip of all of them, captured at the client.
+const RTT_MS: u64 = 50;
+
+/// A conversation as it passes at one of its ends.
+struct Talk {
+    at_ms: u64,
+    said: [u32; 2],
+    numbers: [u16; 2],
+    /// By how much earlier a packet was sent than it passes.
+    held_ms: u64,
+    packets: Vec<(u64, Vec<u8>, u32)>,
+    /// Bytes of a packet that are kept.
+    kept: usize,
+    /// Packets that the capture lacks: what is said now.
+    is_lacking: bool,
+}
+
+impl Talk {
+    /// The connection is made, and captured at the client.
+    fn new(kept: usize) -> Self {
+        Self::made(kept, [RTT_MS, 0])
+    }
+
+    /// The same at the server.
+    fn at_server() -> Self {
+        Self::made(usize::MAX, [0, RTT_MS])
+    }
+
+    fn made(kept: usize, [answered, acknowledged]: [u64; 2]) -> Self {
+        let (packets, numbers) = (Vec::new(), [100, 900]);
+        let mut talk = Self { at_ms: 0, said: [0, 0], numbers, held_ms: 0, packets, kept, is_lacking: false };
+        talk.packet(false, SYN, &[]);
+        talk.said[0] += 1;
+        talk.after(answered).packet(true, SYN | ACK, &[]);
+        talk.said[1] += 1;
+        talk.after(acknowledged).packet(false, ACK, &[]);
+        talk
+    }
+
+    fn after(&mut self, ms: u64) -> &mut Self {
+        self.at_ms += ms;
+        self
+    }
+
+    fn packet(&mut self, is_back: bool, flags: u8, payload: &[u8]) {
+        let (own, other) = (usize::from(is_back), usize::from(!is_back));
+        let stamp = (5_000 + self.at_ms - self.held_ms) as u32;
+        let times = join(&[&[1, 1, 8, 10], &stamp.to_be_bytes(), &stamp.to_be_bytes()]);
+        let options = if flags & SYN == 0 { times } else { join(&[&[2, 4, 5, 0xb4], &times]) };
+        let header = 20 + options.len();
+        let length = (20 + header + payload.len()) as u32;
+        let mut data = join(&[
+            &[0x45, 0],
+            &(length as u16).to_be_bytes(),
+            &self.numbers[own].to_be_bytes(),
+            &[0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1 + own as u8, 192, 0, 2, 1 + other as u8],
+            &[[40_000_u16, 443], [443, 40_000]][own].map(u16::to_be_bytes).concat(),
+            &[self.said[own], if flags & ACK == 0 { 0 } else { self.said[other] }]
+                .map(u32::to_be_bytes)
+                .concat(),
+            &[(header as u8 / 4) << 4, flags, 0xff, 0xff, 0, 0, 0, 0],
+            &options,
+            payload,
+        ]);
+        data.truncate(self.kept);
+        self.numbers[own] += 1;
+        if !self.is_lacking {
+            self.packets.push((1_700_000_000_000_000_000 + self.at_ms * 1_000_000, data, length));
+        }
+    }
+
+    /// Data of an end; the other one has it.
+    fn says(&mut self, is_back: bool, payload: &[u8]) -> &mut Self {
+        self.packet(is_back, ACK | PSH, payload);
+        self.said[usize::from(is_back)] += payload.len() as u32;
+        self
+    }
+
+    /// An end acknowledges what it has, and says nothing.
+    fn acknowledges(&mut self, is_back: bool) -> &mut Self {
+        self.packet(is_back, ACK, &[]);
+        self
+    }
+
+    /// What is known of both ways.
+    fn facts(&self) -> [Facts; 2] {
+        self.ways().map(|facts| facts.unwrap())
+    }
+
+    /// The same, where one has no data.
+    fn ways(&self) -> [Option<Facts>; 2] {
+        let mut analysis = Analysis::default();
+        for (at, data, length) in &self.packets {
+            analysis.frame(&Frame { at_ns: Some(*at), link_type: 101, length: *length, data });
+        }
+        let (_, found) = analysis.finish();
+        assert_eq!(found.len(), 1);
+        found[0].facts.clone().map(|facts| facts.map(|facts| *facts))
+    }
+}
+
+/// Milliseconds of a state.
+fn spent(facts: &Facts, state: TimeState) -> u64 {
+    let spent = &facts.conversation.as_ref().unwrap().spent;
+    let ns = spent.share(state) * spent.total_ns() as f64;
+    (ns / 1e6).round() as u64
+}
+
+/// A record, and the first byte of what it carries.
+fn record(kind: u8, of: u8, length: u16) -> Vec<u8> {
+    let [high, low] = length.to_be_bytes();
+    let [a, b] = (length - 4).to_be_bytes();
+    let mut all = vec![kind, 3, 3, high, low, of, 0, a, b];
+    all.resize(5 + usize::from(length), 7);
+    all
+}
+
+const CHANGE: [u8; 6] = [20, 3, 3, 0, 1, 1];
+
+/// TLS 1.2, TLS 1.3, and TLS 1.2 with an answer that takes long, whole and by the first bytes of each packet alone: the setup is what its messages take
+/// from the client's first to the last one, and no question of the programs.
+#[test]
+fn setup_of_tls_is_told_by_the_headers_of_its_records() {
+    let hello = || record(22, 1, 200);
+    let answer = || record(22, 2, 90);
+    let key = || [record(22, 16, 33), CHANGE.to_vec(), record(22, 9, 40)].concat();
+    let finished = || [CHANGE.to_vec(), record(22, 9, 40)].concat();
+    let data = || record(23, 9, 300);
+    for kept in [usize::MAX, 52 + 11] {
+        // Captured at the client: its question follows at once.
+        let mut old = Talk::new(kept);
+        old.after(1).says(false, &hello()).after(RTT_MS).says(true, &answer());
+        old.after(2).says(false, &key()).after(RTT_MS).says(true, &finished());
+        old.after(3).says(false, &data()).after(RTT_MS + 20).says(true, &data());
+        let mut new = Talk::new(kept);
+        new.after(1)
+            .says(false, &hello())
+            .after(RTT_MS)
+            .says(true, &[answer(), CHANGE.to_vec(), data()].concat());
+        new.after(2).says(false, &[CHANGE.to_vec(), data(), data()].concat());
+        new.after(RTT_MS + 20).says(true, &data());
+        for (talk, setup, trips) in [(&old, 2 * RTT_MS + 2, RTT_MS), (&new, RTT_MS + 2, RTT_MS)] {
+            let [asks, answers] = talk.facts();
+            for facts in [&asks, &answers] {
+                assert_eq!(spent(facts, TimeState::TlsSetup), setup, "{kept}");
+            }
+            assert_eq!(spent(&asks, TimeState::Handshake), RTT_MS);
+            assert_eq!(spent(&asks, TimeState::RoundTrips), trips);
+            assert_eq!(spent(&asks, TimeState::Answering), 20);
+        }
+        // A server that thinks for a second is waited for, and not the setup.
+        let mut slow = Talk::new(kept);
+        slow.says(false, &hello()).after(RTT_MS + 1_000).says(true, &answer());
+        slow.says(false, &key()).after(RTT_MS).says(true, &finished());
+        let [asks, _] = slow.facts();
+        assert_eq!(
+            (spent(&asks, TimeState::TlsSetup), spent(&asks, TimeState::Answering)),
+            (2 * RTT_MS, 1_000)
+        );
+        // Another protocol has none.
+        let mut other = Talk::new(kept);
+        other.says(false, b"GET / HTTP/1.1\r\n\r\n").after(RTT_MS).says(true, b"HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(spent(&other.facts()[0], TimeState::TlsSetup), 0);
+    }
+}
+
+/// The capture lacks most of the bytes: of pauses in which nothing can have passed it is known for whom was waited, of all else it is not.
+#[test]
+fn pauses_are_known_where_a_capture_lacks_most_of_the_bytes() {
+    let mut talk = Talk::new(usize::MAX);
+    for _ in 0..4 {
+        talk.after(2_000).says(false, &[1; 40]).after(RTT_MS);
+        talk.is_lacking = true;
+        for _ in 0..20 {
+            talk.says(true, &[2; 1_460]).after(10);
+        }
+        talk.is_lacking = false;
+        talk.acknowledges(false);
+    }
+    talk.says(false, &[1; 40]);
+    let asks = talk.ways()[0].clone().unwrap();
+    let conversation = asks.conversation.as_ref().unwrap();
+    assert!(conversation.missing > 0.9, "{}", conversation.missing);
+    // The first and three others, from when all that was missed was acknowledged.
+    assert_eq!(spent(&asks, TimeState::NotAsked), 4 * 2_000);
+    assert_eq!(spent(&asks, TimeState::NotCaptured), 4 * (RTT_MS + 200));
+    let of_states: u64 = conversation.spent.stretches.iter().flat_map(|s| &s.states).map(|s| s.1).sum();
+    assert_eq!(of_states, conversation.spent.total_ns());
+}
+
+/// A client that sends full segments, a round trip's worth at a time, captured at the server, and then nothing for two seconds. What comes next was sent late,
+/// or sent before and held, or sent again by a timer after others that never came: by its number, or by the one behind it that waits for its acknowledgement.
+#[test]
+fn outage_is_told_from_a_program_that_pauses_at_the_receiver() {
+    const FULL: [u8; 1_448] = [1; 1_448];
+    const PAUSE_MS: u64 = 2_000;
+    /// Packets that never came, since when the next one was on its way, and the times between those after the pause.
+    struct Case {
+        lost: u16,
+        is_numbered: bool,
+        held_ms: u64,
+        then: &'static [u64],
+        is_outage: bool,
+    }
+    let plain = Case { lost: 0, is_numbered: true, held_ms: 0, then: &[0, 0, 0, 0], is_outage: false };
+    let cases = [
+        Case { ..plain },
+        Case { held_ms: PAUSE_MS - 1, is_outage: true, ..plain },
+        Case { lost: 12, then: &[RTT_MS, 0, RTT_MS], is_outage: true, ..plain },
+        Case { is_numbered: false, then: &[RTT_MS, 0, RTT_MS], is_outage: true, ..plain },
+        Case { is_numbered: false, ..plain },
+    ];
+    for (place, case) in cases.iter().enumerate() {
+        let mut talk = Talk::at_server();
+        let send = |talk: &mut Talk| {
+            talk.packet(false, ACK, &FULL);
+            talk.said[0] += FULL.len() as u32;
+            talk.acknowledges(true);
+            if !case.is_numbered {
+                talk.numbers[0] = 0;
+            }
+        };
+        for _ in 0..20 {
+            talk.after(RTT_MS);
+            (0..10).for_each(|_| send(&mut talk));
+        }
+        talk.numbers[0] += case.lost;
+        talk.after(PAUSE_MS).held_ms = case.held_ms;
+        send(&mut talk);
+        talk.held_ms = 0;
+        for &ms in case.then.iter().chain(once(&RTT_MS)) {
+            talk.after(ms);
+            send(&mut talk);
+        }
+        let facts = talk.ways()[0].clone().unwrap();
+        let told = [TimeState::Timeout, TimeState::SenderApplication].map(|state| spent(&facts, state));
+        let about = |ms: u64| ms.abs_diff(PAUSE_MS) <= RTT_MS;
+        assert!(about(told[usize::from(!case.is_outage)]), "case {place}: {told:?}");
+        assert!(told[usize::from(case.is_outage)] < RTT_MS, "case {place}: {told:?}");
+    }
+}
+
+/// Bursts of an end that sends much, each until the other one has given room: amid them, as the windows of HTTP/2 and requests ahead of SFTP do, or when it has
+/// all of one, which is an answer to the question before.
+#[test]
+fn window_of_a_program_is_told_from_questions_and_answers() {
+    for is_amid in [false, true] {
+        let mut talk = Talk::new(usize::MAX);
+        talk.says(false, &[9; 60]);
+        for _ in 0..10 {
+            talk.after(RTT_MS);
+            let before = talk.said[1];
+            (0..20).for_each(|_| {
+                talk.says(true, &[1; 1_448]);
+            });
+            let all = std::mem::replace(&mut talk.said[1], before + 10 * 1_448);
+            if is_amid {
+                talk.says(false, &[9; 60]);
+                talk.said[1] = all;
+                talk.acknowledges(false);
+            } else {
+                talk.said[1] = all;
+                talk.says(false, &[9; 60]);
+            }
+        }
+        talk.after(RTT_MS).says(true, &[1; 1_448]);
+        for facts in talk.facts() {
+            let told = [TimeState::RoundTrips, TimeState::ProgramWindow].map(|state| spent(&facts, state));
+            assert!(told[usize::from(is_amid)] >= 8 * RTT_MS, "{is_amid}: {told:?}");
+            assert_eq!(told[usize::from(!is_amid)], 0, "{is_amid}");
+        }
+    }
+}

@@ -67,6 +67,7 @@ fn conversation(spent: TimeSpent) -> Conversation {
         missing: 0.0,
         sent_in_vain: 0,
         in_vain_ns: 0,
+        outage_ns: 0,
     }
 }
 

@@ -62,6 +62,11 @@ impl Reading {
         tcp_info::decode(&self.info[..usize::from(self.length)])
     }
 
+    /// Whether its kernel had figures of it: of a request that nobody has confirmed it has none.
+    pub const fn has_figures(&self) -> bool {
+        self.length > 0
+    }
+
     /// Whether the connection is not made yet.
     pub const fn is_being_made(&self) -> bool {
         matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)

@@ -461,6 +461,14 @@ impl Socket {
         if waits || self.history.latest().is_some_and(|last| reading.has_moved_since(last)) {
             self.moved_ns = at_ns.max(1);
         }
+        // A request that became a connection has figures only from then on.
+        if self.history.latest().is_some_and(|last| !last.has_figures()) && reading.has_figures() {
+            let since_ns = self.first.since_ns;
+            self.history = History::default();
+            self.first = reading.clone();
+            self.first.since_ns = since_ns;
+            self.mark = reading.clone();
+        }
         self.history.push(reading, SPAN_NS, sockets);
     }
 

@@ -172,6 +172,26 @@ fn connection_that_is_not_answered_is_never_a_slow_writer() {
 }
 
 #[test]
+fn connection_that_was_seen_while_it_was_made_is_explained_from_then_on() {
+    let accepted = |now: u64| {
+        let mut script = window_limited(now.saturating_sub(300 * MS));
+        script.is_server = true;
+        if now < 300 * MS {
+            (script.state, script.queued) = (3, 0);
+            script.info.clear();
+        }
+        Some(vec![script])
+    };
+    let (intervals, watched) = Scripted::new(accepted).run(3);
+    for interval in &intervals[1..] {
+        assert_eq!(finding(interval, 0), Some(Limit::ReceiveWindow), "{interval:#?}");
+    }
+    let total = &watched.summary.unwrap().sockets[0];
+    assert_eq!((total.limits[0].limit, total.watched_ns), (Limit::ReceiveWindow, 3 * SECOND));
+    assert!(total.last.limited.is_some() && total.retransmits == Some(0), "{total:#?}");
+}
+
+#[test]
 fn three_round_trips_are_too_few_to_be_sure() {
     for lives in [150, 250, 350, 700] {
         let talk = Talk { rtt: 100 * MS, server: 2 * MS, think: 0 };

@@ -9,7 +9,8 @@ use bdp_model::stats::median;
 use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
 
-use super::history::{Reading, Segments};
+use super::arrivals;
+use super::history::{OPENING, Reading, Segments};
 
 /// A reading at its moment.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
@@ -92,7 +93,8 @@ pub(super) fn of(
         own,
         facts,
         rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
-        whole: grown(first.1, last.1),
+        // Of a connection whose first question is all that was said, that belongs to what is seen.
+        whole: if first.1.is_opening() { last.1.segments() } else { grown(first.1, last.1) },
         take_turns: false,
         usual: false,
         in_flight: None,
@@ -118,6 +120,7 @@ pub(super) fn of(
         buffer_taken,
         small_ones_pass: account.small_ones_pass(),
         full_segment_waits: account.full_segment_waits(),
+        least_rtt_ns: Some(account.rtt_ns).filter(|&ns| ns > 0),
         ..known
     };
     let plateau = if account.in_flight == Some(TimeState::ProgramWindow) { plateau } else { (0, 0) };
@@ -305,6 +308,8 @@ impl Account<'_> {
         let (now, last) = (b.at_ns as i64, b.last());
         let apart = last.sent_ns - last.received_ns;
         let spoke_last = match apart {
+            _ if self.whole.data_in == 0 => true,
+            _ if self.whole.data_out == 0 => false,
             _ if b.queued > 0 || apart > TICK_NS => true,
             _ if apart < -TICK_NS => false,
             // An acknowledgement that came long after the other end's data was of this one's.
@@ -345,7 +350,7 @@ impl Account<'_> {
             let asks = self.take_turns && u64::from(b.1.unread) <= u64::from(b.2.snd_mss.unwrap_or(1));
             return parts.add(if asks { self.program(true) } else { TimeState::ReceiverApplication }, took);
         }
-        if self.whole.data_out == 0 || !self.take_turns {
+        if !self.take_turns {
             return parts.add(self.flowing, took);
         }
         let is_small = self.whole.data_in <= ONE_WAY * self.whole.data_out;
@@ -371,7 +376,10 @@ impl Account<'_> {
     fn take_turns(&self, base: Option<&TimeSpent>) -> bool {
         let Segments { data_in, data_out, .. } = self.whole;
         if data_in == 0 || data_out == 0 {
-            return false;
+            // A question that waits for its answer, asked by the end that made the connection.
+            let (asked, by) = if data_in == 0 { (data_out, Role::Client) } else { (data_in, Role::Server) };
+            let is_out = self.moments.last().is_some_and(|m| m.1.queued == 0 && m.1.unread == 0);
+            return (1..=OPENING).contains(&asked) && self.own == by && is_out;
         }
         if !self.sending {
             return true;
@@ -500,7 +508,7 @@ impl Account<'_> {
         if is_window { (near as u64, amount as u64) } else { (0, 0) }
     }
 
-    /// What data that comes waits for: its own window, where that carries just so much in a round trip; the sender or the path is not to be told.
+    /// What data that comes waits for: its own window, where that carries just so much in a round trip, or what its arrival says of the way.
     fn of_flow(&self) -> TimeState {
         let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
         let mut rtts: Vec<f64> =
@@ -511,7 +519,12 @@ impl Account<'_> {
         let carries =
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(self.facts.goodput_bps / bps)));
-        if used { TimeState::ReceiveWindow } else { TimeState::Unknown }
+        match arrivals::waits_for(self.moments, self.facts.goodput_bps) {
+            // A window lets something through each round trip.
+            TimeState::SenderApplication => TimeState::SenderApplication,
+            _ if used => TimeState::ReceiveWindow,
+            other => other,
+        }
     }
 
     /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.

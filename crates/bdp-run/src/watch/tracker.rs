@@ -457,7 +457,13 @@ impl Socket {
             return;
         }
         let reading = Reading::of(report, at_ns);
-        let waits = reading.queued > 0 || reading.unread > 0 || reading.is_being_made();
+        let asked_lately = || {
+            let last = reading.last();
+            self.history.latest().is_none_or(|last| !last.has_figures())
+                && reading.is_opening()
+                && reading.at_ns as i64 - last.sent_ns.max(last.received_ns) < QUIET_AFTER_NS as i64
+        };
+        let waits = reading.queued > 0 || reading.unread > 0 || reading.is_being_made() || asked_lately();
         if waits || self.history.latest().is_some_and(|last| reading.has_moved_since(last)) {
             self.moved_ns = at_ns.max(1);
         }

@@ -279,8 +279,16 @@ fn what_a_pipeline_has_in_flight_is_its_programs_window() {
     let mut world = Scripted::new(|now| Some(vec![pipeline(now)]));
     world.asked = Some((false, false));
     let finding = last(&mut world);
-    assert_eq!(finding.limit, Limit::ProgramWindow, "{finding:#?}");
+    assert_eq!((finding.limit, place(&finding)), (Limit::ProgramWindow, HERE), "{finding:#?}");
     assert_eq!(finding.observed(Fact::StoppedAtAmount).unwrap().other(0), 180.0 * 1448.0);
+    // Of a server's data the client asks for so much, or gives room for it.
+    let mut world = Scripted::new(|now| {
+        let mut script = pipeline(now);
+        script.is_server = true;
+        Some(vec![script])
+    });
+    world.asked = Some((false, false));
+    assert_eq!(place(&last(&mut world)), THERE);
 }
 
 #[test]
@@ -401,4 +409,81 @@ fn program_that_writes_without_being_asked_is_the_writer() {
         (Limit::SlowWriter, None, HERE),
         "{finding:#?}"
     );
+}
+
+/// A receiver to which so many bytes come in each of so long, with the round trip of its handshake and that of its data.
+fn receiver(now: u64, every: u64, bytes: u64, least_ms: u32, rtt_ms: u32) -> Script {
+    let mut script = Script::new(7);
+    script.word(68, least_ms * 1000).word(148, least_ms * 1000).word(92, rtt_ms * 1000).word(232, 4_000_000);
+    script.long(128, now / every * bytes).word(152, (now / every * bytes / 1448) as u32);
+    script.word(52, (now % every / MS) as u32).word(140, (now / every * bytes / 1448) as u32);
+    script
+}
+
+#[test]
+fn receiver_sees_a_queue_by_the_round_trip_of_data_that_never_stops() {
+    let full = |now: u64| receiver(now, 2 * MS, 5_000, 40, 75);
+    let finding = of(full);
+    assert_eq!((finding.limit, finding.confidence), (Limit::PathRate, Confidence::Medium), "{finding:#?}");
+    assert_eq!(finding.missing[0].what, Lack::SenderFigures);
+    assert_eq!(finding.observed(Fact::RoundTripAboveLeast).unwrap().value, 35e6);
+    // Losses of slow start change nothing.
+    let overflowed = |now: u64| {
+        let mut script = full(now);
+        script.word(224, if now < 500 * MS { 0 } else { 200 });
+        script
+    };
+    assert_eq!(of(overflowed).limit, Limit::PathRate);
+    // Without one, nobody knows from here.
+    assert_eq!(of(|now| receiver(now, 2 * MS, 5_000, 40, 45)).limit, Limit::Unknown);
+}
+
+#[test]
+fn receiver_that_waits_longer_than_the_way_takes_waits_for_the_writer() {
+    // The timestamps echoed are as old as the gaps are long: no queue.
+    for (every, least, rtt) in [(330 * MS, 20, 250), (128 * MS, 30, 120), (1000 * MS, 20, 40)] {
+        let finding = of(move |now| receiver(now, every, 60_000, least, rtt));
+        assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
+        assert!(finding.confidence < Confidence::High);
+    }
+    // A window that is sent each round trip leaves gaps that the way explains.
+    assert_eq!(of(|now| receiver(now, 60 * MS, 60_000, 60, 60)).limit, Limit::Unknown);
+}
+
+#[test]
+fn receiver_sees_losses_by_what_comes_out_of_order_at_the_idle_round_trip() {
+    let lossy = |now: u64| {
+        let mut script = receiver(now, 40 * MS, 30_000, 40, 41);
+        script.word(224, (now / (200 * MS)) as u32);
+        script
+    };
+    let finding = of(lossy);
+    assert_eq!((finding.limit, finding.confidence), (Limit::RandomLoss, Confidence::Low), "{finding:#?}");
+    assert!(finding.observed(Fact::CameOutOfOrder).unwrap().value >= 20.0);
+}
+
+#[test]
+fn question_asked_before_the_first_reading_waits_for_its_answer() {
+    for is_server in ENDS {
+        let waiting = move |now: u64| {
+            let mut script = Script::new(7);
+            script.is_server = is_server;
+            let ago = (now / MS) as u32 + 60;
+            let (bytes, counts) = if is_server { (128, [152, 140, 136]) } else { (120, [156, 136, 140]) };
+            script.long(bytes, 91).word(228, 65_000).word(counts[0], 1).word(counts[1], 2).word(counts[2], 2);
+            // The server's socket was made a round trip before, and the question acknowledged one later.
+            let [sent, received, acknowledged] =
+                if is_server { [ago + 20, ago, ago] } else { [ago, ago + 20, ago - 20] };
+            script.word(44, sent).word(52, received).word(56, acknowledged);
+            script
+        };
+        let (intervals, watched) = Scripted::new(move |now| Some(vec![waiting(now)])).run(3);
+        let finding = intervals[2].sockets[0].finding.clone().unwrap_or_else(|| panic!("{intervals:#?}"));
+        assert_eq!(
+            (finding.limit, finding.cause, place(&finding)),
+            (Limit::SlowWriter, Some(Cause::ResponseTime), if is_server { HERE } else { THERE }),
+            "{finding:#?}"
+        );
+        assert_eq!(watched.summary.unwrap().sockets.len(), 1);
+    }
 }

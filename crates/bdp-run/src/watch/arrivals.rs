@@ -1,0 +1,86 @@
+//! What comes to a receiver, and how: all the time or with gaps, late by a queue, or with parts missing. Its socket knows more of the way than whether it reads:
+//! the round trip by the timestamps echoed (`tcpi_rcv_rtt`), that of the handshake, the time since data came, and segments out of order.
+
+use bdp_model::facts::TimeState;
+use bdp_model::stats::median;
+use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN};
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::history::Reading;
+
+/// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
+const FLOWS: (u64, f64, f64) = (15_000_000, 4.0, 0.25);
+const FLOWS_OFTEN: f64 = 0.8;
+/// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
+const TICK_NS: u64 = 10_000_000;
+const SILENT_OFTEN: f64 = 0.2;
+/// What a queue adds at least: less may be a receiver's estimate.
+const QUEUE_NS: u64 = 15_000_000;
+/// Segments out of order that say that some were lost, or overtaken.
+const MISSING: u64 = 10;
+
+/// Whose the time is in which data comes; `Unknown` where this end can't tell.
+pub(super) fn waits_for(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> TimeState {
+    Arrivals::of(moments, goodput_bps).map_or(TimeState::Unknown, |arrivals| arrivals.state())
+}
+
+struct Arrivals {
+    /// Readings at which data flowed, and at which it had been silent for longer than the way explains; shares of all.
+    flows: f64,
+    silent: f64,
+    /// Round trip of the data above the smallest; `None` where nobody measured it.
+    queue_ns: Option<u64>,
+    least_ns: u64,
+    missing: u64,
+}
+
+impl Arrivals {
+    fn of(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> Option<Self> {
+        let (first, last) = (moments.first()?, moments.last()?);
+        let least = moments.iter().filter_map(|(_, _, info)| info.min_rtt_ns);
+        let least_ns = least.filter(|&ns| ns > 0 && ns < u64::from(u32::MAX) * 1000).min()?;
+        // From the first data to the last.
+        let until = last.1.last().received_ns;
+        let came = moments
+            .iter()
+            .filter(|(at, _, info)| *at as i64 <= until && info.bytes_received > first.2.bytes_received);
+        let ago: Vec<u64> = came.map(|(at, reading, _)| at.saturating_sub(received(reading))).collect();
+        if ago.len() < SAMPLES_MIN {
+            return None;
+        }
+        let mss = f64::from(last.2.snd_mss.unwrap_or(0));
+        let segments = FLOWS.1 * mss * 8e9 / goodput_bps.max(1.0);
+        let flows_ns = FLOWS.0.max(segments as u64).max((FLOWS.2 * least_ns as f64) as u64);
+        let share =
+            |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;
+        let mut rtts: Vec<f64> = moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
+        let rtt = median(&mut rtts).filter(|_| rtts.len() >= SAMPLES_MIN);
+        let grown = |of: fn(&TcpInfo) -> Option<u32>| {
+            u64::from(of(&last.2).unwrap_or(0).saturating_sub(of(&first.2).unwrap_or(0)))
+        };
+        Some(Self {
+            flows: share(&|ns| ns <= flows_ns),
+            silent: share(&|ns| ns > flows_ns.max(least_ns + TICK_NS)),
+            queue_ns: rtt.map(|ns| (ns as u64).saturating_sub(least_ns)),
+            least_ns,
+            missing: grown(|info| info.rcv_out_of_order),
+        })
+    }
+
+    fn state(&self) -> TimeState {
+        let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
+        let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
+        match () {
+            () if self.missing >= MISSING && self.queue_ns.is_some_and(|ns| ns < bound) => {
+                TimeState::CongestionAvoidance
+            }
+            () if self.flows >= FLOWS_OFTEN && is_queued => TimeState::FullPath,
+            () if self.silent >= SILENT_OFTEN && self.missing < MISSING => TimeState::SenderApplication,
+            () => TimeState::Unknown,
+        }
+    }
+}
+
+fn received(reading: &Reading) -> u64 {
+    reading.last().received_ns.max(0) as u64
+}

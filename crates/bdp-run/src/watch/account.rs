@@ -195,9 +195,16 @@ impl Account<'_> {
         }
     }
 
-    /// Whose turn it is when a program of this machine is waited for, or of the other end.
+    /// Whose turn it is when a program of this machine is waited for, or of the other end. A client that sends far more than it hears asks for nothing: it writes.
     const fn program(&self, own: bool) -> TimeState {
-        if own { self.own.wait() } else { self.own.other().wait() }
+        let whose = if own { self.own } else { self.own.other() };
+        let Segments { data_in, data_out, .. } = self.whole;
+        let (said, heard) = if own { (data_out, data_in) } else { (data_in, data_out) };
+        let writes = own == self.sending && said > heard.saturating_mul(ONE_WAY) && heard > 0;
+        match whose {
+            Role::Client if writes => TimeState::SenderApplication,
+            whose => whose.wait(),
+        }
     }
 
     /// Questions with their answers between two readings.
@@ -290,7 +297,9 @@ impl Account<'_> {
 
     /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
     fn programs(&self, b: &Reading, turns: u64, ns: u64, parts: &mut Parts) {
-        let on_the_way = ns.min(turns.saturating_mul(self.rtt_ns));
+        let turn = turns.saturating_mul(self.rtt_ns);
+        // What was said last may be on its way for longer than from one reading to the next.
+        let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
         let rest = ns - on_the_way;
         let at_once = AT_ONCE_NS.max(self.rtt_ns / 2);
         if turns > 0 && rest / turns < at_once {
@@ -298,6 +307,17 @@ impl Account<'_> {
         }
         parts.add(TimeState::RoundTrips, on_the_way);
         parts.add(self.program(self.is_waited_for(b).unwrap_or(self.usual)), rest);
+    }
+
+    /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
+    fn under_way(&self, b: &Reading, ns: u64) -> u64 {
+        let last = b.last();
+        if self.rtt_ns.saturating_mul(2) <= ns || last.sent_ns < last.received_ns {
+            return 0;
+        }
+        let until = last.sent_ns.saturating_add(self.rtt_ns as i64).min(b.at_ns as i64);
+        let from = last.sent_ns.max(b.at_ns as i64 - ns as i64);
+        (until - from).max(0) as u64
     }
 
     /// Whether this end's program is waited for, or the other's; `None` while what one of them said is on its way.
@@ -382,7 +402,7 @@ impl Account<'_> {
             return (1..=OPENING).contains(&asked) && self.own == by && is_out;
         }
         if !self.sending {
-            return true;
+            return self.comes_when_asked();
         }
         let (mut again, mut after, mut on_the_way) = (0u64, 0u64, 0u64);
         for pair in self.moments.windows(2) {
@@ -391,7 +411,8 @@ impl Account<'_> {
                 again += 1;
                 after += u64::from(count(|i| i.bytes_received, &a.2, &b.2) > 0);
             }
-            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(b.0 - a.0);
+            let most = (b.0 - a.0).max(self.rtt_ns);
+            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(most);
         }
         let total = base.map_or(0, |spent| {
             let idle = spent.share_of(|s| matches!(s, TimeState::SenderApplication | TimeState::Unknown));
@@ -402,6 +423,25 @@ impl Account<'_> {
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
         again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time
+    }
+
+    /// Whether data that comes after a pause does so since this end has spoken.
+    fn comes_when_asked(&self) -> bool {
+        const PAUSES: u64 = 3;
+        let (mut again, mut after, mut spoke, mut paused) = (0u64, 0u64, false, false);
+        for pair in self.moments.windows(2) {
+            let grown = |of: fn(&TcpInfo) -> Option<u64>| count(of, &pair[0].2, &pair[1].2) > 0;
+            let said = grown(|i| i.bytes_sent.or(i.bytes_acked));
+            let came = grown(|i| i.bytes_received);
+            spoke |= said;
+            if came {
+                again += u64::from(paused);
+                after += u64::from(paused && spoke);
+                spoke = said;
+            }
+            paused = !came;
+        }
+        again < PAUSES || after as f64 >= IN_TURN * again as f64
     }
 
     /// Whether the round trips of all turns take more time than there is.
@@ -479,7 +519,6 @@ impl Account<'_> {
 
     /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
     fn plateau(&self) -> (u64, u64) {
-        let Some((first, last)) = self.moments.first().zip(self.moments.last()) else { return (0, 0) };
         let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
         let readings = amounts.len();
         let Some(amount) = median(&mut amounts) else { return (0, 0) };
@@ -495,8 +534,17 @@ impl Account<'_> {
             self.moments.windows(2).filter(|p| count(|i| i.bytes_received, &p[0].2, &p[1].2) > 0).count();
         let moved =
             self.moments.windows(2).filter(|p| count(|i| i.bytes_acked, &p[0].2, &p[1].2) > 0).count();
-        let bytes = count(|i| i.bytes_acked, &first.2, &last.2);
-        let took = (last.0 - first.0).max(1);
+        // While it is in flight: what was said before, as a login, had its own pace.
+        let (bytes, took) = self
+            .moments
+            .windows(2)
+            .filter(|p| {
+                let near = |m: &Moment<'_>| f64::from(m.1.queued) >= (1.0 - PLATEAU.0) * amount;
+                near(&p[0]) && near(&p[1])
+            })
+            .fold((0, 1), |(bytes, took), p| {
+                (bytes + count(|i| i.bytes_acked, &p[0].2, &p[1].2), took + p[1].0 - p[0].0)
+            });
         let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
         let each = bytes as f64 / took as f64 * rtt as f64;
         let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN

@@ -11,6 +11,8 @@ use super::history::Reading;
 /// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
 const FLOWS: (u64, f64, f64) = (15_000_000, 4.0, 0.25);
 const FLOWS_OFTEN: f64 = 0.8;
+/// Bytes / what so many full segments hold, of one that fills them.
+const FULL: f64 = 0.8;
 /// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
 const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
@@ -49,7 +51,11 @@ impl Arrivals {
             return None;
         }
         let mss = f64::from(last.2.snd_mss.unwrap_or(0));
-        let segments = FLOWS.1 * mss * 8e9 / goodput_bps.max(1.0);
+        // Segments that are not full are all that there was to send.
+        let bytes = last.2.bytes_received?.saturating_sub(first.2.bytes_received?) as f64;
+        let count = last.1.segments().data_in.saturating_sub(first.1.segments().data_in);
+        let is_full = bytes >= FULL * mss * f64::from(count);
+        let segments = if is_full { FLOWS.1 * mss * 8e9 / goodput_bps.max(1.0) } else { 0.0 };
         let flows_ns = FLOWS.0.max(segments as u64).max((FLOWS.2 * least_ns as f64) as u64);
         let share =
             |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;

@@ -289,6 +289,18 @@ fn what_a_pipeline_has_in_flight_is_its_programs_window() {
     });
     world.asked = Some((false, false));
     assert_eq!(place(&last(&mut world)), THERE);
+    // Nor does it matter that it began later.
+    let mut world = Scripted::new(|now| {
+        if now >= 2 * SECOND {
+            return Some(vec![pipeline(now)]);
+        }
+        let mut script = pipeline(2 * SECOND);
+        script.word(24, 0);
+        script.queued = 0;
+        Some(vec![script])
+    });
+    world.asked = Some((false, false));
+    assert_eq!(last(&mut world).limit, Limit::ProgramWindow);
 }
 
 #[test]
@@ -486,4 +498,73 @@ fn question_asked_before_the_first_reading_waits_for_its_answer() {
         );
         assert_eq!(watched.summary.unwrap().sockets.len(), 1);
     }
+}
+
+#[test]
+fn turn_that_takes_longer_than_from_one_reading_to_the_next_is_on_its_way() {
+    for is_server in ENDS {
+        let finding = Talk { rtt: 400 * MS, server: 2 * MS, think: 0 }.found(is_server);
+        assert_eq!(finding.limit, Limit::RoundTrips, "{finding:#?}");
+        // A program that takes longer than that is waited for none the less.
+        let finding = Talk { rtt: 400 * MS, server: 1500 * MS, think: 0 }.found(is_server);
+        assert_eq!(finding.limit, Limit::SlowWriter, "{finding:#?}");
+    }
+}
+
+#[test]
+fn client_that_sends_far_more_than_it_hears_is_a_writer() {
+    // A window's worth of data each 400 ms, with a word of the other program after it.
+    let chunks = |now: u64, is_server: bool| {
+        let (cycle, rtt) = (400 * MS, 20 * MS);
+        let now = now + 1000 * cycle;
+        let (k, p) = (now / cycle, now % cycle);
+        let mut script = Script::new(7);
+        script.is_server = is_server;
+        script.word(68, 20_000).word(148, 20_000).word(228, 500_000).word(232, 500_000).word(80, 200);
+        let (data, words) = (k * 65_536, k + u64::from(p >= rtt) - 1);
+        let segments = (k * 46) as u32;
+        let [at, heard_at] = if is_server { [rtt, 0] } else { [0, rtt] };
+        let since = |at: u64| ((if p >= at { p - at } else { p + cycle - at }) / MS) as u32;
+        script.word(44, since(at)).word(52, since(heard_at)).word(56, since(heard_at));
+        if is_server {
+            script.long(128, data).long(120, words * 60).long(200, words * 60);
+            script.word(152, segments).word(156, words as u32).word(140, segments + 5).word(136, segments);
+        } else {
+            script.long(120, data).long(200, data).long(128, words * 60);
+            script.word(156, segments).word(152, words as u32).word(136, segments).word(140, segments);
+            script.long(168, k * rtt / 1000);
+        }
+        script
+    };
+    for is_server in ENDS {
+        let finding = of(move |now| chunks(now, is_server));
+        assert_eq!(
+            (finding.limit, place(&finding)),
+            (Limit::SlowWriter, if is_server { THERE } else { HERE }),
+            "{finding:#?}"
+        );
+    }
+}
+
+#[test]
+fn data_that_comes_without_being_asked_for_waits_for_its_writer() {
+    // A word each 350 ms to a client that said something once.
+    let news = |now: u64| {
+        let mut script = receiver(now, 350 * MS, 900, 20, 30);
+        let heard = (now / (350 * MS)) as u32 + 5;
+        script
+            .word(152, heard)
+            .word(140, heard + 3)
+            .word(156, 3)
+            .word(136, 3 + heard)
+            .long(120, 300)
+            .long(200, 300);
+        if now < 200 * MS {
+            script.word(156, 1).long(120, 100).long(200, 100);
+        }
+        script.word(44, (now / MS) as u32);
+        script
+    };
+    let finding = of(news);
+    assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
 }

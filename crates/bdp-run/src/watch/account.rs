@@ -12,6 +12,8 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::arrivals;
 use super::history::{OPENING, Reading, Segments};
 
+/// Turns between two readings, and who ended the silence that the time between them is part of.
+type Turns = (u64, Option<bool>);
 /// A reading at its moment.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
@@ -71,6 +73,8 @@ pub(super) struct Account<'a> {
     /// Whether questions are asked before the last one is answered.
     overlap: bool,
     throttled: bool,
+    /// Who ended the silence that each time between two readings is part of, whether it was this end; `None` of one that is not over, and of no silence.
+    ended_by: Vec<Option<bool>>,
     stalled_since: Option<u64>,
 }
 
@@ -104,6 +108,7 @@ pub(super) fn of(
         throttled: known.quota.is_some_and(|q| {
             q.throttled >= THROTTLED.1 && q.throttled as f64 >= THROTTLED.0 * q.periods as f64
         }),
+        ended_by: silences(moments),
         stalled_since: None,
     };
     let buffer_taken = account.buffer_taken();
@@ -137,6 +142,26 @@ fn grown(a: &Reading, b: &Reading) -> Segments {
     }
 }
 
+/// Between each two readings: which end spoke first after the silence that it is part of.
+fn silences(moments: &[Moment<'_>]) -> Vec<Option<bool>> {
+    let mut next = None;
+    let mut ended_by: Vec<Option<bool>> = moments
+        .windows(2)
+        .rev()
+        .map(|pair| {
+            let grown = grown(pair[0].1, pair[1].1);
+            match (grown.data_out > 0, grown.data_in > 0) {
+                (false, false) => return next,
+                (true, true) => next = None,
+                (own, _) => next = Some(own),
+            }
+            None
+        })
+        .collect();
+    ended_by.reverse();
+    ended_by
+}
+
 fn count(of: fn(&TcpInfo) -> Option<u64>, a: &TcpInfo, b: &TcpInfo) -> u64 {
     of(b).unwrap_or(0).saturating_sub(of(a).unwrap_or(0))
 }
@@ -147,7 +172,7 @@ impl Account<'_> {
         let mut base = base.map_or_else(Vec::new, |spent| spent.stretches).into_iter().peekable();
         let mut stretches: Vec<Stretch> = Vec::new();
         let (mut turns, mut waits, mut before) = (0, [0, 0], None);
-        for pair in self.moments.windows(2) {
+        for (pair, ended_by) in self.moments.windows(2).zip(&self.ended_by) {
             let (a, b) = (&pair[0], &pair[1]);
             let (from_ns, to_ns) = (a.0 - from, b.0 - from);
             if to_ns <= from_ns {
@@ -163,7 +188,7 @@ impl Account<'_> {
                 None => vec![(TimeState::Unknown, took)],
             };
             let n = self.turns(a.1, b.1);
-            let states = self.states(a, b, states, n);
+            let states = self.states(a, b, states, (n, *ended_by));
             turns += n;
             let waited =
                 [self.program(true), self.program(false)].map(|state| states.iter().any(|s| s.0 == state));
@@ -219,7 +244,7 @@ impl Account<'_> {
         a: &Moment<'_>,
         b: &Moment<'_>,
         states: Vec<(TimeState, u64)>,
-        turns: u64,
+        turns: Turns,
     ) -> Vec<(TimeState, u64)> {
         let took = b.0 - a.0;
         if let Some(state) = handshake(b.1).or_else(|| handshake(a.1)) {
@@ -267,7 +292,7 @@ impl Account<'_> {
     }
 
     /// Time in which this end's kernel had nothing to send, or what fills no window.
-    fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, ns: u64, parts: &mut Parts) {
+    fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, ns: u64, parts: &mut Parts) {
         let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
         let is_held =
             b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss) && b.2.unacked_segments > Some(0);
@@ -296,7 +321,7 @@ impl Account<'_> {
     }
 
     /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
-    fn programs(&self, b: &Reading, turns: u64, ns: u64, parts: &mut Parts) {
+    fn programs(&self, b: &Reading, (turns, ended_by): Turns, ns: u64, parts: &mut Parts) {
         let turn = turns.saturating_mul(self.rtt_ns);
         // What was said last may be on its way for longer than from one reading to the next.
         let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
@@ -306,7 +331,9 @@ impl Account<'_> {
             return parts.add(TimeState::RoundTrips, ns);
         }
         parts.add(TimeState::RoundTrips, on_the_way);
-        parts.add(self.program(self.is_waited_for(b).unwrap_or(self.usual)), rest);
+        // Who ends a silence was waited for, whoever spoke last.
+        let own = ended_by.or_else(|| self.is_waited_for(b)).unwrap_or(self.usual);
+        parts.add(self.program(own), rest);
     }
 
     /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
@@ -362,7 +389,7 @@ impl Account<'_> {
     }
 
     /// Time of an end to which most data comes.
-    fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, parts: &mut Parts) {
+    fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, parts: &mut Parts) {
         let took = b.0 - a.0;
         let holds = u64::from(b.1.unread) + b.2.rcv_wnd.map_or(u64::from(b.1.unread), u64::from);
         if b.1.unread > 0 && f64::from(b.1.unread) >= UNREAD * holds as f64 {
@@ -384,7 +411,7 @@ impl Account<'_> {
                 self.programs(b.1, turns, silent, parts);
             }
             (false, false) => {
-                let turns = if self.overlap { 0 } else { turns };
+                let turns = if self.overlap { 0 } else { turns.0 };
                 let on_the_way = (turns * self.rtt_ns).min(took);
                 parts.add(TimeState::RoundTrips, on_the_way);
                 parts.add(self.flowing, took - on_the_way);

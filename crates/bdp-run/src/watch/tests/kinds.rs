@@ -568,3 +568,40 @@ fn data_that_comes_without_being_asked_for_waits_for_its_writer() {
     let finding = of(news);
     assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
 }
+
+#[test]
+fn who_ends_a_silence_was_waited_for_whoever_spoke_last() {
+    // The server has acknowledged a request by a word of its program, and answers four seconds later.
+    for is_server in ENDS {
+        let slow = move |now: u64| {
+            let is_late = now >= 4100 * MS;
+            let before = u32::from(now < 150 * MS);
+            let mut script = Script::new(7);
+            script.is_server = is_server;
+            let ((said, heard), (own, other)) = if is_server {
+                ((2 + u32::from(is_late), 2), (308 + 5 * u64::from(is_late), 440))
+            } else {
+                ((2, 2 + u32::from(is_late)), (440, 308 + 5 * u64::from(is_late)))
+            };
+            let (said, heard, own, other) = (
+                said - before,
+                heard - before,
+                own - 100 * u64::from(before),
+                other - 100 * u64::from(before),
+            );
+            script.word(156, said).word(152, heard).word(136, said + 2).word(140, heard + 2);
+            script.long(120, own).long(200, own).long(128, other).word(228, 65_000);
+            let since = (if is_late { now - 4100 * MS } else { now + 500 * MS } / MS) as u32;
+            let long = (now / MS) as u32 + 540;
+            let [sent, received] = if is_server { [since, long] } else { [long, since] };
+            script.word(44, sent).word(52, received).word(56, sent.min(received));
+            script
+        };
+        let finding = of(slow);
+        assert_eq!(
+            (finding.limit, place(&finding)),
+            (Limit::SlowWriter, if is_server { HERE } else { THERE }),
+            "{finding:#?}"
+        );
+    }
+}

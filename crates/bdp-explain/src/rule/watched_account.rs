@@ -5,7 +5,7 @@ use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::record::ReceiverSample;
-use bdp_model::stats::{median, percentile};
+use bdp_model::stats::median;
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
@@ -217,7 +217,8 @@ fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
     let missing = [Missing::new(Lack::SenderFigures).host(&facts.sender.name)];
     let queued = conversation.spent.share(TimeState::FullPath);
     if queued >= conversation.spent.share(TimeState::CongestionAvoidance) {
-        let steady = rate_quartiles(facts).filter(|&steady| steady >= STEADY);
+        let rates = facts.arrival_rates().filter(|rates| rates[2] > 0.0);
+        let steady = rates.map(|rates| rates[0] / rates[2]).filter(|&steady| steady >= STEADY);
         let confidence =
             if steady.is_some() { sure(queued).min(Confidence::Medium) } else { Confidence::Low };
         return Finding::new(Limit::PathRate, Place::path(), confidence)
@@ -244,19 +245,6 @@ fn queue_at_receiver(facts: &Facts) -> Option<Evidence> {
     let usual = Nanos(median(&mut usual)? as u64);
     let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least));
     Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
-}
-
-/// Lower / upper quartile of what came in each half of a second.
-fn rate_quartiles(facts: &Facts) -> Option<f64> {
-    const EACH: usize = 5;
-    let ends: Vec<&ReceiverSample> = facts.received.iter().step_by(EACH).collect();
-    let mut rates: Vec<f64> = ends
-        .windows(2)
-        .filter(|pair| pair[1].at_ns > pair[0].at_ns && pair[1].bytes > 0)
-        .map(|pair| (pair[1].bytes - pair[0].bytes) as f64 / (pair[1].at_ns - pair[0].at_ns) as f64)
-        .collect();
-    let high = percentile(&mut rates, 75.0).filter(|&high| high > 0.0)?;
-    (rates.len() >= 3).then_some(percentile(&mut rates, 25.0)? / high)
 }
 
 /// Data that was sent again and again, and of which nothing was acknowledged.

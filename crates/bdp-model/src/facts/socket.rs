@@ -1,5 +1,28 @@
 //! What the kernel of an end says of a socket that is watched, beside its readings.
 
+use super::Facts;
+use crate::stats::percentile;
+
+impl Facts {
+    /// Quartiles of the rate at which data came, by fives of the receiver's readings, bit/s: what was said before, as a login, moves none of them. `None` of
+    /// fewer than three.
+    pub fn arrival_rates(&self) -> Option<[f64; 3]> {
+        const EACH: usize = 5;
+        const LEAST: usize = 3;
+        let ends: Vec<(u64, u64)> = self.received.iter().step_by(EACH).map(|s| (s.at_ns, s.bytes)).collect();
+        let mut rates: Vec<f64> = ends
+            .windows(2)
+            .filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 > 0)
+            .map(|pair| pair[1].1.saturating_sub(pair[0].1) as f64 * 8e9 / (pair[1].0 - pair[0].0) as f64)
+            .collect();
+        if rates.len() < LEAST {
+            return None;
+        }
+        let [low, middle, high] = [25.0, 50.0, 75.0].map(|p| percentile(&mut rates, p));
+        Some([low?, middle?, high?])
+    }
+}
+
 /// What is known of the socket of an end, and of the process that has it open.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SocketFacts {

@@ -593,8 +593,10 @@ impl Account<'_> {
         }
         let carries =
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
-        let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(self.facts.goodput_bps / bps)));
-        match arrivals::waits_for(self.moments, self.facts.goodput_bps) {
+        let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
+        let came_bps = self.facts.goodput_bps.max(usual);
+        let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
+        match arrivals::waits_for(self.moments, came_bps) {
             // A window lets something through each round trip.
             TimeState::SenderApplication => TimeState::SenderApplication,
             _ if used => TimeState::ReceiveWindow,

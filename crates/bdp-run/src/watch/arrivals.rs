@@ -18,6 +18,12 @@ const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
 /// What a queue adds at least: less may be a receiver's estimate.
 const QUEUE_NS: u64 = 15_000_000;
+/// What a round trip brings / the one before, in slow start, and of how many round trips that can be told.
+const GROWTH: (f64, std::ops::RangeInclusive<u64>) = (1.3, 3..=8);
+/// Data segments before the first of an answer.
+const FIRST: u32 = 10;
+/// Shorter round trips are not seen one by one.
+const READINGS_APART_NS: u64 = 90_000_000;
 /// Segments out of order that say that some were lost, or overtaken.
 const MISSING: u64 = 10;
 
@@ -34,6 +40,8 @@ struct Arrivals {
     queue_ns: Option<u64>,
     least_ns: u64,
     missing: u64,
+    /// Whether each round trip since the first data brought more than the one before, and they are few.
+    grows: bool,
 }
 
 impl Arrivals {
@@ -70,6 +78,7 @@ impl Arrivals {
             queue_ns: rtt.map(|ns| (ns as u64).saturating_sub(least_ns)),
             least_ns,
             missing: grown(|info| info.rcv_out_of_order),
+            grows: grows(moments, least_ns),
         })
     }
 
@@ -77,6 +86,7 @@ impl Arrivals {
         let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
         let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
         match () {
+            () if self.grows && self.missing == 0 => TimeState::SlowStart,
             () if self.missing >= MISSING && self.queue_ns.is_some_and(|ns| ns < bound) => {
                 TimeState::CongestionAvoidance
             }
@@ -85,6 +95,28 @@ impl Arrivals {
             () => TimeState::Unknown,
         }
     }
+}
+
+/// Slow start as it arrives, where readings are no farther apart than a round trip.
+fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
+    let Some(begun) = moments.windows(2).position(|pair| {
+        pair[0].1.segments().data_in <= FIRST && pair[1].2.bytes_received > pair[0].2.bytes_received
+    }) else {
+        return false;
+    };
+    let from = moments[begun].0;
+    let last =
+        moments.iter().rposition(|m| m.2.bytes_received != moments[moments.len() - 1].2.bytes_received);
+    let until = last.map_or(from, |i| moments[i].0);
+    let at = |ns: u64| {
+        moments.iter().rev().find(|m| m.0 <= ns).and_then(|m| m.2.bytes_received).unwrap_or(0) as f64
+    };
+    let trips = until.saturating_sub(from) / rtt_ns.max(1);
+    if rtt_ns < READINGS_APART_NS || !GROWTH.1.contains(&trips) {
+        return false;
+    }
+    let each: Vec<f64> = (0..trips).map(|k| at(from + (k + 1) * rtt_ns) - at(from + k * rtt_ns)).collect();
+    each[0] > 0.0 && each.windows(2).all(|pair| pair[1] >= GROWTH.0 * pair[0])
 }
 
 fn received(reading: &Reading) -> u64 {

@@ -605,3 +605,39 @@ fn who_ends_a_silence_was_waited_for_whoever_spoke_last() {
         );
     }
 }
+
+#[test]
+fn receiver_of_a_short_transfer_sees_slow_start() {
+    // Ten segments in the first round trip of 200 ms, and twice as many in each that follows.
+    let doubling = |now: u64| {
+        let (trip, part) = (now / (200 * MS), (now % (200 * MS)) as f64 / (200 * MS) as f64);
+        let segments = match trip {
+            0 => 0.0,
+            1..=6 => 10.0 * ((1u64 << (trip - 1)) as f64 * (1.0 + part) - 1.0),
+            _ => 630.0,
+        };
+        let mut script = Script::new(7);
+        script.word(68, 200_000).word(148, 200_000).word(92, 200_000).word(232, 4_000_000);
+        script.long(128, (segments * 1448.0) as u64).word(152, segments as u32).word(140, segments as u32);
+        script.word(52, 5);
+        Some(if now < 1400 * MS { vec![script] } else { Vec::new() })
+    };
+    let (_, watched) = Scripted::new(doubling).run(2);
+    let total = &watched.summary.unwrap().sockets[0];
+    assert_eq!(total.limits[0].limit, Limit::SlowStart, "{total:#?}");
+}
+
+#[test]
+fn what_was_said_before_data_flows_does_not_hide_a_window() {
+    // Two seconds of a login, and a full window each 20 ms since then.
+    let receiving = |now: u64| {
+        let flows = now.saturating_sub(2 * SECOND);
+        let mut script = Script::new(7);
+        script
+            .long(128, now / (50 * MS) * 30 + flows / (20 * MS) * 65_536)
+            .word(232, 65_536)
+            .word(92, 20_000);
+        script
+    };
+    assert_eq!(of(receiving).limit, Limit::ReceiveWindow);
+}

@@ -40,6 +40,8 @@ const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
 const OVERLAP: f64 = 1.3;
 /// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
 const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
+/// In flight / that median, of what is no part of it.
+const LITTLE: f64 = 0.2;
 /// What is in flight / what a round trip takes of the rate, of such a window.
 const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 /// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
@@ -125,6 +127,7 @@ pub(super) fn of(
         buffer_taken,
         small_ones_pass: account.small_ones_pass(),
         full_segment_waits: account.full_segment_waits(),
+        open_silence: account.open_silence(),
         least_rtt_ns: Some(account.rtt_ns).filter(|&ns| ns > 0),
         ..known
     };
@@ -550,6 +553,8 @@ impl Account<'_> {
         let readings = amounts.len();
         let Some(amount) = median(&mut amounts) else { return (0, 0) };
         let near = amounts.iter().filter(|&&a| (a - amount).abs() <= PLATEAU.0 * amount).count();
+        // A login, and what else is small beside it, has no part in it.
+        let large = amounts.iter().filter(|&&a| a >= LITTLE * amount).count();
         let mss = self.facts.mss_bytes.unwrap_or(1);
         let has_room = self
             .busy()
@@ -575,7 +580,7 @@ impl Account<'_> {
         let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
         let each = bytes as f64 / took as f64 * rtt as f64;
         let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
-            && near as f64 >= PLATEAU.1 * readings as f64
+            && near as f64 >= PLATEAU.1 * large as f64
             && amount >= (PLATEAU.2 * mss) as f64
             && has_room as f64 >= PLATEAU.1 * readings as f64
             && answered as f64 >= TAKEN_OFTEN * moved as f64
@@ -602,6 +607,17 @@ impl Account<'_> {
             _ if used => TimeState::ReceiveWindow,
             other => other,
         }
+    }
+
+    /// Part of the time that belongs to a silence which nobody has ended yet.
+    fn open_silence(&self) -> f64 {
+        let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
+        let quiet = self.moments.windows(2).rev().take_while(|pair| {
+            let grown = grown(pair[0].1, pair[1].1);
+            grown.data_in == 0 && grown.data_out == 0
+        });
+        let since = quiet.last().map_or(last, |pair| pair[0].0);
+        (last - since) as f64 / (last - first).max(1) as f64
     }
 
     /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.

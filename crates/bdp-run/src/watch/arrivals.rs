@@ -16,6 +16,8 @@ const FULL: f64 = 0.8;
 /// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
 const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
+/// What the repair of a loss by a timeout takes at the most, and in round trips.
+const REPAIR: (u64, u64) = (400_000_000, 5);
 /// What a queue adds at least: less may be a receiver's estimate.
 const QUEUE_NS: u64 = 15_000_000;
 /// What a round trip brings / the one before, in slow start, and of how many round trips that can be told.
@@ -36,6 +38,8 @@ struct Arrivals {
     /// Readings at which data flowed, and at which it had been silent for longer than the way explains; shares of all.
     flows: f64,
     silent: f64,
+    /// The same for longer than a timeout takes that repairs a loss.
+    silent_long: f64,
     /// Round trip of the data above the smallest; `None` where nobody measured it.
     queue_ns: Option<u64>,
     least_ns: u64,
@@ -75,6 +79,7 @@ impl Arrivals {
         Some(Self {
             flows: share(&|ns| ns <= flows_ns),
             silent: share(&|ns| ns > flows_ns.max(least_ns + TICK_NS)),
+            silent_long: share(&|ns| ns > flows_ns.max(REPAIR.0).max(REPAIR.1 * least_ns)),
             queue_ns: rtt.map(|ns| (ns as u64).saturating_sub(least_ns)),
             least_ns,
             missing: grown(|info| info.rcv_out_of_order),
@@ -87,6 +92,7 @@ impl Arrivals {
         let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
         match () {
             () if self.grows && self.missing == 0 => TimeState::SlowStart,
+            () if self.silent_long >= SILENT_OFTEN => TimeState::SenderApplication,
             () if self.missing >= MISSING && self.queue_ns.is_some_and(|ns| ns < bound) => {
                 TimeState::CongestionAvoidance
             }

@@ -291,12 +291,11 @@ fn what_a_pipeline_has_in_flight_is_its_programs_window() {
     assert_eq!(place(&last(&mut world)), THERE);
     // Nor does it matter that it began later.
     let mut world = Scripted::new(|now| {
-        if now >= 2 * SECOND {
-            return Some(vec![pipeline(now)]);
+        let mut script = pipeline(now);
+        if now < 2 * SECOND {
+            script.word(24, 1);
+            script.queued = 60;
         }
-        let mut script = pipeline(2 * SECOND);
-        script.word(24, 0);
-        script.queued = 0;
         Some(vec![script])
     });
     world.asked = Some((false, false));
@@ -458,6 +457,13 @@ fn receiver_that_waits_longer_than_the_way_takes_waits_for_the_writer() {
         assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
         assert!(finding.confidence < Confidence::High);
     }
+    // So does one whose host stands still, though what it sends then overflows a queue.
+    let stopped = |now: u64| {
+        let mut script = receiver(now, SECOND, 2_000_000, 20, 38);
+        script.word(224, (now / SECOND * 40) as u32);
+        script
+    };
+    assert_eq!(of(stopped).limit, Limit::SlowWriter);
     // A window that is sent each round trip leaves gaps that the way explains.
     assert_eq!(of(|now| receiver(now, 60 * MS, 60_000, 60, 60)).limit, Limit::Unknown);
 }
@@ -640,4 +646,23 @@ fn what_was_said_before_data_flows_does_not_hide_a_window() {
         script
     };
     assert_eq!(of(receiving).limit, Limit::ReceiveWindow);
+}
+
+#[test]
+fn silence_that_nobody_has_ended_proves_nothing() {
+    // Six turns, and the server spoke last.
+    let (rtt, ends) = (20 * MS, 600 * MS);
+    for is_server in ENDS {
+        let talk = Talk { rtt, server: 80 * MS, think: 0 };
+        let quiet = move |now: u64| {
+            let mut script = talk.at(now.min(ends - 1), is_server);
+            for at in [44, 52, 56] {
+                let since = u32::from_ne_bytes(script.info[at..at + 4].try_into().unwrap());
+                script.word(at, since + (now.saturating_sub(ends - 1) / MS) as u32);
+            }
+            script
+        };
+        let finding = of(quiet);
+        assert!(finding.confidence <= Confidence::Medium, "{finding:#?}");
+    }
 }

@@ -52,6 +52,8 @@ const SILENT: (u64, u64) = (20_000_000, 2);
 const UNREAD: f64 = 0.25;
 /// Goodput / what its own window carries in a round trip.
 const WINDOW_USED: std::ops::RangeInclusive<f64> = 0.7..=1.25;
+/// Largest / usual window of its own, of one that still grows.
+const GROWING: f64 = 2.0;
 /// Of the periods of a quota those that used it up, and how many periods say so.
 const THROTTLED: (f64, u64) = (0.5, 3);
 
@@ -600,10 +602,13 @@ impl Account<'_> {
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
         let came_bps = self.facts.goodput_bps.max(usual);
-        let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
+        // One that still grows is ahead of what comes.
+        let largest = windows.iter().copied().fold(0.0, f64::max);
+        let has_grown = median(&mut windows).is_some_and(|usual| largest <= GROWING * usual);
+        let used = has_grown && carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
         match arrivals::waits_for(self.moments, came_bps) {
-            // A window lets something through each round trip.
-            TimeState::SenderApplication => TimeState::SenderApplication,
+            // A window lets something through each round trip, and as much each time.
+            state @ (TimeState::SenderApplication | TimeState::SlowStart) => state,
             _ if used => TimeState::ReceiveWindow,
             other => other,
         }

@@ -631,6 +631,17 @@ fn receiver_of_a_short_transfer_sees_slow_start() {
     let (_, watched) = Scripted::new(doubling).run(2);
     let total = &watched.summary.unwrap().sockets[0];
     assert_eq!(total.limits[0].limit, Limit::SlowStart, "{total:#?}");
+    // Its own window grows with what comes, and is no limit of it.
+    let autotuned = |now: u64| {
+        let mut sockets = doubling(now)?;
+        for script in &mut sockets {
+            let received = u64::from_ne_bytes(script.info[128..136].try_into().unwrap()) as u32;
+            script.word(232, 80_000 + received);
+        }
+        Some(sockets)
+    };
+    let (_, watched) = Scripted::new(autotuned).run(2);
+    assert_eq!(watched.summary.unwrap().sockets[0].limits[0].limit, Limit::SlowStart);
 }
 
 #[test]

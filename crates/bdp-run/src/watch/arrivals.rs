@@ -72,7 +72,9 @@ impl Arrivals {
         let share =
             |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;
         let mut rtts: Vec<f64> = moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
-        let rtt = median(&mut rtts).filter(|_| rtts.len() >= SAMPLES_MIN);
+        // Without timestamps it is the time that a whole window takes to come.
+        let is_measured = last.2.timestamps == Some(true) && rtts.len() >= SAMPLES_MIN;
+        let rtt = median(&mut rtts).filter(|_| is_measured);
         let grown = |of: fn(&TcpInfo) -> Option<u32>| {
             u64::from(of(&last.2).unwrap_or(0).saturating_sub(of(&first.2).unwrap_or(0)))
         };

@@ -427,6 +427,7 @@ fn receiver(now: u64, every: u64, bytes: u64, least_ms: u32, rtt_ms: u32) -> Scr
     let mut script = Script::new(7);
     script.word(68, least_ms * 1000).word(148, least_ms * 1000).word(92, rtt_ms * 1000).word(232, 4_000_000);
     script.long(128, now / every * bytes).word(152, (now / every * bytes / 1448) as u32);
+    script.info[5] = 1;
     script.word(52, (now % every / MS) as u32).word(140, (now / every * bytes / 1448) as u32);
     script
 }
@@ -445,6 +446,13 @@ fn receiver_sees_a_queue_by_the_round_trip_of_data_that_never_stops() {
         script
     };
     assert_eq!(of(overflowed).limit, Limit::PathRate);
+    // Nor is a round trip known without timestamps.
+    let unstamped = |now: u64| {
+        let mut script = full(now);
+        script.info[5] = 0;
+        script
+    };
+    assert_eq!(of(unstamped).limit, Limit::Unknown);
     // Without one, nobody knows from here.
     assert_eq!(of(|now| receiver(now, 2 * MS, 5_000, 40, 45)).limit, Limit::Unknown);
 }

@@ -58,6 +58,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         Waits::Reader if facts.sent.is_empty() => {
             watched::own_reader(facts).unwrap_or_else(|| conversation::of(facts, conversation, waits, share))
         }
+        Waits::Writer if facts.sent.is_empty() => conversation::of(facts, conversation, waits, share)
+            .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]),
         Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
         Waits::Unknown | Waits::OtherWay | Waits::Nothing => unknown(facts),
         _ => conversation::of(facts, conversation, waits, share),

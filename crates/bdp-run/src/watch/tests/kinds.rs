@@ -464,6 +464,7 @@ fn receiver_that_waits_longer_than_the_way_takes_waits_for_the_writer() {
         let finding = of(move |now| receiver(now, every, 60_000, least, rtt));
         assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
         assert!(finding.confidence < Confidence::High);
+        assert_eq!(finding.missing[0].what, Lack::SenderFigures);
     }
     // So does one whose host stands still, though what it sends then overflows a queue.
     let stopped = |now: u64| {

@@ -254,6 +254,10 @@ bench-captures-read: build ## Fetch public captures that were read by hand, and 
 	benches/captures-read --fetch target/public
 	BDP=$(abspath $(BDP)) benches/captures-read target/public
 
+.PHONY: bench-programs
+bench-programs: build ## Run nginx, ssh, rsync, PostgreSQL, Redis and git over paths with limits, and judge what bdp says at both ends
+	BDP=$(abspath $(BDP)) benches/programs --json
+
 .PHONY: bench-cases
 bench-cases: build ## Make the synthetic captures of ../shared/cases and compare what bdp says with their answers
 	BDP=$(abspath $(BDP)) benches/cases

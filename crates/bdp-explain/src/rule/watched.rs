@@ -87,7 +87,8 @@ fn of_own_window(facts: &Facts, fact: Fact) -> Option<Evidence> {
     if carries <= 0.0 {
         return None;
     }
-    let evidence = Evidence::share(fact, facts.goodput_bps / carries);
+    let usual = facts.arrival_rates().map_or(0.0, |rates| rates[1]);
+    let evidence = Evidence::share(fact, facts.goodput_bps.max(usual) / carries);
     Some(evidence.with(Quantity::bytes(window)).with(Quantity::time(rtt)).with(Quantity::rate(carries)))
 }
 

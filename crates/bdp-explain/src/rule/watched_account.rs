@@ -1,9 +1,11 @@
 //! A socket that is watched, by the account of its time: the largest part of it is what limits it. What one end can't know is said to be missing.
 
-use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
+use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, TimeState, Waits};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
+use bdp_model::record::ReceiverSample;
+use bdp_model::stats::median;
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
@@ -20,6 +22,8 @@ const READINGS: usize = 10;
 const ROUND_TRIPS: u64 = 10;
 /// So many turns, or whose turn it is is not sure.
 const TURNS: u64 = 2;
+/// Of the time a silence that is not over, from which on it decides who is waited for.
+const UNPROVED: f64 = 0.5;
 /// Losses that show that they come at an idle round trip.
 const LOSSES: u64 = 10;
 /// Steady goodput: lower / upper quartile.
@@ -42,6 +46,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     let Some((waits, share)) = conversation.spent.waited_for() else { return Vec::new() };
     let finding = match waits {
         Waits::Connection => return not_established(conversation).into_iter().collect(),
+        Waits::Path if facts.sent.is_empty() => path_at_receiver(facts, conversation),
         Waits::Path => path(facts, conversation),
         Waits::SendBuffer => send_buffer(facts, share),
         Waits::ProgramWindow => program_window(facts, conversation, share),
@@ -52,6 +57,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         Waits::Reader if facts.sent.is_empty() => {
             watched::own_reader(facts).unwrap_or_else(|| conversation::of(facts, conversation, waits, share))
         }
+        Waits::Writer if facts.sent.is_empty() => conversation::of(facts, conversation, waits, share)
+            .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]),
         Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
         Waits::Unknown | Waits::Uncaptured | Waits::OtherWay | Waits::Nothing => unknown(facts),
         _ => conversation::of(facts, conversation, waits, share),
@@ -66,6 +73,9 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
     let of_programs = matches!(waits, Waits::Client | Waits::Server | Waits::RoundTrips);
     let most = match () {
         () if of_programs && conversation.turns < TURNS => Confidence::Low,
+        () if of_programs && socket(facts).open_silence >= UNPROVED => Confidence::Medium,
+        // By gaps in what came: a sender's own window may leave them too.
+        () if waits == Waits::Writer && facts.sent.is_empty() => Confidence::Medium,
         // The kernel counts it seldom: then a queue behind the window can't be told from a reader.
         () if waits == Waits::ReceiveWindow && finding.observed(Fact::TimeShare).is_some() => {
             Confidence::Medium
@@ -117,10 +127,15 @@ fn throttled(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
+/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same. Who asks
+/// gives the window: so many requests at a time, or so much credit for the answers.
 fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let amount = Quantity::bytes(conversation.amount_bytes as f64);
-    Finding::new(Limit::ProgramWindow, Place::sender(&facts.sender.name), sure(share).min(Confidence::Medium))
+    let place = match conversation.sender {
+        Role::Client => Place::sender(&facts.sender.name),
+        Role::Server => Place::receiver(&facts.receiver.name),
+    };
+    Finding::new(Limit::ProgramWindow, place, sure(share).min(Confidence::Medium))
         .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
         .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
 }
@@ -198,6 +213,42 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
         .find_map(|rule| rule(facts))
         .or_else(|| losses(facts, lost))
         .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))
+}
+
+/// What a receiver can see of the path: data that flows all the time by way of a queue, or of which some is missing at an idle round trip.
+fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
+    let Some(queue) = queue_at_receiver(facts) else { return watched::elsewhere(facts) };
+    let missing = [Missing::new(Lack::SenderFigures).host(&facts.sender.name)];
+    let queued = conversation.spent.share(TimeState::FullPath);
+    if queued >= conversation.spent.share(TimeState::CongestionAvoidance) {
+        let rates = facts.arrival_rates().filter(|rates| rates[2] > 0.0);
+        let steady = rates.map(|rates| rates[0] / rates[2]).filter(|&steady| steady >= STEADY);
+        let confidence =
+            if steady.is_some() { sure(queued).min(Confidence::Medium) } else { Confidence::Low };
+        return Finding::new(Limit::PathRate, Place::path(), confidence)
+            .evidence([queue])
+            .evidence(steady.map(|steady| {
+                let evidence = Evidence::share(Fact::Steady, steady).at_least(STEADY);
+                evidence.with(Quantity::rate(facts.goodput_bps))
+            }))
+            .missing(missing);
+    }
+    let out_of_order = |sample: Option<&ReceiverSample>| sample.and_then(|s| s.out_of_order).unwrap_or(0);
+    let late = out_of_order(facts.received.last()).saturating_sub(out_of_order(facts.received.first()));
+    // What was lost and what was overtaken look alike from here.
+    Finding::new(Limit::RandomLoss, Place::path(), Confidence::Low)
+        .evidence([Evidence::count(Fact::CameOutOfOrder, late).at_least(LOSSES as f64), queue])
+        .remedy(Remedy::new(Action::FindErrors))
+        .missing(missing)
+}
+
+/// The round trip of the data, by the timestamps that the sender echoed, above the smallest of this end.
+fn queue_at_receiver(facts: &Facts) -> Option<Evidence> {
+    let least = Nanos(facts.receiver.socket?.least_rtt_ns?);
+    let mut usual: Vec<f64> = facts.received.iter().filter_map(|s| s.rtt_ns).map(|ns| ns as f64).collect();
+    let usual = Nanos(median(&mut usual)? as u64);
+    let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least));
+    Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
 }
 
 /// Data that was sent again and again, and of which nothing was acknowledged.

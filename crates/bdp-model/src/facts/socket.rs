@@ -1,5 +1,28 @@
 //! What the kernel of an end says of a socket that is watched, beside its readings.
 
+use super::Facts;
+use crate::stats::percentile;
+
+impl Facts {
+    /// Quartiles of the rate at which data came, by fives of the receiver's readings, bit/s: what was said before, as a login, moves none of them. `None` of
+    /// fewer than three.
+    pub fn arrival_rates(&self) -> Option<[f64; 3]> {
+        const EACH: usize = 5;
+        const LEAST: usize = 3;
+        let ends: Vec<(u64, u64)> = self.received.iter().step_by(EACH).map(|s| (s.at_ns, s.bytes)).collect();
+        let mut rates: Vec<f64> = ends
+            .windows(2)
+            .filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 > 0)
+            .map(|pair| pair[1].1.saturating_sub(pair[0].1) as f64 * 8e9 / (pair[1].0 - pair[0].0) as f64)
+            .collect();
+        if rates.len() < LEAST {
+            return None;
+        }
+        let [low, middle, high] = [25.0, 50.0, 75.0].map(|p| percentile(&mut rates, p));
+        Some([low?, middle?, high?])
+    }
+}
+
 /// What is known of the socket of an end, and of the process that has it open.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SocketFacts {
@@ -11,6 +34,10 @@ pub struct SocketFacts {
     pub buffer_taken: (u64, u64),
     /// How the quota of its process's control group held that back.
     pub quota: Option<Quota>,
+    /// Part of the time that belongs to a silence which neither end has ended yet: who is waited for is not proved.
+    pub open_silence: f64,
+    /// The smallest round trip that the kernel remembers, nanoseconds: at a receiver that of what it sent, as its handshake.
+    pub least_rtt_ns: Option<u64>,
     /// Whether packets came from the other end after the data was sent that it never acknowledged: small ones pass.
     pub small_ones_pass: bool,
     /// Whether what waits to be acknowledged fills a segment.

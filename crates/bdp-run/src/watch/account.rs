@@ -9,8 +9,11 @@ use bdp_model::stats::median;
 use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
 
-use super::history::{Reading, Segments};
+use super::arrivals;
+use super::history::{OPENING, Reading, Segments};
 
+/// Turns between two readings, and who ended the silence that the time between them is part of.
+type Turns = (u64, Option<bool>);
 /// A reading at its moment.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
@@ -37,6 +40,8 @@ const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
 const OVERLAP: f64 = 1.3;
 /// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
 const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
+/// In flight / that median, of what is no part of it.
+const LITTLE: f64 = 0.2;
 /// What is in flight / what a round trip takes of the rate, of such a window.
 const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 /// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
@@ -47,6 +52,8 @@ const SILENT: (u64, u64) = (20_000_000, 2);
 const UNREAD: f64 = 0.25;
 /// Goodput / what its own window carries in a round trip.
 const WINDOW_USED: std::ops::RangeInclusive<f64> = 0.7..=1.25;
+/// Largest / usual window of its own, of one that still grows.
+const GROWING: f64 = 2.0;
 /// Of the periods of a quota those that used it up, and how many periods say so.
 const THROTTLED: (f64, u64) = (0.5, 3);
 
@@ -70,6 +77,8 @@ pub(super) struct Account<'a> {
     /// Whether questions are asked before the last one is answered.
     overlap: bool,
     throttled: bool,
+    /// Who ended the silence that each time between two readings is part of, whether it was this end; `None` of one that is not over, and of no silence.
+    ended_by: Vec<Option<bool>>,
     stalled_since: Option<u64>,
 }
 
@@ -92,7 +101,8 @@ pub(super) fn of(
         own,
         facts,
         rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
-        whole: grown(first.1, last.1),
+        // Of a connection whose first question is all that was said, that belongs to what is seen.
+        whole: if first.1.is_opening() { last.1.segments() } else { grown(first.1, last.1) },
         take_turns: false,
         usual: false,
         in_flight: None,
@@ -102,6 +112,7 @@ pub(super) fn of(
         throttled: known.quota.is_some_and(|q| {
             q.throttled >= THROTTLED.1 && q.throttled as f64 >= THROTTLED.0 * q.periods as f64
         }),
+        ended_by: silences(moments),
         stalled_since: None,
     };
     let buffer_taken = account.buffer_taken();
@@ -118,6 +129,8 @@ pub(super) fn of(
         buffer_taken,
         small_ones_pass: account.small_ones_pass(),
         full_segment_waits: account.full_segment_waits(),
+        open_silence: account.open_silence(),
+        least_rtt_ns: Some(account.rtt_ns).filter(|&ns| ns > 0),
         ..known
     };
     let plateau = if account.in_flight == Some(TimeState::ProgramWindow) { plateau } else { (0, 0) };
@@ -134,6 +147,26 @@ fn grown(a: &Reading, b: &Reading) -> Segments {
     }
 }
 
+/// Between each two readings: which end spoke first after the silence that it is part of.
+fn silences(moments: &[Moment<'_>]) -> Vec<Option<bool>> {
+    let mut next = None;
+    let mut ended_by: Vec<Option<bool>> = moments
+        .windows(2)
+        .rev()
+        .map(|pair| {
+            let grown = grown(pair[0].1, pair[1].1);
+            match (grown.data_out > 0, grown.data_in > 0) {
+                (false, false) => return next,
+                (true, true) => next = None,
+                (own, _) => next = Some(own),
+            }
+            None
+        })
+        .collect();
+    ended_by.reverse();
+    ended_by
+}
+
 fn count(of: fn(&TcpInfo) -> Option<u64>, a: &TcpInfo, b: &TcpInfo) -> u64 {
     of(b).unwrap_or(0).saturating_sub(of(a).unwrap_or(0))
 }
@@ -144,7 +177,7 @@ impl Account<'_> {
         let mut base = base.map_or_else(Vec::new, |spent| spent.stretches).into_iter().peekable();
         let mut stretches: Vec<Stretch> = Vec::new();
         let (mut turns, mut waits, mut before) = (0, [0, 0], None);
-        for pair in self.moments.windows(2) {
+        for (pair, ended_by) in self.moments.windows(2).zip(&self.ended_by) {
             let (a, b) = (&pair[0], &pair[1]);
             let (from_ns, to_ns) = (a.0 - from, b.0 - from);
             if to_ns <= from_ns {
@@ -160,7 +193,7 @@ impl Account<'_> {
                 None => vec![(TimeState::Unknown, took)],
             };
             let n = self.turns(a.1, b.1);
-            let states = self.states(a, b, states, n);
+            let states = self.states(a, b, states, (n, *ended_by));
             turns += n;
             let waited =
                 [self.program(true), self.program(false)].map(|state| states.iter().any(|s| s.0 == state));
@@ -193,9 +226,16 @@ impl Account<'_> {
         }
     }
 
-    /// Whose turn it is when a program of this machine is waited for, or of the other end.
+    /// Whose turn it is when a program of this machine is waited for, or of the other end. A client that sends far more than it hears asks for nothing: it writes.
     const fn program(&self, own: bool) -> TimeState {
-        if own { self.own.wait() } else { self.own.other().wait() }
+        let whose = if own { self.own } else { self.own.other() };
+        let Segments { data_in, data_out, .. } = self.whole;
+        let (said, heard) = if own { (data_out, data_in) } else { (data_in, data_out) };
+        let writes = own == self.sending && said > heard.saturating_mul(ONE_WAY) && heard > 0;
+        match whose {
+            Role::Client if writes => TimeState::SenderApplication,
+            whose => whose.wait(),
+        }
     }
 
     /// Questions with their answers between two readings.
@@ -210,7 +250,7 @@ impl Account<'_> {
         a: &Moment<'_>,
         b: &Moment<'_>,
         states: Vec<(TimeState, u64)>,
-        turns: u64,
+        turns: Turns,
     ) -> Vec<(TimeState, u64)> {
         let took = b.0 - a.0;
         if let Some(state) = handshake(b.1).or_else(|| handshake(a.1)) {
@@ -258,7 +298,7 @@ impl Account<'_> {
     }
 
     /// Time in which this end's kernel had nothing to send, or what fills no window.
-    fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, ns: u64, parts: &mut Parts) {
+    fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, ns: u64, parts: &mut Parts) {
         let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
         let is_held =
             b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss) && b.2.unacked_segments > Some(0);
@@ -287,15 +327,30 @@ impl Account<'_> {
     }
 
     /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
-    fn programs(&self, b: &Reading, turns: u64, ns: u64, parts: &mut Parts) {
-        let on_the_way = ns.min(turns.saturating_mul(self.rtt_ns));
+    fn programs(&self, b: &Reading, (turns, ended_by): Turns, ns: u64, parts: &mut Parts) {
+        let turn = turns.saturating_mul(self.rtt_ns);
+        // What was said last may be on its way for longer than from one reading to the next.
+        let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
         let rest = ns - on_the_way;
         let at_once = AT_ONCE_NS.max(self.rtt_ns / 2);
         if turns > 0 && rest / turns < at_once {
             return parts.add(TimeState::RoundTrips, ns);
         }
         parts.add(TimeState::RoundTrips, on_the_way);
-        parts.add(self.program(self.is_waited_for(b).unwrap_or(self.usual)), rest);
+        // Who ends a silence was waited for, whoever spoke last.
+        let own = ended_by.or_else(|| self.is_waited_for(b)).unwrap_or(self.usual);
+        parts.add(self.program(own), rest);
+    }
+
+    /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
+    fn under_way(&self, b: &Reading, ns: u64) -> u64 {
+        let last = b.last();
+        if self.rtt_ns.saturating_mul(2) <= ns || last.sent_ns < last.received_ns {
+            return 0;
+        }
+        let until = last.sent_ns.saturating_add(self.rtt_ns as i64).min(b.at_ns as i64);
+        let from = last.sent_ns.max(b.at_ns as i64 - ns as i64);
+        (until - from).max(0) as u64
     }
 
     /// Whether this end's program is waited for, or the other's; `None` while what one of them said is on its way.
@@ -306,6 +361,8 @@ impl Account<'_> {
         let (now, last) = (b.at_ns as i64, b.last());
         let apart = last.sent_ns - last.received_ns;
         let spoke_last = match apart {
+            _ if self.whole.data_in == 0 => true,
+            _ if self.whole.data_out == 0 => false,
             _ if b.queued > 0 || apart > TICK_NS => true,
             _ if apart < -TICK_NS => false,
             // An acknowledgement that came long after the other end's data was of this one's.
@@ -338,7 +395,7 @@ impl Account<'_> {
     }
 
     /// Time of an end to which most data comes.
-    fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: u64, parts: &mut Parts) {
+    fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, parts: &mut Parts) {
         let took = b.0 - a.0;
         let holds = u64::from(b.1.unread) + b.2.rcv_wnd.map_or(u64::from(b.1.unread), u64::from);
         if b.1.unread > 0 && f64::from(b.1.unread) >= UNREAD * holds as f64 {
@@ -346,7 +403,7 @@ impl Account<'_> {
             let asks = self.take_turns && u64::from(b.1.unread) <= u64::from(b.2.snd_mss.unwrap_or(1));
             return parts.add(if asks { self.program(true) } else { TimeState::ReceiverApplication }, took);
         }
-        if self.whole.data_out == 0 || !self.take_turns {
+        if !self.take_turns {
             return parts.add(self.flowing, took);
         }
         let is_small = self.whole.data_in <= ONE_WAY * self.whole.data_out;
@@ -360,7 +417,7 @@ impl Account<'_> {
                 self.programs(b.1, turns, silent, parts);
             }
             (false, false) => {
-                let turns = if self.overlap { 0 } else { turns };
+                let turns = if self.overlap { 0 } else { turns.0 };
                 let on_the_way = (turns * self.rtt_ns).min(took);
                 parts.add(TimeState::RoundTrips, on_the_way);
                 parts.add(self.flowing, took - on_the_way);
@@ -372,10 +429,13 @@ impl Account<'_> {
     fn take_turns(&self, base: Option<&TimeSpent>) -> bool {
         let Segments { data_in, data_out, .. } = self.whole;
         if data_in == 0 || data_out == 0 {
-            return false;
+            // A question that waits for its answer, asked by the end that made the connection.
+            let (asked, by) = if data_in == 0 { (data_out, Role::Client) } else { (data_in, Role::Server) };
+            let is_out = self.moments.last().is_some_and(|m| m.1.queued == 0 && m.1.unread == 0);
+            return (1..=OPENING).contains(&asked) && self.own == by && is_out;
         }
         if !self.sending {
-            return true;
+            return self.comes_when_asked();
         }
         let (mut again, mut after, mut on_the_way) = (0u64, 0u64, 0u64);
         for pair in self.moments.windows(2) {
@@ -384,7 +444,8 @@ impl Account<'_> {
                 again += 1;
                 after += u64::from(count(|i| i.bytes_received, &a.2, &b.2) > 0);
             }
-            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(b.0 - a.0);
+            let most = (b.0 - a.0).max(self.rtt_ns);
+            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(most);
         }
         let total = base.map_or(0, |spent| {
             let idle = spent.share_of(|s| matches!(s, TimeState::SenderApplication | TimeState::Unknown));
@@ -395,6 +456,25 @@ impl Account<'_> {
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
         again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time
+    }
+
+    /// Whether data that comes after a pause does so since this end has spoken.
+    fn comes_when_asked(&self) -> bool {
+        const PAUSES: u64 = 3;
+        let (mut again, mut after, mut spoke, mut paused) = (0u64, 0u64, false, false);
+        for pair in self.moments.windows(2) {
+            let grown = |of: fn(&TcpInfo) -> Option<u64>| count(of, &pair[0].2, &pair[1].2) > 0;
+            let said = grown(|i| i.bytes_sent.or(i.bytes_acked));
+            let came = grown(|i| i.bytes_received);
+            spoke |= said;
+            if came {
+                again += u64::from(paused);
+                after += u64::from(paused && spoke);
+                spoke = said;
+            }
+            paused = !came;
+        }
+        again < PAUSES || after as f64 >= IN_TURN * again as f64
     }
 
     /// Whether the round trips of all turns take more time than there is.
@@ -472,11 +552,12 @@ impl Account<'_> {
 
     /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
     fn plateau(&self) -> (u64, u64) {
-        let Some((first, last)) = self.moments.first().zip(self.moments.last()) else { return (0, 0) };
         let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
         let readings = amounts.len();
         let Some(amount) = median(&mut amounts) else { return (0, 0) };
         let near = amounts.iter().filter(|&&a| (a - amount).abs() <= PLATEAU.0 * amount).count();
+        // A login, and what else is small beside it, has no part in it.
+        let large = amounts.iter().filter(|&&a| a >= LITTLE * amount).count();
         let mss = self.facts.mss_bytes.unwrap_or(1);
         let has_room = self
             .busy()
@@ -488,12 +569,21 @@ impl Account<'_> {
             self.moments.windows(2).filter(|p| count(|i| i.bytes_received, &p[0].2, &p[1].2) > 0).count();
         let moved =
             self.moments.windows(2).filter(|p| count(|i| i.bytes_acked, &p[0].2, &p[1].2) > 0).count();
-        let bytes = count(|i| i.bytes_acked, &first.2, &last.2);
-        let took = (last.0 - first.0).max(1);
+        // While it is in flight: what was said before, as a login, had its own pace.
+        let (bytes, took) = self
+            .moments
+            .windows(2)
+            .filter(|p| {
+                let near = |m: &Moment<'_>| f64::from(m.1.queued) >= (1.0 - PLATEAU.0) * amount;
+                near(&p[0]) && near(&p[1])
+            })
+            .fold((0, 1), |(bytes, took), p| {
+                (bytes + count(|i| i.bytes_acked, &p[0].2, &p[1].2), took + p[1].0 - p[0].0)
+            });
         let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
         let each = bytes as f64 / took as f64 * rtt as f64;
         let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
-            && near as f64 >= PLATEAU.1 * readings as f64
+            && near as f64 >= PLATEAU.1 * large as f64
             && amount >= (PLATEAU.2 * mss) as f64
             && has_room as f64 >= PLATEAU.1 * readings as f64
             && answered as f64 >= TAKEN_OFTEN * moved as f64
@@ -501,7 +591,7 @@ impl Account<'_> {
         if is_window { (near as u64, amount as u64) } else { (0, 0) }
     }
 
-    /// What data that comes waits for: its own window, where that carries just so much in a round trip; the sender or the path is not to be told.
+    /// What data that comes waits for: its own window, where that carries just so much in a round trip, or what its arrival says of the way.
     fn of_flow(&self) -> TimeState {
         let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
         let mut rtts: Vec<f64> =
@@ -511,8 +601,29 @@ impl Account<'_> {
         }
         let carries =
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
-        let used = carries.is_some_and(|bps| WINDOW_USED.contains(&(self.facts.goodput_bps / bps)));
-        if used { TimeState::ReceiveWindow } else { TimeState::Unknown }
+        let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
+        let came_bps = self.facts.goodput_bps.max(usual);
+        // One that still grows is ahead of what comes.
+        let largest = windows.iter().copied().fold(0.0, f64::max);
+        let has_grown = median(&mut windows).is_some_and(|usual| largest <= GROWING * usual);
+        let used = has_grown && carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
+        match arrivals::waits_for(self.moments, came_bps) {
+            // A window lets something through each round trip, and as much each time.
+            state @ (TimeState::SenderApplication | TimeState::SlowStart) => state,
+            _ if used => TimeState::ReceiveWindow,
+            other => other,
+        }
+    }
+
+    /// Part of the time that belongs to a silence which nobody has ended yet.
+    fn open_silence(&self) -> f64 {
+        let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
+        let quiet = self.moments.windows(2).rev().take_while(|pair| {
+            let grown = grown(pair[0].1, pair[1].1);
+            grown.data_in == 0 && grown.data_out == 0
+        });
+        let since = quiet.last().map_or(last, |pair| pair[0].0);
+        (last - since) as f64 / (last - first).max(1) as f64
     }
 
     /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.

@@ -43,7 +43,12 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     if last.is_being_made() {
         return Role::Sending;
     }
-    let since = |of: fn(&TcpInfo) -> Option<u64>| of(now).unwrap_or(0).saturating_sub(of(first).unwrap_or(0));
+    // What one end said before it was watched, and the other has not answered, is what is waited for.
+    let is_opening = moments.first().is_some_and(|(_, reading, _)| reading.is_opening());
+    let since = |of: fn(&TcpInfo) -> Option<u64>| {
+        let before = if is_opening { 0 } else { of(first).unwrap_or(0) };
+        of(now).unwrap_or(0).saturating_sub(before)
+    };
     let (sent, received) = (since(|i| i.bytes_acked), since(|i| i.bytes_received));
     match (sent, received) {
         // What waits and does not move is the question itself.

@@ -13,6 +13,9 @@ const MOST_READINGS: usize = (64 << 20) / size_of::<Reading>();
 /// Readings that a socket may have, however many there are: enough for a finding.
 const LEAST_READINGS: usize = 16;
 
+/// Segments of a first question, at the most.
+pub(super) const OPENING: u32 = 3;
+
 /// The figures of one socket at one moment, or at several in a row in which nothing moved.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
@@ -62,6 +65,11 @@ impl Reading {
         tcp_info::decode(&self.info[..usize::from(self.length)])
     }
 
+    /// Whether its kernel had figures of it: of a request that nobody has confirmed it has none.
+    pub const fn has_figures(&self) -> bool {
+        self.length > 0
+    }
+
     /// Whether the connection is not made yet.
     pub const fn is_being_made(&self) -> bool {
         matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)
@@ -82,6 +90,12 @@ impl Reading {
             bare_in: all_in.saturating_sub(data_in),
             bare_out: all_out.saturating_sub(data_out),
         }
+    }
+
+    /// Whether one end alone has spoken so far, and not much: what it said before this reading is a question that waits for its answer.
+    pub fn is_opening(&self) -> bool {
+        let Segments { data_in, data_out, .. } = self.segments();
+        data_in.min(data_out) == 0 && (1..=OPENING).contains(&data_in.max(data_out))
     }
 
     fn word(&self, at: usize) -> u32 {

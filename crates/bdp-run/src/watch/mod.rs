@@ -4,6 +4,7 @@
 //! kernel, or in tests a script.
 
 mod account;
+mod arrivals;
 mod facts;
 mod history;
 mod kernel;

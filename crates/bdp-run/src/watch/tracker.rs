@@ -457,9 +457,23 @@ impl Socket {
             return;
         }
         let reading = Reading::of(report, at_ns);
-        let waits = reading.queued > 0 || reading.unread > 0 || reading.is_being_made();
+        let asked_lately = || {
+            let last = reading.last();
+            self.history.latest().is_none_or(|last| !last.has_figures())
+                && reading.is_opening()
+                && reading.at_ns as i64 - last.sent_ns.max(last.received_ns) < QUIET_AFTER_NS as i64
+        };
+        let waits = reading.queued > 0 || reading.unread > 0 || reading.is_being_made() || asked_lately();
         if waits || self.history.latest().is_some_and(|last| reading.has_moved_since(last)) {
             self.moved_ns = at_ns.max(1);
+        }
+        // A request that became a connection has figures only from then on.
+        if self.history.latest().is_some_and(|last| !last.has_figures()) && reading.has_figures() {
+            let since_ns = self.first.since_ns;
+            self.history = History::default();
+            self.first = reading.clone();
+            self.first.since_ns = since_ns;
+            self.mark = reading.clone();
         }
         self.history.push(reading, SPAN_NS, sockets);
     }

@@ -172,6 +172,26 @@ fn connection_that_is_not_answered_is_never_a_slow_writer() {
 }
 
 #[test]
+fn connection_that_was_seen_while_it_was_made_is_explained_from_then_on() {
+    let accepted = |now: u64| {
+        let mut script = window_limited(now.saturating_sub(300 * MS));
+        script.is_server = true;
+        if now < 300 * MS {
+            (script.state, script.queued) = (3, 0);
+            script.info.clear();
+        }
+        Some(vec![script])
+    };
+    let (intervals, watched) = Scripted::new(accepted).run(3);
+    for interval in &intervals[1..] {
+        assert_eq!(finding(interval, 0), Some(Limit::ReceiveWindow), "{interval:#?}");
+    }
+    let total = &watched.summary.unwrap().sockets[0];
+    assert_eq!((total.limits[0].limit, total.watched_ns), (Limit::ReceiveWindow, 3 * SECOND));
+    assert!(total.last.limited.is_some() && total.retransmits == Some(0), "{total:#?}");
+}
+
+#[test]
 fn three_round_trips_are_too_few_to_be_sure() {
     for lives in [150, 250, 350, 700] {
         let talk = Talk { rtt: 100 * MS, server: 2 * MS, think: 0 };
@@ -259,8 +279,27 @@ fn what_a_pipeline_has_in_flight_is_its_programs_window() {
     let mut world = Scripted::new(|now| Some(vec![pipeline(now)]));
     world.asked = Some((false, false));
     let finding = last(&mut world);
-    assert_eq!(finding.limit, Limit::ProgramWindow, "{finding:#?}");
+    assert_eq!((finding.limit, place(&finding)), (Limit::ProgramWindow, HERE), "{finding:#?}");
     assert_eq!(finding.observed(Fact::StoppedAtAmount).unwrap().other(0), 180.0 * 1448.0);
+    // Of a server's data the client asks for so much, or gives room for it.
+    let mut world = Scripted::new(|now| {
+        let mut script = pipeline(now);
+        script.is_server = true;
+        Some(vec![script])
+    });
+    world.asked = Some((false, false));
+    assert_eq!(place(&last(&mut world)), THERE);
+    // Nor does it matter that it began later.
+    let mut world = Scripted::new(|now| {
+        let mut script = pipeline(now);
+        if now < 2 * SECOND {
+            script.word(24, 1);
+            script.queued = 60;
+        }
+        Some(vec![script])
+    });
+    world.asked = Some((false, false));
+    assert_eq!(last(&mut world).limit, Limit::ProgramWindow);
 }
 
 #[test]
@@ -381,4 +420,269 @@ fn program_that_writes_without_being_asked_is_the_writer() {
         (Limit::SlowWriter, None, HERE),
         "{finding:#?}"
     );
+}
+
+/// A receiver to which so many bytes come in each of so long, with the round trip of its handshake and that of its data.
+fn receiver(now: u64, every: u64, bytes: u64, least_ms: u32, rtt_ms: u32) -> Script {
+    let mut script = Script::new(7);
+    script.word(68, least_ms * 1000).word(148, least_ms * 1000).word(92, rtt_ms * 1000).word(232, 4_000_000);
+    script.long(128, now / every * bytes).word(152, (now / every * bytes / 1448) as u32);
+    script.info[5] = 1;
+    script.word(52, (now % every / MS) as u32).word(140, (now / every * bytes / 1448) as u32);
+    script
+}
+
+#[test]
+fn receiver_sees_a_queue_by_the_round_trip_of_data_that_never_stops() {
+    let full = |now: u64| receiver(now, 2 * MS, 5_000, 40, 75);
+    let finding = of(full);
+    assert_eq!((finding.limit, finding.confidence), (Limit::PathRate, Confidence::Medium), "{finding:#?}");
+    assert_eq!(finding.missing[0].what, Lack::SenderFigures);
+    assert_eq!(finding.observed(Fact::RoundTripAboveLeast).unwrap().value, 35e6);
+    // Losses of slow start change nothing.
+    let overflowed = |now: u64| {
+        let mut script = full(now);
+        script.word(224, if now < 500 * MS { 0 } else { 200 });
+        script
+    };
+    assert_eq!(of(overflowed).limit, Limit::PathRate);
+    // Nor is a round trip known without timestamps.
+    let unstamped = |now: u64| {
+        let mut script = full(now);
+        script.info[5] = 0;
+        script
+    };
+    assert_eq!(of(unstamped).limit, Limit::Unknown);
+    // Without one, nobody knows from here.
+    assert_eq!(of(|now| receiver(now, 2 * MS, 5_000, 40, 45)).limit, Limit::Unknown);
+}
+
+#[test]
+fn receiver_that_waits_longer_than_the_way_takes_waits_for_the_writer() {
+    // The timestamps echoed are as old as the gaps are long: no queue.
+    for (every, least, rtt) in [(330 * MS, 20, 250), (128 * MS, 30, 120), (1000 * MS, 20, 40)] {
+        let finding = of(move |now| receiver(now, every, 60_000, least, rtt));
+        assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
+        assert!(finding.confidence < Confidence::High);
+        assert_eq!(finding.missing[0].what, Lack::SenderFigures);
+    }
+    // So does one whose host stands still, though what it sends then overflows a queue.
+    let stopped = |now: u64| {
+        let mut script = receiver(now, SECOND, 2_000_000, 20, 38);
+        script.word(224, (now / SECOND * 40) as u32);
+        script
+    };
+    assert_eq!(of(stopped).limit, Limit::SlowWriter);
+    // A window that is sent each round trip leaves gaps that the way explains.
+    assert_eq!(of(|now| receiver(now, 60 * MS, 60_000, 60, 60)).limit, Limit::Unknown);
+}
+
+#[test]
+fn receiver_sees_losses_by_what_comes_out_of_order_at_the_idle_round_trip() {
+    let lossy = |now: u64| {
+        let mut script = receiver(now, 40 * MS, 30_000, 40, 41);
+        script.word(224, (now / (200 * MS)) as u32);
+        script
+    };
+    let finding = of(lossy);
+    assert_eq!((finding.limit, finding.confidence), (Limit::RandomLoss, Confidence::Low), "{finding:#?}");
+    assert!(finding.observed(Fact::CameOutOfOrder).unwrap().value >= 20.0);
+}
+
+#[test]
+fn question_asked_before_the_first_reading_waits_for_its_answer() {
+    for is_server in ENDS {
+        let waiting = move |now: u64| {
+            let mut script = Script::new(7);
+            script.is_server = is_server;
+            let ago = (now / MS) as u32 + 60;
+            let (bytes, counts) = if is_server { (128, [152, 140, 136]) } else { (120, [156, 136, 140]) };
+            script.long(bytes, 91).word(228, 65_000).word(counts[0], 1).word(counts[1], 2).word(counts[2], 2);
+            // The server's socket was made a round trip before, and the question acknowledged one later.
+            let [sent, received, acknowledged] =
+                if is_server { [ago + 20, ago, ago] } else { [ago, ago + 20, ago - 20] };
+            script.word(44, sent).word(52, received).word(56, acknowledged);
+            script
+        };
+        let (intervals, watched) = Scripted::new(move |now| Some(vec![waiting(now)])).run(3);
+        let finding = intervals[2].sockets[0].finding.clone().unwrap_or_else(|| panic!("{intervals:#?}"));
+        assert_eq!(
+            (finding.limit, finding.cause, place(&finding)),
+            (Limit::SlowWriter, Some(Cause::ResponseTime), if is_server { HERE } else { THERE }),
+            "{finding:#?}"
+        );
+        assert_eq!(watched.summary.unwrap().sockets.len(), 1);
+    }
+}
+
+#[test]
+fn turn_that_takes_longer_than_from_one_reading_to_the_next_is_on_its_way() {
+    for is_server in ENDS {
+        let finding = Talk { rtt: 400 * MS, server: 2 * MS, think: 0 }.found(is_server);
+        assert_eq!(finding.limit, Limit::RoundTrips, "{finding:#?}");
+        // A program that takes longer than that is waited for none the less.
+        let finding = Talk { rtt: 400 * MS, server: 1500 * MS, think: 0 }.found(is_server);
+        assert_eq!(finding.limit, Limit::SlowWriter, "{finding:#?}");
+    }
+}
+
+#[test]
+fn client_that_sends_far_more_than_it_hears_is_a_writer() {
+    // A window's worth of data each 400 ms, with a word of the other program after it.
+    let chunks = |now: u64, is_server: bool| {
+        let (cycle, rtt) = (400 * MS, 20 * MS);
+        let now = now + 1000 * cycle;
+        let (k, p) = (now / cycle, now % cycle);
+        let mut script = Script::new(7);
+        script.is_server = is_server;
+        script.word(68, 20_000).word(148, 20_000).word(228, 500_000).word(232, 500_000).word(80, 200);
+        let (data, words) = (k * 65_536, k + u64::from(p >= rtt) - 1);
+        let segments = (k * 46) as u32;
+        let [at, heard_at] = if is_server { [rtt, 0] } else { [0, rtt] };
+        let since = |at: u64| ((if p >= at { p - at } else { p + cycle - at }) / MS) as u32;
+        script.word(44, since(at)).word(52, since(heard_at)).word(56, since(heard_at));
+        if is_server {
+            script.long(128, data).long(120, words * 60).long(200, words * 60);
+            script.word(152, segments).word(156, words as u32).word(140, segments + 5).word(136, segments);
+        } else {
+            script.long(120, data).long(200, data).long(128, words * 60);
+            script.word(156, segments).word(152, words as u32).word(136, segments).word(140, segments);
+            script.long(168, k * rtt / 1000);
+        }
+        script
+    };
+    for is_server in ENDS {
+        let finding = of(move |now| chunks(now, is_server));
+        assert_eq!(
+            (finding.limit, place(&finding)),
+            (Limit::SlowWriter, if is_server { THERE } else { HERE }),
+            "{finding:#?}"
+        );
+    }
+}
+
+#[test]
+fn data_that_comes_without_being_asked_for_waits_for_its_writer() {
+    // A word each 350 ms to a client that said something once.
+    let news = |now: u64| {
+        let mut script = receiver(now, 350 * MS, 900, 20, 30);
+        let heard = (now / (350 * MS)) as u32 + 5;
+        script
+            .word(152, heard)
+            .word(140, heard + 3)
+            .word(156, 3)
+            .word(136, 3 + heard)
+            .long(120, 300)
+            .long(200, 300);
+        if now < 200 * MS {
+            script.word(156, 1).long(120, 100).long(200, 100);
+        }
+        script.word(44, (now / MS) as u32);
+        script
+    };
+    let finding = of(news);
+    assert_eq!((finding.limit, place(&finding)), (Limit::SlowWriter, THERE), "{finding:#?}");
+}
+
+#[test]
+fn who_ends_a_silence_was_waited_for_whoever_spoke_last() {
+    // The server has acknowledged a request by a word of its program, and answers four seconds later.
+    for is_server in ENDS {
+        let slow = move |now: u64| {
+            let is_late = now >= 4100 * MS;
+            let before = u32::from(now < 150 * MS);
+            let mut script = Script::new(7);
+            script.is_server = is_server;
+            let ((said, heard), (own, other)) = if is_server {
+                ((2 + u32::from(is_late), 2), (308 + 5 * u64::from(is_late), 440))
+            } else {
+                ((2, 2 + u32::from(is_late)), (440, 308 + 5 * u64::from(is_late)))
+            };
+            let (said, heard, own, other) = (
+                said - before,
+                heard - before,
+                own - 100 * u64::from(before),
+                other - 100 * u64::from(before),
+            );
+            script.word(156, said).word(152, heard).word(136, said + 2).word(140, heard + 2);
+            script.long(120, own).long(200, own).long(128, other).word(228, 65_000);
+            let since = (if is_late { now - 4100 * MS } else { now + 500 * MS } / MS) as u32;
+            let long = (now / MS) as u32 + 540;
+            let [sent, received] = if is_server { [since, long] } else { [long, since] };
+            script.word(44, sent).word(52, received).word(56, sent.min(received));
+            script
+        };
+        let finding = of(slow);
+        assert_eq!(
+            (finding.limit, place(&finding)),
+            (Limit::SlowWriter, if is_server { HERE } else { THERE }),
+            "{finding:#?}"
+        );
+    }
+}
+
+#[test]
+fn receiver_of_a_short_transfer_sees_slow_start() {
+    // Ten segments in the first round trip of 200 ms, and twice as many in each that follows.
+    let doubling = |now: u64| {
+        let (trip, part) = (now / (200 * MS), (now % (200 * MS)) as f64 / (200 * MS) as f64);
+        let segments = match trip {
+            0 => 0.0,
+            1..=6 => 10.0 * ((1u64 << (trip - 1)) as f64 * (1.0 + part) - 1.0),
+            _ => 630.0,
+        };
+        let mut script = Script::new(7);
+        script.word(68, 200_000).word(148, 200_000).word(92, 200_000).word(232, 4_000_000);
+        script.long(128, (segments * 1448.0) as u64).word(152, segments as u32).word(140, segments as u32);
+        script.word(52, 5);
+        Some(if now < 1400 * MS { vec![script] } else { Vec::new() })
+    };
+    let (_, watched) = Scripted::new(doubling).run(2);
+    let total = &watched.summary.unwrap().sockets[0];
+    assert_eq!(total.limits[0].limit, Limit::SlowStart, "{total:#?}");
+    // Its own window grows with what comes, and is no limit of it.
+    let autotuned = |now: u64| {
+        let mut sockets = doubling(now)?;
+        for script in &mut sockets {
+            let received = u64::from_ne_bytes(script.info[128..136].try_into().unwrap()) as u32;
+            script.word(232, 80_000 + received);
+        }
+        Some(sockets)
+    };
+    let (_, watched) = Scripted::new(autotuned).run(2);
+    assert_eq!(watched.summary.unwrap().sockets[0].limits[0].limit, Limit::SlowStart);
+}
+
+#[test]
+fn what_was_said_before_data_flows_does_not_hide_a_window() {
+    // Two seconds of a login, and a full window each 20 ms since then.
+    let receiving = |now: u64| {
+        let flows = now.saturating_sub(2 * SECOND);
+        let mut script = Script::new(7);
+        script
+            .long(128, now / (50 * MS) * 30 + flows / (20 * MS) * 65_536)
+            .word(232, 65_536)
+            .word(92, 20_000);
+        script
+    };
+    assert_eq!(of(receiving).limit, Limit::ReceiveWindow);
+}
+
+#[test]
+fn silence_that_nobody_has_ended_proves_nothing() {
+    // Six turns, and the server spoke last.
+    let (rtt, ends) = (20 * MS, 600 * MS);
+    for is_server in ENDS {
+        let talk = Talk { rtt, server: 80 * MS, think: 0 };
+        let quiet = move |now: u64| {
+            let mut script = talk.at(now.min(ends - 1), is_server);
+            for at in [44, 52, 56] {
+                let since = u32::from_ne_bytes(script.info[at..at + 4].try_into().unwrap());
+                script.word(at, since + (now.saturating_sub(ends - 1) / MS) as u32);
+            }
+            script
+        };
+        let finding = of(quiet);
+        assert!(finding.confidence <= Confidence::Medium, "{finding:#?}");
+    }
 }

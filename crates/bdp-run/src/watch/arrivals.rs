@@ -1,0 +1,132 @@
+//! What comes to a receiver, and how: all the time or with gaps, late by a queue, or with parts missing. Its socket knows more of the way than whether it reads:
+//! the round trip by the timestamps echoed (`tcpi_rcv_rtt`), that of the handshake, the time since data came, and segments out of order.
+
+use bdp_model::facts::TimeState;
+use bdp_model::stats::median;
+use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN};
+use bdp_sys::tcp_info::TcpInfo;
+
+use super::history::Reading;
+
+/// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
+const FLOWS: (u64, f64, f64) = (15_000_000, 4.0, 0.25);
+const FLOWS_OFTEN: f64 = 0.8;
+/// Bytes / what so many full segments hold, of one that fills them.
+const FULL: f64 = 0.8;
+/// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
+const TICK_NS: u64 = 10_000_000;
+const SILENT_OFTEN: f64 = 0.2;
+/// What the repair of a loss by a timeout takes at the most, and in round trips.
+const REPAIR: (u64, u64) = (400_000_000, 5);
+/// What a queue adds at least: less may be a receiver's estimate.
+const QUEUE_NS: u64 = 15_000_000;
+/// What a round trip brings / the one before, in slow start, and of how many round trips that can be told.
+const GROWTH: (f64, std::ops::RangeInclusive<u64>) = (1.3, 3..=8);
+/// Data segments before the first of an answer.
+const FIRST: u32 = 10;
+/// Shorter round trips are not seen one by one.
+const READINGS_APART_NS: u64 = 90_000_000;
+/// Segments out of order that say that some were lost, or overtaken.
+const MISSING: u64 = 10;
+
+/// Whose the time is in which data comes; `Unknown` where this end can't tell.
+pub(super) fn waits_for(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> TimeState {
+    Arrivals::of(moments, goodput_bps).map_or(TimeState::Unknown, |arrivals| arrivals.state())
+}
+
+struct Arrivals {
+    /// Readings at which data flowed, and at which it had been silent for longer than the way explains; shares of all.
+    flows: f64,
+    silent: f64,
+    /// The same for longer than a timeout takes that repairs a loss.
+    silent_long: f64,
+    /// Round trip of the data above the smallest; `None` where nobody measured it.
+    queue_ns: Option<u64>,
+    least_ns: u64,
+    missing: u64,
+    /// Whether each round trip since the first data brought more than the one before, and they are few.
+    grows: bool,
+}
+
+impl Arrivals {
+    fn of(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> Option<Self> {
+        let (first, last) = (moments.first()?, moments.last()?);
+        let least = moments.iter().filter_map(|(_, _, info)| info.min_rtt_ns);
+        let least_ns = least.filter(|&ns| ns > 0 && ns < u64::from(u32::MAX) * 1000).min()?;
+        // From the first data to the last.
+        let until = last.1.last().received_ns;
+        let came = moments
+            .iter()
+            .filter(|(at, _, info)| *at as i64 <= until && info.bytes_received > first.2.bytes_received);
+        let ago: Vec<u64> = came.map(|(at, reading, _)| at.saturating_sub(received(reading))).collect();
+        if ago.len() < SAMPLES_MIN {
+            return None;
+        }
+        let mss = f64::from(last.2.snd_mss.unwrap_or(0));
+        // Segments that are not full are all that there was to send.
+        let bytes = last.2.bytes_received?.saturating_sub(first.2.bytes_received?) as f64;
+        let count = last.1.segments().data_in.saturating_sub(first.1.segments().data_in);
+        let is_full = bytes >= FULL * mss * f64::from(count);
+        let segments = if is_full { FLOWS.1 * mss * 8e9 / goodput_bps.max(1.0) } else { 0.0 };
+        let flows_ns = FLOWS.0.max(segments as u64).max((FLOWS.2 * least_ns as f64) as u64);
+        let share =
+            |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;
+        let mut rtts: Vec<f64> = moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
+        // Without timestamps it is the time that a whole window takes to come.
+        let is_measured = last.2.timestamps == Some(true) && rtts.len() >= SAMPLES_MIN;
+        let rtt = median(&mut rtts).filter(|_| is_measured);
+        let grown = |of: fn(&TcpInfo) -> Option<u32>| {
+            u64::from(of(&last.2).unwrap_or(0).saturating_sub(of(&first.2).unwrap_or(0)))
+        };
+        Some(Self {
+            flows: share(&|ns| ns <= flows_ns),
+            silent: share(&|ns| ns > flows_ns.max(least_ns + TICK_NS)),
+            silent_long: share(&|ns| ns > flows_ns.max(REPAIR.0).max(REPAIR.1 * least_ns)),
+            queue_ns: rtt.map(|ns| (ns as u64).saturating_sub(least_ns)),
+            least_ns,
+            missing: grown(|info| info.rcv_out_of_order),
+            grows: grows(moments, least_ns),
+        })
+    }
+
+    fn state(&self) -> TimeState {
+        let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
+        let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
+        match () {
+            () if self.grows && self.missing == 0 => TimeState::SlowStart,
+            () if self.silent_long >= SILENT_OFTEN => TimeState::SenderApplication,
+            () if self.missing >= MISSING && self.queue_ns.is_some_and(|ns| ns < bound) => {
+                TimeState::CongestionAvoidance
+            }
+            () if self.flows >= FLOWS_OFTEN && is_queued => TimeState::FullPath,
+            () if self.silent >= SILENT_OFTEN && self.missing < MISSING => TimeState::SenderApplication,
+            () => TimeState::Unknown,
+        }
+    }
+}
+
+/// Slow start as it arrives, where readings are no farther apart than a round trip.
+fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
+    let Some(begun) = moments.windows(2).position(|pair| {
+        pair[0].1.segments().data_in <= FIRST && pair[1].2.bytes_received > pair[0].2.bytes_received
+    }) else {
+        return false;
+    };
+    let from = moments[begun].0;
+    let last =
+        moments.iter().rposition(|m| m.2.bytes_received != moments[moments.len() - 1].2.bytes_received);
+    let until = last.map_or(from, |i| moments[i].0);
+    let at = |ns: u64| {
+        moments.iter().rev().find(|m| m.0 <= ns).and_then(|m| m.2.bytes_received).unwrap_or(0) as f64
+    };
+    let trips = until.saturating_sub(from) / rtt_ns.max(1);
+    if rtt_ns < READINGS_APART_NS || !GROWTH.1.contains(&trips) {
+        return false;
+    }
+    let each: Vec<f64> = (0..trips).map(|k| at(from + (k + 1) * rtt_ns) - at(from + k * rtt_ns)).collect();
+    each[0] > 0.0 && each.windows(2).all(|pair| pair[1] >= GROWTH.0 * pair[0])
+}
+
+fn received(reading: &Reading) -> u64 {
+    reading.last().received_ns.max(0) as u64
+}

@@ -120,7 +120,7 @@ impl Host {
         let devices: Vec<Tun> = if setup.devices.is_empty() {
             Vec::new()
         } else {
-            let mut descriptors = passing::receive_descriptors(&ours)?;
+            let mut descriptors = passing::receive_descriptors(&ours).map_err(|e| lost(e.source.into()))?;
             if setup.routes_change {
                 host.netlink = descriptors.pop().map(Netlink::from_descriptor);
             }
@@ -153,5 +153,46 @@ impl Drop for Host {
         // Gone already is as good.
         let _ = child.kill();
         let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::Ipv4Addr;
+
+    use bdp_wire::setup::DeviceSetup;
+
+    use super::*;
+
+    /// Answers, and ends before it passes its devices on.
+    fn ends_in_between(control: UnixStream) {
+        let _: HostSetup = frame::read(&mut &control).unwrap();
+        frame::write(&mut &control, &SetupAnswer::Ready { privilege: Privilege::Root }).unwrap();
+    }
+
+    #[test]
+    fn host_that_ends_before_its_devices_came_is_named() {
+        let device = DeviceSetup {
+            name: "far".to_owned(),
+            address: Ipv4Addr::LOCALHOST.into(),
+            prefix: 8,
+            mtu: 1500,
+            transmit_queue: 1,
+            super_packets: false,
+            netem: None,
+        };
+        let setup = HostSetup {
+            name: "near".to_owned(),
+            sysctls: BTreeMap::new(),
+            devices: vec![device],
+            forwarding: false,
+            routes: Vec::new(),
+            routes_change: false,
+        };
+        let error = Host::start(&AgentCommand::Thread(ends_in_between), &setup).err().unwrap();
+        let LabError::Host { host, cause } = error else { panic!("{error}") };
+        assert_eq!(host, "near");
+        assert_eq!(cause, "its process ended while the host was being made; run it again");
     }
 }

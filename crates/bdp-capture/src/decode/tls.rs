@@ -17,6 +17,8 @@ pub enum Record {
     Alert,
     /// Data of the programs; in TLS 1.3 the rest of the handshake too.
     Data,
+    /// No record of TLS: the version that an end of SSH begins with (RFC 4253, section 4.2).
+    Ssh,
 }
 
 /// Bytes of a record's header.
@@ -25,8 +27,15 @@ const HEADER: usize = 5;
 const LARGEST: u16 = (1 << 14) + 2048;
 
 impl Record {
-    const ALL: [Self; 6] =
-        [Self::None, Self::ClientHello, Self::Handshake, Self::ChangeCipherSpec, Self::Alert, Self::Data];
+    const ALL: [Self; 7] = [
+        Self::None,
+        Self::ClientHello,
+        Self::Handshake,
+        Self::ChangeCipherSpec,
+        Self::Alert,
+        Self::Data,
+        Self::Ssh,
+    ];
 
     /// By its place in the order above.
     pub(crate) fn numbered(number: u8) -> Self {
@@ -36,7 +45,11 @@ impl Record {
     /// The record that a payload begins with, as far as it was kept.
     pub(crate) fn of(payload: &[u8]) -> Self {
         let &[kind @ 20..=23, 3, 0..=4, high, low, ref rest @ ..] = payload else {
-            return if is_old_hello(payload) { Self::ClientHello } else { Self::None };
+            return match payload {
+                [b'S', b'S', b'H', b'-', ..] => Self::Ssh,
+                _ if is_old_hello(payload) => Self::ClientHello,
+                _ => Self::None,
+            };
         };
         let length = u16::from_be_bytes([high, low]);
         match kind {

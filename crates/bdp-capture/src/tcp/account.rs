@@ -27,6 +27,10 @@ const FULL: u32 = 1_000;
 const MUCH: u64 = 8;
 /// A program that stops so often, and in most of the cases for room that the other one gives bit by bit, has a window of its own.
 const CREDITS: u64 = 5;
+/// Bytes that fill the channel of a protocol which has several of them, at the least: a program that takes no more lets them stand.
+const CHANNEL: u64 = 32 * 1024;
+/// Amounts that are a power of two but for the headers of such a protocol: this part more, or that less.
+const ROUND: (u64, u64) = (64, 256);
 /// A wait of a program is worth counting.
 const WAIT_NS: u64 = 1_000_000;
 
@@ -73,6 +77,10 @@ pub(super) struct End {
     pub other_in_vain: bool,
     /// The capture lacks much of what passed.
     pub is_lacking: bool,
+    /// The capture was taken elsewhere than at the sender.
+    pub is_blind: bool,
+    /// Of what it sent something is missing before the last that passed.
+    pub has_hole: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -116,6 +124,13 @@ pub(super) struct Account {
     /// Of the times that it stopped with much on its way, those at which the other program gave room before it had all of that.
     credits: u64,
     bursts: u64,
+    /// Times that it stopped at the same round amount.
+    rounds: u64,
+    /// It carries the channels of SSH, whose windows the client's and the server's programs give each other.
+    has_channels: bool,
+    /// A silence at the end that nobody has ended.
+    open_ns: u64,
+    broken_off_ns: u64,
     /// What came first since the last of its data came before all of that was acknowledged.
     heard_amid: bool,
     /// Times that Nagle's algorithm held a segment back.
@@ -158,6 +173,11 @@ impl Account {
         };
         self.line.add(until.min(to), if is_setup { TimeState::TlsSetup } else { state });
         self.line.add(until, state);
+    }
+
+    /// SSH begins.
+    pub const fn channels_begin(&mut self) {
+        self.has_channels = true;
     }
 
     /// TLS begins to agree on its keys.
@@ -286,7 +306,8 @@ impl Account {
         if let Some((first, last)) = self.heard {
             let is_answer = self.is_answer(first);
             if is_answer || own.outstanding == 0 {
-                self.turn(first, last, is_answer, role);
+                let waits = self.other_waits_for(role, u64::from(own.size) >= own.mss);
+                self.turn(first, last, is_answer, waits);
                 // A client that has sent much, and goes on with a full segment, has no question: it writes.
                 let is_writing = self.amount >= MUCH * own.mss && u64::from(own.size) >= own.mss;
                 let wait = if role == Role::Client && is_writing {
@@ -323,7 +344,15 @@ impl Account {
             if let Some(place) = self.runs.iter().position(|run| run.0 >= first) {
                 self.runs.truncate(place + 1);
             }
-            self.pour(now, |state| state);
+            let is_of_channel = self.has_channels && with_data;
+            self.pour(now, |state| match state {
+                TimeState::SlowStart | TimeState::CongestionAvoidance | TimeState::SendBuffer
+                    if is_of_channel =>
+                {
+                    TimeState::ProgramWindow
+                }
+                other => other,
+            });
         } else if !self.last.ends_short && own.outstanding > 0 && gap < rtt.max(own.prompt) {
             // Spaced by its kernel, whose data does not end, or by its program.
             self.bulk_gaps += 1;
@@ -337,7 +366,11 @@ impl Account {
             self.own_waits += u64::from(gap >= WAIT_NS);
             // A client that has asked little asks again; one that sends much goes on.
             let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
-            let waits = if is_question { TimeState::NotAsked } else { TimeState::SenderApplication };
+            let waits = match () {
+                () if self.has_channels && self.heard.is_some() && !is_question => TimeState::ProgramWindow,
+                () if is_question => TimeState::NotAsked,
+                () => TimeState::SenderApplication,
+            };
             let is_full = |size: u32| u64::from(size) >= own.mss && size >= FULL;
             let is_bulk = is_full(own.size) && is_full(self.last.size) && self.burst >= MUCH * own.mss;
             let is_timer = is_bulk && gap >= TIMER_NS.max(rtt) && own.is_blind;
@@ -360,21 +393,30 @@ impl Account {
         self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1)
     }
 
-    /// The other end had its turn since this one spoke.
-    fn turn(&mut self, first: u64, last: u64, is_answer: bool, role: Role) {
+    /// What the connection waits for while the other end is silent: for its program to say something, or, of one that has a channel full of data, to take that.
+    const fn other_waits_for(&self, role: Role, goes_on: bool) -> TimeState {
+        match self.has_channels && self.burst >= CHANNEL && goes_on {
+            true => TimeState::ReceiverApplication,
+            false => role.other().wait(),
+        }
+    }
+
+    /// The other end had its turn since this one spoke; its program was waited for in this state.
+    fn turn(&mut self, first: u64, last: u64, is_answer: bool, waits: TimeState) {
         self.turns += 1;
         let until = self.line.until();
         if self.spoke.is_some() && is_answer {
             self.way_and_back(first);
             self.other_waits += u64::from(first.saturating_sub(self.line.until()) >= WAIT_NS);
-            self.tell(first, role.other().wait());
+            self.tell(first, waits);
         } else if self.spoke.is_none() {
-            self.tell(first, role.other().wait());
+            self.tell(first, waits);
         } else {
             self.tell(first, TimeState::OtherWay);
         }
         let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
         self.stops += u64::from(is_answer && is_same && self.burst > 0);
+        self.rounds += u64::from(is_answer && is_same && is_round(self.burst));
         if is_answer && self.burst >= MUCH * self.mss {
             self.bursts += 1;
             self.credits += u64::from(self.heard_amid);
@@ -396,7 +438,9 @@ impl Account {
             self.pour(closed.min(first), |state| state);
             return;
         }
-        self.tell(first.min(from + way), TimeState::RoundTrips);
+        let is_of_channel = self.has_channels && self.burst >= MUCH * self.mss;
+        let state = if is_of_channel { TimeState::ProgramWindow } else { TimeState::RoundTrips };
+        self.tell(first.min(from + way), state);
     }
 
     /// The program of this end let others wait.
@@ -435,19 +479,26 @@ impl Account {
             (None, None) => self.tell(said, TimeState::NotAsked),
             (_, Some((first, last))) => {
                 let is_answer = self.is_answer(first);
-                self.turn(first.min(said), last.min(said), is_answer, role);
+                self.turn(first.min(said), last.min(said), is_answer, role.other().wait());
                 // Nobody knows whether it has what the other end sent in vain.
                 let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
-                self.tell(said, left);
+                self.leave(said, left);
             }
             (Some(_), None) if outstanding > 0 && self.vain > 0 => self.tell(now, TimeState::Timeout),
             (Some(_), None) if outstanding > 0 && self.all_acked.is_none() && self.rtt.is_none() => {
                 self.tell(said, TimeState::Unknown);
             }
+            (Some(spoke), None) if self.is_broken_off(&end, said.saturating_sub(spoke)) => {
+                self.broken_off_ns = said - self.line.until();
+                self.tell(said, TimeState::Timeout);
+            }
             (Some(_), None) => {
                 self.way_and_back(said);
-                let left = self.left_over(role.other(), false);
-                self.tell(said, left);
+                let left = match self.left_over(role.other(), false) {
+                    TimeState::Answering => self.other_waits_for(role, true),
+                    left => left,
+                };
+                self.leave(said, left);
             }
         }
         self.tell(now, TimeState::Finished);
@@ -460,9 +511,28 @@ impl Account {
         }
     }
 
+    /// The last silence, which nobody ended.
+    fn leave(&mut self, until: u64, state: TimeState) {
+        if state != TimeState::Finished {
+            self.open_ns = until - self.line.until();
+        }
+        self.tell(until, state);
+    }
+
+    /// Seen from elsewhere than its sender: a transfer that was in the midst of a write, or lacks what was sent before its last segment, and nothing more came.
+    fn is_broken_off(&self, end: &End, silent_ns: u64) -> bool {
+        let is_full = u64::from(self.last.size).is_multiple_of(self.mss.max(1));
+        let is_amid = is_full && self.burst >= MUCH * self.mss;
+        let has_said_all = self.over.is_some() && self.closed_it;
+        let is_long = silent_ns >= TIMER_NS.max(2 * self.rtt.unwrap_or(0));
+        is_long && end.is_blind && !end.is_lacking && !has_said_all && (is_amid || end.has_hole)
+    }
+
     /// It stops at what the programs let be on its way, and not for an answer.
     pub const fn has_window(&self) -> bool {
-        self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns
+        let by_credits =
+            self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns;
+        by_credits || self.rounds >= CREDITS && self.rounds * 2 > self.turns
     }
 
     /// The round trips that either direction took were those of such a window.
@@ -492,10 +562,21 @@ impl Account {
             bulk_gaps: self.bulk_gaps,
             stops_at_amount: self.stops,
             amount_bytes: self.amount,
+            is_minor: false,
+            open_silence: self.open_ns as f64 / now.saturating_sub(self.line.began()).max(1) as f64,
+            broken_off_ns: self.broken_off_ns,
             missing: 0.0,
             outage_ns: 0,
             sent_in_vain: if is_vain { self.vain } else { 0 },
             in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
         }
     }
+}
+
+/// Whether an amount is that of a program's buffer: a power of two, with a few headers.
+fn is_round(amount: u64) -> bool {
+    const LEAST: u64 = 16 * 1024;
+    let near = amount + amount / ROUND.1;
+    let power = 1 << near.max(1).ilog2();
+    amount >= LEAST - LEAST / ROUND.1 && amount <= power + power / ROUND.0
 }

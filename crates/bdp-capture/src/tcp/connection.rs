@@ -25,6 +25,8 @@ const LOSSES_MIN: usize = 3;
 /// Of the times that a sender goes on by itself, the part from which it is one that paces.
 const PACED: f64 = 0.5;
 
+/// An end that sends so many times the other's data, and so many segments, is the one whose data the connection is for.
+const MINOR: (u64, u64) = (10, 8);
 /// Packets without data that are remembered, to know copies of them.
 const PRINTS: usize = 4;
 /// A copy comes within this time; without an identification within the shorter one.
@@ -118,6 +120,9 @@ impl Connection {
         let notes = notes.and(self.halves[other].on_ack(now, segment, shift, has_news));
         if has_news && !is_again && !self.tls.is_over() {
             self.tls(now, own, segment.record);
+        }
+        if has_news && before == self.halves[own].first_sent() && segment.record == Record::Ssh {
+            self.halves.iter_mut().for_each(|half| half.account.channels_begin());
         }
         if segment.flags.fin() || segment.flags.rst() {
             for (side, half) in self.halves.iter_mut().enumerate() {
@@ -313,12 +318,20 @@ impl Connection {
                 spaced,
                 other_in_vain: in_vain[1 - side],
                 is_lacking,
+                is_blind: !half.is_at_sender(),
+                has_hole: half.has_hole(),
             };
             half.account.finish(self.last_at, end);
         }
         if self.halves.iter().any(|half| half.account.has_window()) {
             self.halves.iter_mut().for_each(|half| half.account.of_window());
         }
+    }
+
+    /// The other side's data is what the connection is for.
+    fn is_minor(&self, side: usize) -> bool {
+        let [own, other] = [&self.halves[side], &self.halves[1 - side]];
+        other.payload >= MINOR.0 * own.payload && other.payload >= MINOR.1 * other.mss()
     }
 
     /// Bytes that the capture lacks / all that were acknowledged.
@@ -340,6 +353,7 @@ impl Connection {
             let syns = self.syns.iter().map(|&syns| u64::from(syns)).sum();
             Conversation {
                 missing: self.missing_share(),
+                is_minor: self.is_minor(side),
                 outage_ns: half.outage,
                 refused,
                 syns,

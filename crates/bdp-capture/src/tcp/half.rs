@@ -674,6 +674,16 @@ impl HalfConnection {
         !self.has_data() || payload > 0 && now.saturating_sub(self.last_sent) <= took / 2
     }
 
+    /// The first of what was sent.
+    pub fn first_sent(&self) -> u64 {
+        self.start.unwrap_or(0)
+    }
+
+    /// Something that was sent before the last that passed has not passed, and was not acknowledged.
+    pub fn has_hole(&self) -> bool {
+        self.una < self.next && self.scoreboard.of(self.una, self.next).any(|piece| piece.times == 0)
+    }
+
     /// The end of what was sent.
     pub const fn sent(&self) -> u64 {
         self.next

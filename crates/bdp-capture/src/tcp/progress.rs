@@ -118,10 +118,13 @@ impl HalfConnection {
         let is_bound = !self.epoch.was_free && self.open.is_none() && self.epoch.before > 0;
         self.epoch.flat = if grew || !is_bound { 0 } else { self.epoch.flat.saturating_add(1) };
         let mss = self.mss();
-        if is_bound && self.epoch.steady > 0 && self.epoch.peak.abs_diff(self.epoch.anchor) <= mss {
+        // A buffer that is written anew when there is room again leaves the sender without data for a moment, and some round trips with less in flight; none
+        // has more.
+        let is_held = !self.is_window_full() && self.open.is_none() && self.epoch.before > 0;
+        if !is_held || self.epoch.steady == 0 || self.epoch.peak > self.epoch.anchor + mss {
+            (self.epoch.steady, self.epoch.anchor) = (u8::from(is_held), self.epoch.peak);
+        } else if self.epoch.peak + mss.max(self.epoch.anchor / 8) >= self.epoch.anchor {
             self.epoch.steady = self.epoch.steady.saturating_add(1);
-        } else {
-            (self.epoch.steady, self.epoch.anchor) = (u8::from(is_bound), self.epoch.peak);
         }
         if self.epoch.flat >= 3 && self.threshold.is_none() {
             self.threshold = Some(self.epoch.before);

@@ -57,6 +57,11 @@ impl Timeline {
         }
     }
 
+    /// When the time began.
+    pub fn began(&self) -> u64 {
+        self.began.unwrap_or(0)
+    }
+
     /// Up to when the time is told.
     pub fn until(&self) -> u64 {
         self.until

@@ -34,6 +34,13 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
         return vec![swallowed(facts).unwrap_or_else(|| peer_gone(facts, conversation))];
     }
+    if conversation.is_minor {
+        return Vec::new();
+    }
+    if conversation.broken_off_ns > 0
+        && conversation.broken_off_ns as f64 >= OTHERS_TURN * spent.total_ns() as f64 {
+        return vec![broken_off(facts, conversation)];
+    }
     // Of the time in which anything was going on.
     let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
     if spent.share(TimeState::OtherWay) >= OTHERS_TURN * active {
@@ -170,9 +177,10 @@ fn program(facts: &Facts, conversation: &Conversation, whose: Role, state: TimeS
     let of_all = conversation.spent.share(state) * conversation.spent.total_ns() as f64;
     let each_ns = of_all / waits.max(1) as f64;
     let rtt = facts.rtt_least().map_or(0.0, |rtt| rtt.0 as f64);
-    // A wait that is not much longer than the way may be some of it.
+    // A wait that is not much longer than the way may be some of it, and one that nobody ended may be for either end.
+    let is_unproved = each_ns < NO_WAY * rtt || conversation.is_unproved();
     let confidence = match sure(share) {
-        Confidence::High if each_ns < NO_WAY * rtt => Confidence::Medium,
+        Confidence::High if is_unproved => Confidence::Medium,
         other => other,
     };
     let remedy = match (limit, state) {
@@ -290,6 +298,19 @@ fn not_made(facts: &Facts, conversation: &Conversation, refusal: Refusal) -> Fin
         .cause(cause)
         .evidence([syns])
         .remedy(Remedy::new(Action::OpenPort).host(name))
+}
+
+/// A transfer stopped in its midst, as seen from elsewhere than its sender: nothing of it comes through, or its host is gone.
+fn broken_off(facts: &Facts, conversation: &Conversation) -> Finding {
+    let gap = Nanos(conversation.broken_off_ns);
+    let share = gap.0 as f64 / conversation.spent.total_ns().max(1) as f64;
+    let round_trips = facts.rtt_least().map_or(0, |rtt| gap.0 / rtt.0.max(1));
+    Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
+        .evidence([
+            Evidence::time(Fact::Gap, gap).with(Quantity::count(round_trips)),
+            Evidence::share(Fact::GapShare, share).at_least(OTHERS_TURN),
+        ])
+        .remedy(Remedy::new(Action::FindOutage))
 }
 
 /// Nobody takes the data any more.

@@ -22,8 +22,6 @@ const READINGS: usize = 10;
 const ROUND_TRIPS: u64 = 10;
 /// So many turns, or whose turn it is is not sure.
 const TURNS: u64 = 2;
-/// Of the time a silence that is not over, from which on it decides who is waited for.
-const UNPROVED: f64 = 0.5;
 /// Losses that show that they come at an idle round trip.
 const LOSSES: u64 = 10;
 /// Steady goodput: lower / upper quartile.
@@ -73,7 +71,7 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
     let of_programs = matches!(waits, Waits::Client | Waits::Server | Waits::RoundTrips);
     let most = match () {
         () if of_programs && conversation.turns < TURNS => Confidence::Low,
-        () if of_programs && socket(facts).open_silence >= UNPROVED => Confidence::Medium,
+        () if of_programs && conversation.is_unproved() => Confidence::Medium,
         // By gaps in what came: a sender's own window may leave them too.
         () if waits == Waits::Writer && facts.sent.is_empty() => Confidence::Medium,
         // The kernel counts it seldom: then a queue behind the window can't be told from a reader.

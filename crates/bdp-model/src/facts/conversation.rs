@@ -64,6 +64,12 @@ pub struct Conversation {
     pub stops_at_amount: u64,
     /// That amount, bytes.
     pub amount_bytes: u64,
+    /// The other end's data is so much more than this one's that what limits that limits the connection.
+    pub is_minor: bool,
+    /// Part of the time that belongs to a silence which neither end has ended yet: who is waited for is not proved.
+    pub open_silence: f64,
+    /// For how long nothing of a transfer in its midst reached the place of the capture, until its end, nanoseconds.
+    pub broken_off_ns: u64,
     /// Bytes that the capture lacks / all that were acknowledged.
     pub missing: f64,
     /// The longest time for which nothing passed that had been sent, as a capture elsewhere than at the sender knows, nanoseconds.
@@ -72,4 +78,12 @@ pub struct Conversation {
     pub sent_in_vain: u64,
     /// From the first of what was never acknowledged to the last packet, nanoseconds.
     pub in_vain_ns: u64,
+}
+
+impl Conversation {
+    /// Whether a silence that nobody has ended decides who is waited for.
+    pub fn is_unproved(&self) -> bool {
+        const MOST: f64 = 0.5;
+        self.open_silence >= MOST
+    }
 }

@@ -34,8 +34,6 @@ pub struct SocketFacts {
     pub buffer_taken: (u64, u64),
     /// How the quota of its process's control group held that back.
     pub quota: Option<Quota>,
-    /// Part of the time that belongs to a silence which neither end has ended yet: who is waited for is not proved.
-    pub open_silence: f64,
     /// The smallest round trip that the kernel remembers, nanoseconds: at a receiver that of what it sent, as its handshake.
     pub least_rtt_ns: Option<u64>,
     /// Whether packets came from the other end after the data was sent that it never acknowledged: small ones pass.

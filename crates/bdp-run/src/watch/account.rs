@@ -101,8 +101,13 @@ pub(super) fn of(
         own,
         facts,
         rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
-        // Of a connection whose first question is all that was said, that belongs to what is seen.
-        whole: if first.1.is_opening() { last.1.segments() } else { grown(first.1, last.1) },
+        // Of a connection whose first question is all that was said, that belongs to what is seen,
+        // and so does all of it where nothing was said since.
+        whole: match grown(first.1, last.1) {
+            Segments { data_in: 0, data_out: 0, .. } => last.1.segments(),
+            _ if first.1.is_opening() => last.1.segments(),
+            seen => seen,
+        },
         take_turns: false,
         usual: false,
         in_flight: None,
@@ -129,7 +134,6 @@ pub(super) fn of(
         buffer_taken,
         small_ones_pass: account.small_ones_pass(),
         full_segment_waits: account.full_segment_waits(),
-        open_silence: account.open_silence(),
         least_rtt_ns: Some(account.rtt_ns).filter(|&ns| ns > 0),
         ..known
     };
@@ -213,6 +217,9 @@ impl Account<'_> {
             refused: None,
             syns: 0,
             missing: 0.0,
+            is_minor: false,
+            open_silence: self.open_silence(),
+            broken_off_ns: 0,
             spent: TimeSpent { stretches },
             turns,
             own_waits: own,
@@ -417,7 +424,8 @@ impl Account<'_> {
                 self.programs(b.1, turns, silent, parts);
             }
             (false, false) => {
-                let turns = if self.overlap { 0 } else { turns.0 };
+                // Data that fills the path waits for no word of this end.
+                let turns = if self.overlap || self.flowing == TimeState::FullPath { 0 } else { turns.0 };
                 let on_the_way = (turns * self.rtt_ns).min(took);
                 parts.add(TimeState::RoundTrips, on_the_way);
                 parts.add(self.flowing, took - on_the_way);

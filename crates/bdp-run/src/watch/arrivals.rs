@@ -9,7 +9,7 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::history::Reading;
 
 /// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
-const FLOWS: (u64, f64, f64) = (15_000_000, 4.0, 0.25);
+const FLOWS: (u64, f64, f64) = (15_000_000, 2.0, 0.25);
 const FLOWS_OFTEN: f64 = 0.8;
 /// Bytes / what so many full segments hold, of one that fills them.
 const FULL: f64 = 0.8;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use bdp_model::facts::{Quota, Role as Part, SocketFacts};
+use bdp_model::facts::{Conversation, Quota, Role as Part, SocketFacts};
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::HostFacts;
 use bdp_model::watch::{
@@ -73,6 +73,9 @@ struct Socket {
     moved_ns: u64,
     finding: Option<Finding>,
     limits: Vec<(Limit, u64, Finding)>,
+    /// The time of a silence that nobody has ended, and what it seems to be: whom it waited for is known when somebody ends it.
+    open: Option<(u64, Finding)>,
+    is_open: bool,
     active_ns: u64,
     /// Whether its program asked for the sizes of its buffers; `None` before anybody looked.
     asked: Option<Option<(bool, bool)>>,
@@ -377,6 +380,19 @@ impl Tracker {
     }
 }
 
+/// Adds time to what a limit has taken.
+fn add(limits: &mut Vec<(Limit, u64, Finding)>, took_ns: u64, finding: &Finding) {
+    match limits.iter_mut().find(|(limit, ..)| *limit == finding.limit) {
+        Some((_, ns, surest)) => {
+            *ns += took_ns;
+            if finding.confidence >= surest.confidence {
+                *surest = finding.clone();
+            }
+        }
+        None => limits.push((finding.limit, took_ns, finding.clone())),
+    }
+}
+
 /// Whether it is a connection that this machine was asked for, and that has no socket yet: the kernel has no figures of it.
 fn is_request(report: &SocketReport<'_>) -> bool {
     ConnectionState::of_linux(report.state()) == ConnectionState::SynReceived
@@ -437,6 +453,8 @@ impl Socket {
             moved_ns: 0,
             finding: None,
             limits: Vec::new(),
+            open: None,
+            is_open: false,
             active_ns: 0,
             asked: None,
             own: part(&socket_name, None),
@@ -515,29 +533,31 @@ impl Socket {
             host: (self.key.0 == 0).then_some(host),
         };
         let facts = facts::facts(&self.history, &known, SPAN_NS);
+        let conversation = facts.as_ref().and_then(|facts| facts.conversation.as_ref());
+        self.is_open = conversation.is_some_and(Conversation::is_unproved);
         self.finding = facts.and_then(|facts| bdp_explain::explain(&facts).into_iter().next());
     }
 
-    /// Adds an interval to the time that what limits it now has taken.
+    /// Adds an interval to the time that what limits it now has taken, and what a silence took that is over.
     fn count(&mut self, took_ns: u64) {
         let Some(finding) = &self.finding else { return };
         self.active_ns += took_ns;
-        match self.limits.iter_mut().find(|(limit, ..)| *limit == finding.limit) {
-            Some((_, ns, surest)) => {
-                *ns += took_ns;
-                if finding.confidence >= surest.confidence {
-                    *surest = finding.clone();
-                }
-            }
-            None => self.limits.push((finding.limit, took_ns, finding.clone())),
+        let ns = self.open.take().map_or(0, |open| open.0) + took_ns;
+        match self.is_open {
+            true => self.open = Some((ns, finding.clone())),
+            false => add(&mut self.limits, ns, finding),
         }
     }
 
     fn total(&self, last: SocketReading, at_ns: u64, ended: bool) -> SocketTotal {
         let (now, first) = (self.history.latest().unwrap_or(&self.first).info(), self.first.info());
-        let explained: u64 = self.limits.iter().map(|&(_, ns, _)| ns).sum();
-        let mut limits: Vec<LimitShare> = self
-            .limits
+        let mut all = self.limits.clone();
+        // A silence that goes on is for whom it seems to be.
+        if let Some((ns, finding)) = &self.open {
+            add(&mut all, *ns, finding);
+        }
+        let explained: u64 = all.iter().map(|&(_, ns, _)| ns).sum();
+        let mut limits: Vec<LimitShare> = all
             .iter()
             .map(|(limit, ns, finding)| LimitShare {
                 limit: *limit,

@@ -222,6 +222,8 @@ struct Ssh {
     lines: Receiver<String>,
     /// What it said on standard error last.
     complaint: Arc<Mutex<String>>,
+    /// Closed when there is no more of that.
+    all_said: Receiver<()>,
     program: File,
     bytes: u64,
 }
@@ -254,6 +256,7 @@ impl Ssh {
             thread::spawn(move || read_lines(out, |line| give.send(line).is_ok()));
         }
         let complaint = Arc::new(Mutex::new(String::new()));
+        let (silent, all_said) = mpsc::channel();
         if let Some(err) = child.stderr.take() {
             let complaint = Arc::clone(&complaint);
             thread::spawn(move || {
@@ -262,11 +265,12 @@ impl Ssh {
                         *complaint.lock().unwrap_or_else(PoisonError::into_inner) = line;
                     }
                     true
-                })
+                });
+                drop(silent);
             });
         }
         let destination = plan.request.destination.clone();
-        Ok(Self { destination, child, stdin, lines, complaint, program, bytes })
+        Ok(Self { destination, child, stdin, lines, complaint, all_said, program, bytes })
     }
 
     /// From the login to a far end that listens.
@@ -345,6 +349,8 @@ impl Ssh {
             }
         }
         let status = self.wait(FAREWELL);
+        // Its last words may not have been read yet when it has ended.
+        let _ = self.all_said.recv_timeout(FAREWELL);
         let said = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let what = match (said.is_empty(), status) {
             (false, _) => said,

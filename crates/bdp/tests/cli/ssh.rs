@@ -158,6 +158,22 @@ fn an_end_while_ssh_copies_is_by_the_signal() {
 }
 
 #[test]
+fn last_words_that_come_late_are_told() {
+    let bench = Bench::new();
+    // What it says is read by a thread, which on a busy machine sees the last of it after the end.
+    let ssh = bench.path("ssh");
+    let script = "#!/bin/sh\n[ \"$1\" = -G ] && { echo hostname 127.0.0.1; exit 0; }\n\
+                  echo 'Warning: a new key' >&2\n{ sleep 0.5; echo 'Permission denied' >&2; } >/dev/null &\nexit 255\n";
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = bench.bdp("measure --ssh nobody@127.0.0.1 -t 1");
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", bench.folder().display()));
+    let ended = start(command).wait();
+    assert!(ended.refusal(3).contains("Permission denied"), "{}", ended.err);
+}
+
+#[test]
 fn a_connection_that_breaks_leaves_nothing_either() {
     let bench = Bench::new();
     let Some(sshd) = Sshd::start(&bench) else { return };

@@ -27,7 +27,7 @@ const HERE_OF: u64 = 10;
 /// Round trips vary by such a part.
 const SOONER: u64 = 16;
 /// Round trips in a row in which what is in flight stays the same, from which on it will not grow.
-const STEADY: u8 = 6;
+pub(super) const STEADY: u8 = 6;
 /// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
 const UNSEEN: usize = 16;
 /// Numbers are told apart across 2^32 by counting from here.
@@ -100,9 +100,10 @@ pub(super) struct Epoch {
     pub(super) before: u64,
     /// In a row in which what was in flight grew by little.
     pub(super) flat: u8,
-    /// In a row in which it stayed the same, and the first of these.
+    /// In which it stayed the same, the first of these, and in a row in which it was less.
     pub(super) steady: u8,
     pub(super) anchor: u64,
+    pub(super) lower: u8,
     /// Whether anything but the congestion window held the sender back.
     pub(super) was_free: bool,
     pub(super) rate_bps: Option<u64>,

@@ -4,7 +4,7 @@ use bdp_model::record::{CongestionState, EpisodeKind};
 
 use crate::decode::Segment;
 
-use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading};
+use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading, STEADY};
 
 impl HalfConnection {
     /// The receive window is no longer closed.
@@ -121,10 +121,14 @@ impl HalfConnection {
         // A buffer that is written anew when there is room again leaves the sender without data for a moment, and some round trips with less in flight; none
         // has more.
         let is_held = !self.is_window_full() && self.open.is_none() && self.epoch.before > 0;
-        if !is_held || self.epoch.steady == 0 || self.epoch.peak > self.epoch.anchor + mss {
-            (self.epoch.steady, self.epoch.anchor) = (u8::from(is_held), self.epoch.peak);
+        let is_more = self.epoch.peak > self.epoch.anchor + mss;
+        if !is_held || self.epoch.steady == 0 || is_more || self.epoch.lower >= STEADY {
+            (self.epoch.steady, self.epoch.anchor, self.epoch.lower) =
+                (u8::from(is_held), self.epoch.peak, 0);
         } else if self.epoch.peak + mss.max(self.epoch.anchor / 8) >= self.epoch.anchor {
-            self.epoch.steady = self.epoch.steady.saturating_add(1);
+            (self.epoch.steady, self.epoch.lower) = (self.epoch.steady.saturating_add(1), 0);
+        } else {
+            self.epoch.lower += 1;
         }
         if self.epoch.flat >= 3 && self.threshold.is_none() {
             self.threshold = Some(self.epoch.before);

@@ -47,7 +47,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         Waits::Path if facts.sent.is_empty() => path_at_receiver(facts, conversation),
         Waits::Path => path(facts, conversation),
         Waits::SendBuffer => send_buffer(facts, share),
-        Waits::ProgramWindow => program_window(facts, conversation, share),
+        Waits::ProgramWindow if conversation.amount_bytes > 0 => program_window(facts, conversation, share),
         Waits::Processor => throttled(facts).unwrap_or_else(|| unknown(facts)),
         Waits::ReceiveWindow if facts.sent.is_empty() => {
             watched::own_window(facts).unwrap_or_else(|| watched::elsewhere(facts))

@@ -32,6 +32,8 @@ pub struct SocketFacts {
     pub receive_buffer_asked: Option<bool>,
     /// Readings in which packets in flight took most of the send buffer though both windows had room, and those with something in flight.
     pub buffer_taken: (u64, u64),
+    /// It carries the channels of SSH, whose windows the programs at its ends give each other.
+    pub has_channels: bool,
     /// How the quota of its process's control group held that back.
     pub quota: Option<Quota>,
     /// The smallest round trip that the kernel remembers, nanoseconds: at a receiver that of what it sent, as its handshake.

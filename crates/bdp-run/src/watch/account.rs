@@ -40,6 +40,8 @@ const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
 const OVERLAP: f64 = 1.3;
 /// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
 const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
+/// Segments in flight behind which Nagle's algorithm holds a small one back for long.
+const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
 /// In flight / that median, of what is no part of it.
 const LITTLE: f64 = 0.2;
 /// What is in flight / what a round trip takes of the rate, of such a window.
@@ -77,6 +79,7 @@ pub(super) struct Account<'a> {
     /// Whether questions are asked before the last one is answered.
     overlap: bool,
     throttled: bool,
+    has_channels: bool,
     /// Who ended the silence that each time between two readings is part of, whether it was this end; `None` of one that is not over, and of no silence.
     ended_by: Vec<Option<bool>>,
     stalled_since: Option<u64>,
@@ -117,6 +120,7 @@ pub(super) fn of(
         throttled: known.quota.is_some_and(|q| {
             q.throttled >= THROTTLED.1 && q.throttled as f64 >= THROTTLED.0 * q.periods as f64
         }),
+        has_channels: known.has_channels,
         ended_by: silences(moments),
         stalled_since: None,
     };
@@ -297,6 +301,9 @@ impl Account<'_> {
                 }
             }
         }
+        if self.has_channels {
+            parts.give_to_channels(self, turns.0 > 0);
+        }
         if self.throttled {
             parts.give_to_processor(self);
         }
@@ -307,8 +314,9 @@ impl Account<'_> {
     /// Time in which this end's kernel had nothing to send, or what fills no window.
     fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, ns: u64, parts: &mut Parts) {
         let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
-        let is_held =
-            b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss) && b.2.unacked_segments > Some(0);
+        // With more in flight the next acknowledgement is near.
+        let is_held = b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss)
+            && b.2.unacked_segments.is_some_and(|segments| HELD_BEHIND.contains(&segments));
         let is_busy = count(|i| i.busy_ns, &a.2, &b.2) > 0 || b.1.queued > 0;
         match self.in_flight.filter(|_| is_busy) {
             Some(state) => parts.add(state, ns),
@@ -344,8 +352,11 @@ impl Account<'_> {
             return parts.add(TimeState::RoundTrips, ns);
         }
         parts.add(TimeState::RoundTrips, on_the_way);
-        // Who ends a silence was waited for, whoever spoke last.
-        let own = ended_by.or_else(|| self.is_waited_for(b)).unwrap_or(self.usual);
+        // Who ends a silence was waited for, and not who spoke last; a program that its quota holds up is, until it does.
+        let own = ended_by
+            .or_else(|| self.throttled.then_some(true))
+            .or_else(|| self.is_waited_for(b))
+            .unwrap_or(self.usual);
         parts.add(self.program(own), rest);
     }
 
@@ -709,6 +720,25 @@ impl Parts {
             Some((_, sum)) => *sum += ns,
             None if ns > 0 => self.0.push((state, ns)),
             None => {}
+        }
+    }
+
+    /// Of data in bulk over the channels of SSH: what waits for the other end's word waits for room in a channel, and a program that gives none does not read.
+    fn give_to_channels(&mut self, account: &Account<'_>, has_word: bool) {
+        let Segments { data_in, data_out, .. } = account.whole;
+        let (bulk, words) = if account.sending { (data_out, data_in) } else { (data_in, data_out) };
+        if bulk <= words.saturating_mul(ONE_WAY) || words == 0 {
+            return;
+        }
+        let reader = account.program(!account.sending);
+        for (state, ns) in std::mem::take(&mut self.0) {
+            let state = match state {
+                TimeState::RoundTrips => TimeState::ProgramWindow,
+                TimeState::SenderApplication if has_word => TimeState::ProgramWindow,
+                state if state == reader => TimeState::ReceiverApplication,
+                other => other,
+            };
+            self.add(state, ns);
         }
     }
 

@@ -18,8 +18,8 @@ const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
 /// What the repair of a loss by a timeout takes at the most, and in round trips.
 const REPAIR: (u64, u64) = (400_000_000, 5);
-/// What a queue adds at least: less may be a receiver's estimate.
-const QUEUE_NS: u64 = 15_000_000;
+/// What a queue adds at least: less may be the ticks of timestamps.
+const QUEUE_NS: u64 = 8_000_000;
 /// What a round trip brings / the one before, in slow start, and of how many round trips that can be told.
 const GROWTH: (f64, std::ops::RangeInclusive<u64>) = (1.3, 3..=8);
 /// Data segments before the first of an answer.

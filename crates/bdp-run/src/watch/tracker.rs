@@ -413,6 +413,14 @@ fn part(name: &SocketName, listening: Option<&BTreeSet<u16>>) -> Part {
     }
 }
 
+/// Whether it is SSH's, by its port (RFC 4250, section 4.2), or the program that has it open.
+fn has_channels(name: &SocketName) -> bool {
+    const SSH: u16 = 22;
+    const PROGRAMS: [&str; 5] = ["ssh", "sshd", "sshd-session", "scp", "sftp"];
+    let is_one = |holder: &Holder| PROGRAMS.contains(&holder.name.as_str());
+    [name.local.port(), name.remote.port()].contains(&SSH) || name.holder.as_ref().is_some_and(is_one)
+}
+
 /// What a quota did from the first of what is known to the last.
 fn quota(known: &Quotas) -> Option<Quota> {
     let (&(from, first), &(until, last)) = (known.front()?, known.back()?);
@@ -528,6 +536,7 @@ impl Socket {
                 send_buffer_asked: self.asked.flatten().map(|asked| asked.0),
                 receive_buffer_asked: self.asked.flatten().map(|asked| asked.1),
                 quota: self.quota,
+                has_channels: has_channels(&self.name),
                 ..SocketFacts::default()
             },
             host: (self.key.0 == 0).then_some(host),

@@ -429,6 +429,10 @@ impl Account<'_> {
         let silent = if count(|i| i.bytes_received, &a.2, &b.2) == 0 { took } else { since.min(took) };
         let waits = since > SILENT.0.max(SILENT.1 * self.rtt_ns);
         match (is_small, waits) {
+            // Turns that take longer than there is time are none.
+            (true, false) if self.overlap && self.flowing == TimeState::FullPath => {
+                parts.add(self.flowing, took)
+            }
             (true, _) => self.programs(b.1, turns, took, parts),
             (false, true) => {
                 parts.add(self.flowing, took - silent);
@@ -634,15 +638,16 @@ impl Account<'_> {
         }
     }
 
-    /// Part of the time that belongs to a silence which nobody has ended yet.
+    /// Part of the time that belongs to silences which nobody has ended yet, or of which the readings don't tell who did.
     fn open_silence(&self) -> f64 {
         let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
-        let quiet = self.moments.windows(2).rev().take_while(|pair| {
+        let is_open = |(pair, ended_by): &(&[Moment<'_>], &Option<bool>)| {
             let grown = grown(pair[0].1, pair[1].1);
-            grown.data_in == 0 && grown.data_out == 0
-        });
-        let since = quiet.last().map_or(last, |pair| pair[0].0);
-        (last - since) as f64 / (last - first).max(1) as f64
+            grown.data_in == 0 && grown.data_out == 0 && ended_by.is_none()
+        };
+        let open = self.moments.windows(2).zip(&self.ended_by).filter(is_open);
+        let took: u64 = open.map(|(pair, _)| pair[1].0 - pair[0].0).sum();
+        took as f64 / (last - first).max(1) as f64
     }
 
     /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.

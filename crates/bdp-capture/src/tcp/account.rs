@@ -438,7 +438,7 @@ impl Account {
             self.pour(closed.min(first), |state| state);
             return;
         }
-        let is_of_channel = self.has_channels && self.burst >= MUCH * self.mss;
+        let is_of_channel = self.has_channels && self.burst >= CHANNEL / 4;
         let state = if is_of_channel { TimeState::ProgramWindow } else { TimeState::RoundTrips };
         self.tell(first.min(from + way), state);
     }

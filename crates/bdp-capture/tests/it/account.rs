@@ -253,18 +253,20 @@ fn outage_is_told_from_a_program_that_pauses_at_the_receiver() {
 }
 
 /// Bursts of an end that sends much, each until the other one has given room: amid them, as the windows of HTTP/2 and requests ahead of SFTP do, or when it has
-/// all of one, which is an answer to the question before.
+/// all of one, which is an answer to the question before unless it is a buffer's round amount each time.
 #[test]
 fn window_of_a_program_is_told_from_questions_and_answers() {
-    for is_amid in [false, true] {
+    for (is_amid, last, is_window) in [(false, 1_448, false), (true, 1_448, true), (false, 424, true)] {
         let mut talk = Talk::new(usize::MAX);
         talk.says(false, &[9; 60]);
         for _ in 0..10 {
             talk.after(RTT_MS);
             let before = talk.said[1];
-            (0..20).for_each(|_| {
+            // 64 KiB and 48 bytes, or something else.
+            (0..45).for_each(|_| {
                 talk.says(true, &[1; 1_448]);
             });
+            talk.says(true, &vec![1; last]);
             let all = std::mem::replace(&mut talk.said[1], before + 10 * 1_448);
             if is_amid {
                 talk.says(false, &[9; 60]);
@@ -278,8 +280,111 @@ fn window_of_a_program_is_told_from_questions_and_answers() {
         talk.after(RTT_MS).says(true, &[1; 1_448]);
         for facts in talk.facts() {
             let told = [TimeState::RoundTrips, TimeState::ProgramWindow].map(|state| spent(&facts, state));
-            assert!(told[usize::from(is_amid)] >= 8 * RTT_MS, "{is_amid}: {told:?}");
-            assert_eq!(told[usize::from(!is_amid)], 0, "{is_amid}");
+            assert!(told[usize::from(is_window)] >= 8 * RTT_MS, "{is_amid} {last}: {told:?}");
+            assert_eq!(told[usize::from(!is_window)], 0, "{is_amid} {last}");
         }
+    }
+}
+
+/// A server that sends much until its client has given room, which it does late: over SSH, where that is the window of a channel, its client's program does not
+/// read what came; elsewhere nobody knows why the client has not asked. A person at a shell, who is answered in a few bytes, has not asked in either.
+#[test]
+fn channel_of_ssh_that_is_not_read_is_told_from_a_client_that_does_not_ask() {
+    const LATE_MS: u64 = 300;
+    for (greeting, answer, of_reader) in [
+        (b"SSH-2.0-OpenSSH_9.2", 1_448, true),
+        (b"220 ready, go ahead", 1_448, false),
+        (b"SSH-2.0-OpenSSH_9.2", 40, false),
+    ] {
+        let mut talk = Talk::new(usize::MAX);
+        talk.says(false, greeting).after(RTT_MS).says(true, greeting);
+        talk.says(false, &[9; 44]).after(RTT_MS);
+        for _ in 0..10 {
+            (0..40).for_each(|_| {
+                talk.says(true, &vec![1; answer]);
+            });
+            talk.acknowledges(false);
+            talk.after(LATE_MS).says(false, &[9; 44]).after(RTT_MS);
+        }
+        talk.says(true, &vec![1; answer]);
+        let [_, answers] = talk.facts();
+        let told = [TimeState::NotAsked, TimeState::ReceiverApplication].map(|state| spent(&answers, state));
+        assert!(told[usize::from(of_reader)] >= 9 * LATE_MS, "{answer}: {told:?}");
+        assert!(told[usize::from(!of_reader)] < LATE_MS, "{answer}: {told:?}");
+        let on_the_way =
+            [TimeState::RoundTrips, TimeState::ProgramWindow].map(|state| spent(&answers, state));
+        assert!(on_the_way[usize::from(of_reader)] >= 10 * RTT_MS, "{answer}: {on_the_way:?}");
+    }
+}
+
+/// Full segments all the time, and then nothing more until the client gives up: the server's kernel had more to send, unless its last segment was all that it
+/// had, or it closed the connection itself.
+#[test]
+fn transfer_that_stops_in_its_midst_is_told_from_one_that_is_over_at_the_receiver() {
+    const FIN: u8 = 1;
+    const SILENT_MS: u64 = 3_000;
+    for (last, closes, is_broken) in [(1_448, false, true), (700, false, false), (1_448, true, false)] {
+        let mut talk = Talk::new(usize::MAX);
+        talk.says(false, &[9; 100]);
+        for _ in 0..20 {
+            talk.after(RTT_MS);
+            (0..9).for_each(|_| {
+                talk.says(true, &[1; 1_448]);
+            });
+            talk.says(true, &vec![1; last]).acknowledges(false);
+        }
+        talk.packet(closes, FIN | ACK, &[]);
+        if !closes {
+            talk.packets.pop();
+            talk.after(SILENT_MS).packet(false, FIN | ACK, &[]);
+        }
+        let facts = talk.ways()[1].clone().unwrap();
+        let broken_off_ms = facts.conversation.unwrap().broken_off_ns / 1_000_000;
+        assert_eq!(broken_off_ms, if is_broken { SILENT_MS } else { 0 }, "{last} {closes}");
+    }
+}
+
+/// A program that writes the same whenever its socket takes them, and never has more on the way: slow start would double that, and congestion avoidance add to it.
+#[test]
+fn buffer_that_is_filled_anew_each_round_trip_is_no_slow_start() {
+    for grows in [false, true] {
+        let mut talk = Talk::new(usize::MAX);
+        for round in 0..40 {
+            let before = talk.said[0];
+            let more = if grows { round } else { 0 };
+            for _ in 0..20 + more / 2 {
+                talk.packet(false, ACK, &[1; 1_448]);
+                talk.said[0] += 1_448;
+            }
+            talk.says(false, &[1; 376]);
+            talk.after(RTT_MS);
+            // By four acknowledgements, the last of them of all.
+            let all = talk.said[0];
+            for part in 1..=4 {
+                talk.said[0] =
+                    before + (all - before) / 4 * part + if part == 4 { (all - before) % 4 } else { 0 };
+                talk.acknowledges(true);
+            }
+            talk.said[0] = all;
+        }
+        let facts = talk.ways()[0].clone().unwrap();
+        let told = spent(&facts, TimeState::SendBuffer);
+        assert_eq!(told >= 25 * RTT_MS, !grows, "{grows}: {told}");
+    }
+}
+
+/// What carries nearly all the data is what the connection is for.
+#[test]
+fn end_that_says_a_tenth_of_the_other_is_the_minor_one() {
+    for (answers, is_minor) in [(20, true), (1, false)] {
+        let mut talk = Talk::new(usize::MAX);
+        for _ in 0..3 {
+            talk.says(false, &[9; 700]).after(RTT_MS);
+            (0..answers).for_each(|_| {
+                talk.says(true, &[1; 1_448]);
+            });
+        }
+        let found = talk.facts().map(|facts| facts.conversation.unwrap().is_minor);
+        assert_eq!(found, [is_minor, false], "{answers}");
     }
 }

@@ -38,7 +38,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         return Vec::new();
     }
     if conversation.broken_off_ns > 0
-        && conversation.broken_off_ns as f64 >= OTHERS_TURN * spent.total_ns() as f64 {
+        && conversation.broken_off_ns as f64 >= OTHERS_TURN * spent.total_ns() as f64
+    {
         return vec![broken_off(facts, conversation)];
     }
     // Of the time in which anything was going on.

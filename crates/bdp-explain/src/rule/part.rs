@@ -25,12 +25,13 @@ const BUSY_PATH: [Rule; 8] = [
     rule::path_rate::judge,
 ];
 
-/// What keeps a congestion window below what the path holds.
-const SMALL_WINDOW: [Rule; 10] = [
-    rule::reordering::judge,
-    rule::path_rate::judge_shallow,
-    rule::plateau::judge,
-    captured::full_since_the_start,
+/// What keeps a congestion window below what the path holds: segments that overtake each other, taken for lost;
+pub const OVERTAKEN: [Rule; 1] = [rule::reordering::judge];
+/// a queue that is short, or that losses don't empty;
+const SHORT_QUEUE: [Rule; 3] =
+    [rule::path_rate::judge_shallow, rule::plateau::judge, captured::full_since_the_start];
+/// losses, or what stands for them.
+pub const LOSSES: [Rule; 5] = [
     rule::ecn_marks::judge,
     // What a host dropped is no loss of the path.
     rule::host_drops::judge,
@@ -38,14 +39,15 @@ const SMALL_WINDOW: [Rule; 10] = [
     rule::threshold::judge,
     // It makes the repair of losses slow, whatever they are of.
     rule::sack_missing::judge,
-    captured::plain_path,
 ];
+/// A path of which no more is known.
+const PLAIN_PATH: [Rule; 1] = [captured::plain_path];
 
 const RECEIVE_WINDOW: [Rule; 2] = [rule::receive_window::half_scaled, rule::receive_window::judge];
 const SEND_BUFFER: [Rule; 3] = [rule::send_buffer::runs_dry, rule::send_buffer::judge, captured::judge];
 
 /// Without an account: a program that pauses closes windows and fills queues in bursts, so that what later rules make of those would be wrong.
-const WITHOUT: [&[Rule]; 10] = [
+const WITHOUT: [&[Rule]; 13] = [
     &[rule::receive_window::half_scaled],
     &[rule::asked_rate::judge],
     &[rule::cpu::judge],
@@ -55,13 +57,16 @@ const WITHOUT: [&[Rule]; 10] = [
     &RECEIVE_WINDOW,
     &SEND_BUFFER,
     &[rule::slow_writer::judge],
-    &SMALL_WINDOW,
+    &OVERTAKEN,
+    &SHORT_QUEUE,
+    &LOSSES,
+    &PLAIN_PATH,
 ];
 
 /// The rules that name the cause of a part.
 const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
     match waits {
-        Waits::Path => &[&BUSY_PATH, &SMALL_WINDOW],
+        Waits::Path => &[&BUSY_PATH, &OVERTAKEN, &SHORT_QUEUE, &LOSSES, &PLAIN_PATH],
         Waits::SlowStart => &[&[rule::black_hole::judge, rule::slow_start::judge]],
         Waits::ReceiveWindow => &[&RECEIVE_WINDOW],
         Waits::SendBuffer => &[&SEND_BUFFER],

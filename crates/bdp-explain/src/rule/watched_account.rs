@@ -9,8 +9,7 @@ use bdp_model::stats::median;
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
-use crate::rule::beside::Rule;
-use crate::rule::part::sure;
+use crate::rule::part::{self, sure};
 use crate::rule::{conversation, watched};
 use crate::setting::WMEM;
 use crate::{observed, rule};
@@ -28,16 +27,6 @@ const LOSSES: u64 = 10;
 const STEADY: f64 = 0.7;
 /// Readings in which more waits to be sent, of one that has more all the time.
 const MORE_TO_SEND: f64 = 0.8;
-
-/// Rules of losses that the samples show one by one.
-const OF_LOSSES: [Rule; 6] = [
-    rule::reordering::judge,
-    rule::ecn_marks::judge,
-    rule::host_drops::judge,
-    rule::random_loss::judge,
-    rule::threshold::judge,
-    rule::sack_missing::judge,
-];
 
 /// What limits it; nothing where it has not been seen for long enough.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
@@ -206,8 +195,9 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
             .or_else(|| by_model(facts, probing))
             .unwrap_or_else(|| unknown(facts));
     }
-    OF_LOSSES
+    part::OVERTAKEN
         .iter()
+        .chain(&part::LOSSES)
         .find_map(|rule| rule(facts))
         .or_else(|| losses(facts, lost))
         .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))

@@ -109,6 +109,43 @@ fn congested(i: u64, rtt_ms: u64, ssthresh: Option<u32>) -> SenderSample {
     }
 }
 
+/// The same of a capture.
+fn captured(state: TimeState, change: impl FnOnce(&mut Conversation)) -> Vec<Finding> {
+    let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 125_000, ..Default::default() };
+    let sent = (0..=50).map(|i| SenderSample { at_ns: i * 100 * MS, ..congested(i, 41, None) }).collect();
+    let mut facts = facts(sent, (0..=50).map(at).collect(), state);
+    facts.source = Source::Captured;
+    change(facts.conversation.as_mut().unwrap());
+    explain(&facts)
+}
+
+#[test]
+fn silence_that_nobody_has_ended_makes_no_sure_finding() {
+    for (open_silence, confidence) in [(0.0, Confidence::High), (0.9, Confidence::Medium)] {
+        let found = captured(TimeState::Answering, |all| {
+            (all.sender, all.open_silence) = (Role::Server, open_silence);
+        });
+        assert_eq!((found[0].limit, found[0].confidence), (Limit::SlowWriter, confidence), "{found:?}");
+    }
+}
+
+#[test]
+fn way_of_little_data_is_left_to_the_other() {
+    assert!(captured(TimeState::NotAsked, |all| all.is_minor = true).is_empty());
+    assert!(!captured(TimeState::NotAsked, |_| {}).is_empty());
+}
+
+#[test]
+fn transfer_that_stops_in_its_midst_met_a_path_that_changed() {
+    let found = captured(TimeState::Timeout, |all| all.broken_off_ns = 4000 * MS);
+    assert_eq!((found[0].limit, found[0].confidence), (Limit::PathChanged, Confidence::Medium), "{found:?}");
+    assert_eq!(found[0].observed(Fact::Gap).unwrap().value, 4e9);
+    assert_ne!(
+        captured(TimeState::Timeout, |all| all.broken_off_ns = 1000 * MS)[0].limit,
+        Limit::PathChanged
+    );
+}
+
 #[test]
 fn queue_above_the_least_round_trip_is_the_bottlenecks_and_never_for_sure() {
     let finding = sending(TimeState::FullPath, |i| congested(i, 70, Some(30)));

@@ -6,6 +6,7 @@
 //! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
 //! nothing to write or no room to write.
 
+use super::derived::PAUSED_INTERVALS;
 use super::{Facts, Source, Stretch, TimeSpent, TimeState};
 use crate::ends::Task;
 use crate::path::delayed_ack;
@@ -22,9 +23,6 @@ const AT_THE_START: Nanos = Nanos::millis(1);
 
 /// The kernel's clocks are off by a few of their ticks, and not by so much, and such a part of an interval.
 const STOPPED: (Nanos, f64) = (Nanos::millis(30), 0.25);
-
-/// A receiver whose readings are so many intervals apart did not run.
-const STOPPED_INTERVALS: u64 = 3;
 
 /// Share of an interval from which on it is most of it.
 const MOSTLY: f64 = 0.5;
@@ -187,7 +185,7 @@ impl<'a> Rules<'a> {
             receiver: ReceiverTimes {
                 samples: &facts.received,
                 delay_ns: idle.unwrap_or(0),
-                stopped_ns: facts.receiver_paused().map(|_| STOPPED_INTERVALS * facts.asked.interval.as_ns()),
+                stopped_ns: facts.receiver_paused().map(|_| PAUSED_INTERVALS * facts.asked.interval.as_ns()),
             },
             sender_processor: Processor::default(),
             receiver_processor: Processor::default(),

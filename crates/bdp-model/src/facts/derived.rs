@@ -37,6 +37,9 @@ pub struct WindowBound {
     pub stream_least_bps: f64,
 }
 
+/// Intervals between samples from which on a receiver paused: with other work to do, a machine is late by less.
+pub(super) const PAUSED_INTERVALS: u64 = 3;
+
 impl Facts {
     /// What the receive window allows: as the sender's samples have it, or the receiver's where it reports none.
     pub fn window_bound(&self) -> Option<WindowBound> {
@@ -291,12 +294,10 @@ impl Facts {
 
     /// The longest that the receiver took no sample, where that is far longer than it was to.
     pub fn receiver_paused(&self) -> Option<Nanos> {
-        /// A sample of a machine with other work to do is late by less.
-        const INTERVALS: u64 = 3;
         let counted: Vec<&ReceiverSample> =
             self.received.iter().filter(|s| s.at_ns >= self.omit_ns).collect();
         let longest = counted.windows(2).map(|w| w[1].at_ns.saturating_sub(w[0].at_ns)).max()?;
-        (longest > INTERVALS * self.asked.interval.as_ns()).then_some(Nanos(longest))
+        (longest > PAUSED_INTERVALS * self.asked.interval.as_ns()).then_some(Nanos(longest))
     }
 
     /// The longest that a host held up the transfer's own programs: an answer to a probe that waited between a kernel and its program, or a receiver that took no sample.

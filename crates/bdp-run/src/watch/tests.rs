@@ -102,6 +102,7 @@ struct Scripted<F> {
     everything: Vec<bool>,
     quota: fn(u64) -> Option<Throttling>,
     asked: Option<(bool, bool)>,
+    program: &'static str,
     host: HostFacts,
 }
 
@@ -115,6 +116,7 @@ impl<F: FnMut(u64) -> Option<Vec<Script>>> Scripted<F> {
             everything: Vec::new(),
             quota: |_| None,
             asked: None,
+            program: "rsync",
             host: HostFacts::default(),
         }
     }
@@ -165,7 +167,8 @@ impl<F: FnMut(u64) -> Option<Vec<Script>>> World for Scripted<F> {
     }
 
     fn holders(&mut self, sockets: &[u32]) -> Option<Vec<(u32, Option<Arc<Holder>>)>> {
-        let holder = |&socket| (socket, Some(Arc::new(Holder { pid: socket, name: "rsync".to_owned() })));
+        let program = self.program;
+        let holder = |&socket| (socket, Some(Arc::new(Holder { pid: socket, name: program.to_owned() })));
         Some(sockets.iter().map(holder).collect())
     }
 

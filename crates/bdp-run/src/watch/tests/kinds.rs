@@ -686,3 +686,73 @@ fn silence_that_nobody_has_ended_proves_nothing() {
         assert!(finding.confidence <= Confidence::Medium, "{finding:#?}");
     }
 }
+
+/// A server whose last word was no answer, as an acknowledgement of HTTP/2's settings: who ends the silence is known when it is over, and the time is that one's.
+#[test]
+fn time_of_a_silence_belongs_to_what_ended_it() {
+    const SAID: u64 = 500 * MS;
+    for (is_ended, limit) in [(true, Limit::SlowWriter), (false, Limit::ClientIdle)] {
+        let talk = move |now: u64| {
+            const ANSWERED: u64 = 4 * SECOND;
+            let answers = is_ended && now >= ANSWERED;
+            let mut script = Script::new(7);
+            script.is_server = true;
+            let said = u64::from(now >= SAID) + 3 * u64::from(answers);
+            let last_sent = if answers { ANSWERED } else { SAID };
+            let heard = u64::from(now >= SAID - 100 * MS) + 1;
+            script.word(44, (now.saturating_sub(last_sent) / MS) as u32);
+            script.word(52, (now.saturating_sub(SAID - 100 * MS) / MS) as u32);
+            script.word(56, (now.saturating_sub(last_sent) / MS) as u32);
+            script.word(136, said as u32 + 2).word(140, heard as u32 + 2);
+            script.word(152, heard as u32).word(156, said as u32 + 1);
+            let bytes = 60 + 1000 * u64::from(answers);
+            script.long(120, bytes).long(128, 400 * heard).long(200, bytes).long(168, said * 20_000);
+            script.word(228, 65_000);
+            Some(vec![script])
+        };
+        let (intervals, watched) = Scripted::new(talk).run(5);
+        // While it lasts, who spoke last is all that is known.
+        let amid = intervals[2].sockets[0].finding.as_ref().unwrap();
+        assert_eq!(amid.limit, Limit::ClientIdle, "{amid:#?}");
+        assert!(amid.confidence < Confidence::High, "{amid:#?}");
+        let total = &watched.summary.unwrap().sockets[0];
+        assert_eq!((total.limits[0].limit, total.limits.len()), (limit, 1), "{total:#?}");
+    }
+}
+
+/// A server that sends 42 KiB and goes on when its client has said a word, 400 ms later: over SSH that word gives room in a channel, since its program reads.
+#[test]
+fn channel_of_ssh_that_is_not_read_is_the_readers() {
+    const CYCLE: u64 = 400 * MS;
+    const RTT: u64 = 40 * MS;
+    for (program, limit) in [("sshd", Limit::SlowReader), ("nginx", Limit::ClientIdle)] {
+        let talk = move |now: u64| {
+            let now = now + 100 * CYCLE;
+            let (k, p) = (now / CYCLE + 1, now % CYCLE);
+            let is_acked = p >= RTT;
+            let mut script = Script::new(7);
+            script.is_server = true;
+            script.info[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+            script.word(68, 40_000).word(148, 40_000).word(228, 3_000_000).word(80, 100);
+            script.word(24, if is_acked { 0 } else { 30 });
+            let since = (p / MS) as u32;
+            script.word(44, since).word(52, since);
+            script.word(56, if is_acked { since - (RTT / MS) as u32 } else { since });
+            let bare_in = 15 * if is_acked { k } else { k - 1 };
+            script.word(136, 30 * k as u32).word(140, (k + bare_in) as u32);
+            script.word(152, k as u32).word(156, 30 * k as u32);
+            let said = 30 * 1448 * k;
+            script
+                .long(200, said)
+                .long(120, if is_acked { said } else { said - 30 * 1448 })
+                .long(128, 44 * k);
+            script.long(168, ((k - 1) * RTT + p.min(RTT)) / 1000);
+            script.queued = if is_acked { 0 } else { 30 * 1448 };
+            script
+        };
+        let mut world = Scripted::new(move |now| Some(vec![talk(now)]));
+        world.program = program;
+        let finding = last(&mut world);
+        assert_eq!((finding.limit, place(&finding)), (limit, THERE), "{finding:#?}");
+    }
+}

@@ -255,7 +255,7 @@ bench-captures-read: build ## Fetch public captures that were read by hand, and 
 	BDP=$(abspath $(BDP)) benches/captures-read target/public
 
 .PHONY: bench-programs
-bench-programs: build ## Run nginx, ssh, rsync, PostgreSQL, Redis and git over paths with limits, and judge what bdp says at both ends
+bench-programs: build ## Run nginx, ssh, databases, git and 20 other programs over paths with limits, and judge what bdp says at both ends
 	BDP=$(abspath $(BDP)) benches/programs --json
 
 .PHONY: bench-cases

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import heapq
 import os
+import random
 import select
 import signal
 import struct
@@ -120,9 +121,10 @@ class PathOfNamespaces:
         burst = burst_bytes or max(3200, round(rate_bps / 8 / 250))
         run("tc", "-n", "router", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{round(rate_bps)}bit", "burst", str(burst), "limit", str(round(limit_bytes)))
 
-    def delay(self, one_way_s):
-        """So much for every packet that the router forwards, each way."""
-        process = self.start("router", [sys.executable, os.path.abspath(__file__), str(one_way_s)], stdout=subprocess.PIPE)
+    def delay(self, one_way_s, jitter_s=0, late_share=0, late_s=0):
+        """So much for every packet that the router forwards, each way; up to `jitter_s` more, in order; and of long ones this share so much later than others."""
+        words = [str(value) for value in (one_way_s, jitter_s, late_share, late_s)]
+        process = self.start("router", [sys.executable, os.path.abspath(__file__), *words], stdout=subprocess.PIPE)
         if process.stdout.readline().strip() != b"ready":
             raise RuntimeError("the relay that delays packets did not start")
         self.delays = True
@@ -164,8 +166,8 @@ def remove(group):
     return print(f"could not remove {group}: a process is still in it", file=sys.stderr)
 
 
-def relay(one_way_s):
-    """Packets out of a TUN device, and back into it later, in order."""
+def relay(one_way_s, jitter_s=0.0, late_share=0.0, late_s=0.0):
+    """Packets out of a TUN device, and back into it later: in order, but for those that are late."""
     devices = []
     for name in (b"delay-near", b"delay-far"):
         devices.append(os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK))
@@ -173,7 +175,7 @@ def relay(one_way_s):
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     print("ready", flush=True)
-    due, count = [], 0
+    due, count, last, chance = [], 0, {}, random.Random(1)
     while True:
         now = time.monotonic()
         while due and due[0][0] <= now:
@@ -185,8 +187,13 @@ def relay(one_way_s):
                 for _ in range(64):
                     packet = os.read(device, 2048)
                     count += 1
-                    heapq.heappush(due, (time.monotonic() + one_way_s, count, device, packet))
+                    at = time.monotonic() + one_way_s
+                    if jitter_s:
+                        at = last[device] = max(last.get(device, 0), at + chance.uniform(0, jitter_s))
+                    if late_share and len(packet) > 200 and chance.random() < late_share:
+                        at += late_s
+                    heapq.heappush(due, (at, count, device, packet))
 
 
 if __name__ == "__main__":
-    relay(float(sys.argv[1]))
+    relay(*(float(word) for word in sys.argv[1:]))

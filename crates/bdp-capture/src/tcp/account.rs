@@ -5,7 +5,7 @@
 //! is either data of the other end, and then it was a turn of a conversation, or there is none, and then an acknowledgement set the second one off
 //! or the program did.
 
-use bdp_model::facts::{Conversation, Role, TimeState};
+use bdp_model::facts::{Conversation, Role, TimeState, is_round_amount};
 
 use super::timeline::Timeline;
 
@@ -29,8 +29,6 @@ const MUCH: u64 = 8;
 const CREDITS: u64 = 5;
 /// Bytes that fill the channel of a protocol which has several of them, at the least: a program that takes no more lets them stand.
 const CHANNEL: u64 = 32 * 1024;
-/// Amounts that are a power of two but for the headers of such a protocol: this part more, or that less.
-const ROUND: (u64, u64) = (64, 256);
 /// A wait of a program is worth counting.
 const WAIT_NS: u64 = 1_000_000;
 
@@ -48,6 +46,8 @@ pub(super) struct Own {
     pub outstanding: u64,
     /// From the sender to the receiver and back, at the least.
     pub rtt: Option<u64>,
+    /// The same now, with its queues.
+    pub rtt_now: Option<u64>,
     /// What an acknowledgement set off follows it within this time.
     pub prompt: u64,
 }
@@ -353,7 +353,10 @@ impl Account {
                 }
                 other => other,
             });
-        } else if !self.last.ends_short && own.outstanding > 0 && gap < rtt.max(own.prompt) {
+        } else if !self.last.ends_short
+            && own.outstanding > 0
+            && gap < rtt.max(own.prompt).max(own.rtt_now.unwrap_or(0))
+        {
             // Spaced by its kernel, whose data does not end, or by its program.
             self.bulk_gaps += 1;
             self.pour(now, |state| match state {
@@ -377,11 +380,14 @@ impl Account {
             self.suspect = is_timer.then(|| self.line.until());
             self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
             self.words = 0;
+            // Behind a queue what passes here left its sender before.
+            let is_behind = own.is_blind && own.outstanding > 0 && gap < own.rtt_now.unwrap_or(0);
             self.pour(now, |state| match state {
                 TimeState::ReceiveWindow
                 | TimeState::ReceiverApplication
                 | TimeState::Recovery
                 | TimeState::Timeout => state,
+                TimeState::FullPath if is_behind => state,
                 _ => waits,
             });
         }
@@ -416,7 +422,7 @@ impl Account {
         }
         let is_same = self.burst.abs_diff(self.amount) <= self.amount / 16;
         self.stops += u64::from(is_answer && is_same && self.burst > 0);
-        self.rounds += u64::from(is_answer && is_same && is_round(self.burst));
+        self.rounds += u64::from(is_answer && is_same && is_round_amount(self.burst));
         if is_answer && self.burst >= MUCH * self.mss {
             self.bursts += 1;
             self.credits += u64::from(self.heard_amid);
@@ -562,6 +568,7 @@ impl Account {
             bulk_gaps: self.bulk_gaps,
             stops_at_amount: self.stops,
             amount_bytes: self.amount,
+            gives_room: Conversation::giver(role, self.has_channels),
             is_minor: false,
             open_silence: self.open_ns as f64 / now.saturating_sub(self.line.began()).max(1) as f64,
             broken_off_ns: self.broken_off_ns,
@@ -573,10 +580,3 @@ impl Account {
     }
 }
 
-/// Whether an amount is that of a program's buffer: a power of two, with a few headers.
-fn is_round(amount: u64) -> bool {
-    const LEAST: u64 = 16 * 1024;
-    let near = amount + amount / ROUND.1;
-    let power = 1 << near.max(1).ilog2();
-    amount >= LEAST - LEAST / ROUND.1 && amount <= power + power / ROUND.0
-}

@@ -143,8 +143,7 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
                 .remedy(Remedy::new(Action::FreeReader).host(name))
         }
         Waits::ProgramWindow => {
-            // The client asks for so much, sends so much ahead, or takes so much.
-            plain(Limit::ProgramWindow, client(facts, conversation).1)
+            plain(Limit::ProgramWindow, giver(facts, conversation))
                 .evidence([of_time(TimeState::ProgramWindow)])
                 .evidence(stopped_at(facts, conversation))
                 .remedy(Remedy::new(Action::LargerProgramWindow))
@@ -212,6 +211,14 @@ fn both_pause(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
         let evidence = each.iter().map(|&(name, state, waits)| waited(conversation, state, waits).on(name));
         Finding::new(Limit::ClientIdle, client(facts, conversation).1, Confidence::Medium).evidence(evidence)
     })
+}
+
+/// The end whose program says how much may be on its way.
+pub fn giver(facts: &Facts, conversation: &Conversation) -> Place {
+    match conversation.gives_room == conversation.sender {
+        true => Place::sender(&facts.sender.name),
+        false => Place::receiver(&facts.receiver.name),
+    }
 }
 
 /// The end that asks.

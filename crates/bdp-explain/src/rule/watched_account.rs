@@ -1,6 +1,6 @@
 //! A socket that is watched, by the account of its time: the largest part of it is what limits it. What one end can't know is said to be missing.
 
-use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, TimeState, Waits};
+use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
@@ -114,15 +114,10 @@ fn throttled(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same. Who asks
-/// gives the window: so many requests at a time, or so much credit for the answers.
+/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
 fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let amount = Quantity::bytes(conversation.amount_bytes as f64);
-    let place = match conversation.sender {
-        Role::Client => Place::sender(&facts.sender.name),
-        Role::Server => Place::receiver(&facts.receiver.name),
-    };
-    Finding::new(Limit::ProgramWindow, place, sure(share).min(Confidence::Medium))
+    Finding::new(Limit::ProgramWindow, conversation::giver(facts, conversation), sure(share).min(Confidence::Medium))
         .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
         .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
 }

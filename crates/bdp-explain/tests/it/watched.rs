@@ -67,6 +67,7 @@ fn conversation(spent: TimeSpent) -> Conversation {
         bulk_gaps: 0,
         stops_at_amount: 0,
         amount_bytes: 0,
+        gives_room: Role::Server,
         missing: 0.0,
         sent_in_vain: 0,
         in_vain_ns: 0,

@@ -64,6 +64,8 @@ pub struct Conversation {
     pub stops_at_amount: u64,
     /// That amount, bytes.
     pub amount_bytes: u64,
+    /// The part of the end whose program says how much may be on its way.
+    pub gives_room: Role,
     /// The other end's data is so much more than this one's that what limits that limits the connection.
     pub is_minor: bool,
     /// Part of the time that belongs to a silence which neither end has ended yet: who is waited for is not proved.
@@ -80,7 +82,29 @@ pub struct Conversation {
     pub in_vain_ns: u64,
 }
 
+/// Whether an amount is that of a program's buffer: a power of two from 16 KiB on, with a few headers.
+pub const fn is_round_amount(bytes: u64) -> bool {
+    const LEAST: u64 = 16 * 1024;
+    /// This part less, or that much more.
+    const LESS: u64 = 256;
+    const MORE: u64 = 64;
+    if bytes < LEAST - LEAST / LESS {
+        return false;
+    }
+    let power = 1 << (bytes + bytes / LESS).ilog2();
+    bytes <= power + power / MORE
+}
+
 impl Conversation {
+    /// Who gives room where the programs have a window of their own: of a server's data its client does, by asking for more, or by credit; of a client's the server
+    /// does, or, over SSH, the client itself, which sends so many requests ahead.
+    pub const fn giver(sender: Role, has_channels: bool) -> Role {
+        match (sender, has_channels) {
+            (Role::Client, false) => Role::Server,
+            _ => Role::Client,
+        }
+    }
+
     /// Whether a silence that nobody has ended decides who is waited for.
     pub fn is_unproved(&self) -> bool {
         const MOST: f64 = 0.5;

@@ -4,7 +4,9 @@
 //! the programs: who spoke last is not waited for. The kernel says when this end last sent and received data, and how many segments with data went either way; where
 //! both moments are in one tick of its clock, bare acknowledgements tell: a program that answers at once never needs one.
 
-use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
+use bdp_model::facts::{
+    Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState, is_round_amount,
+};
 use bdp_model::stats::median;
 use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
@@ -12,8 +14,8 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::arrivals;
 use super::history::{OPENING, Reading, Segments};
 
-/// Turns between two readings, and who ended the silence that the time between them is part of.
-type Turns = (u64, Option<bool>);
+/// Turns between two readings, and who ended the silences that the time between them, and after them, is part of.
+type Turns = (u64, [Option<bool>; 2]);
 /// A reading at its moment.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
@@ -23,6 +25,9 @@ const TICK_NS: i64 = 10_000_000;
 const ONE_WAY: u32 = 10;
 /// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
 const IN_TURN: f64 = 0.7;
+/// Pauses, at the least, that say whether they end when the other end has spoken; and segments of one that has said little.
+const PAUSES: u64 = 3;
+const FEW_WORDS: u32 = 20;
 /// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
 const ON_THE_WAY: f64 = 0.5;
 /// A program that takes less than this for a turn is not waited for.
@@ -32,6 +37,8 @@ const ACKNOWLEDGED_ALONE: f64 = 0.5;
 /// Packets in flight / send buffer of one that has no room for the next write; in how many of the readings with data in flight.
 const TAKEN: f64 = 2.0 / 3.0;
 const TAKEN_OFTEN: f64 = 0.9;
+/// The same of one whose size its program asked for, which never grows.
+const TAKEN_OFTEN_ASKED: f64 = 0.6;
 /// Bytes that were never sent / bytes written and not acknowledged, at the most: more waits for something else.
 const UNSENT: f64 = 0.15;
 /// In flight / receive window of one that holds the sender back, in how many of the readings; a queue that adds more than this, and than a round trip, is one.
@@ -42,6 +49,8 @@ const OVERLAP: f64 = 1.3;
 const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
+/// Questions that show that each comes in two parts.
+const HELD_MIN: u32 = 5;
 /// In flight / that median, of what is no part of it.
 const LITTLE: f64 = 0.2;
 /// What is in flight / what a round trip takes of the rate, of such a window.
@@ -80,8 +89,9 @@ pub(super) struct Account<'a> {
     overlap: bool,
     throttled: bool,
     has_channels: bool,
-    /// Who ended the silence that each time between two readings is part of, whether it was this end; `None` of one that is not over, and of no silence.
-    ended_by: Vec<Option<bool>>,
+    /// Who ended the silence that each time between two readings is part of, and the one behind it, whether it was this end; `None` of one that is not over, and of
+    /// no silence.
+    ended_by: Vec<[Option<bool>; 2]>,
     stalled_since: Option<u64>,
 }
 
@@ -155,20 +165,20 @@ fn grown(a: &Reading, b: &Reading) -> Segments {
     }
 }
 
-/// Between each two readings: which end spoke first after the silence that it is part of.
-fn silences(moments: &[Moment<'_>]) -> Vec<Option<bool>> {
+/// Between each two readings: which end spoke first after the silence that it is part of, and after the one that follows it.
+fn silences(moments: &[Moment<'_>]) -> Vec<[Option<bool>; 2]> {
     let mut next = None;
-    let mut ended_by: Vec<Option<bool>> = moments
+    let mut ended_by: Vec<[Option<bool>; 2]> = moments
         .windows(2)
         .rev()
         .map(|pair| {
-            let grown = grown(pair[0].1, pair[1].1);
+            let (grown, then) = (grown(pair[0].1, pair[1].1), next);
             match (grown.data_out > 0, grown.data_in > 0) {
-                (false, false) => return next,
+                (false, false) => return [next, then],
                 (true, true) => next = None,
                 (own, _) => next = Some(own),
             }
-            None
+            [None, then]
         })
         .collect();
     ended_by.reverse();
@@ -231,6 +241,7 @@ impl Account<'_> {
             bulk_gaps: 0,
             stops_at_amount: stops,
             amount_bytes: amount,
+            gives_room: Conversation::giver(sender, self.has_channels),
             sent_in_vain: tries,
             outage_ns: 0,
             in_vain_ns: tried_ns,
@@ -342,7 +353,7 @@ impl Account<'_> {
     }
 
     /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
-    fn programs(&self, b: &Reading, (turns, ended_by): Turns, ns: u64, parts: &mut Parts) {
+    fn programs(&self, b: &Reading, (turns, [ended_by, _]): Turns, ns: u64, parts: &mut Parts) {
         let turn = turns.saturating_mul(self.rtt_ns);
         // What was said last may be on its way for longer than from one reading to the next.
         let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
@@ -357,7 +368,17 @@ impl Account<'_> {
             .or_else(|| self.throttled.then_some(true))
             .or_else(|| self.is_waited_for(b))
             .unwrap_or(self.usual);
-        parts.add(self.program(own), rest);
+        let held_there = own && self.is_asked_in_two_parts();
+        parts.add(if held_there { TimeState::Nagle } else { self.program(own) }, rest);
+    }
+
+    /// Each question comes in two segments, the second one after this end has acknowledged the first alone: Nagle's algorithm holds it back at the other end.
+    fn is_asked_in_two_parts(&self) -> bool {
+        const TWO: std::ops::RangeInclusive<f64> = 1.8..=2.2;
+        const ALONE: std::ops::RangeInclusive<f64> = 0.8..=1.2;
+        let Segments { data_in, data_out, bare_out, .. } = self.whole;
+        let each = |count: u32| f64::from(count) / f64::from(data_out.max(1));
+        !self.sending && data_out >= HELD_MIN && TWO.contains(&each(data_in)) && ALONE.contains(&each(bare_out))
     }
 
     /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
@@ -436,7 +457,8 @@ impl Account<'_> {
             (true, _) => self.programs(b.1, turns, took, parts),
             (false, true) => {
                 parts.add(self.flowing, took - silent);
-                self.programs(b.1, turns, silent, parts);
+                let (turns, [_, then]) = turns;
+                self.programs(b.1, (turns, [then; 2]), silent, parts);
             }
             (false, false) => {
                 // Data that fills the path waits for no word of this end.
@@ -460,13 +482,16 @@ impl Account<'_> {
         if !self.sending {
             return self.comes_when_asked();
         }
-        let (mut again, mut after, mut on_the_way) = (0u64, 0u64, 0u64);
+        let (mut again, mut after, mut on_the_way, mut heard_before) = (0u64, 0u64, 0u64, false);
         for pair in self.moments.windows(2) {
             let (a, b) = (&pair[0], &pair[1]);
+            let heard = count(|i| i.bytes_received, &a.2, &b.2) > 0;
             if a.1.queued == 0 && count(|i| i.bytes_sent.or(i.bytes_acked), &a.2, &b.2) > 0 {
                 again += 1;
-                after += u64::from(count(|i| i.bytes_received, &a.2, &b.2) > 0);
+                // An answer may be made between two readings, or go out in two parts.
+                after += u64::from(heard || heard_before);
             }
+            heard_before = heard;
             let most = (b.0 - a.0).max(self.rtt_ns);
             on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(most);
         }
@@ -478,12 +503,12 @@ impl Account<'_> {
             data_out <= ONE_WAY * data_in && on_the_way as f64 >= ON_THE_WAY * total as f64 && on_the_way > 0;
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
-        again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time
+        let few_words = again < PAUSES && data_out <= FEW_WORDS.min(ONE_WAY * data_in);
+        again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time || few_words
     }
 
     /// Whether data that comes after a pause does so since this end has spoken.
     fn comes_when_asked(&self) -> bool {
-        const PAUSES: u64 = 3;
         let (mut again, mut after, mut spoke, mut paused) = (0u64, 0u64, false, false);
         for pair in self.moments.windows(2) {
             let grown = |of: fn(&TcpInfo) -> Option<u64>| count(of, &pair[0].2, &pair[1].2) > 0;
@@ -555,8 +580,9 @@ impl Account<'_> {
             (unsent + info.notsent_bytes.unwrap_or(0), queued + u64::from(reading.queued))
         });
         let nothing_waits = unsent as f64 <= UNSENT * queued as f64;
-        let is_taken = taken as f64 >= TAKEN_OFTEN * busy as f64 && nothing_waits;
         let asked = self.facts.sender.socket.and_then(|s| s.send_buffer_asked);
+        let often = if asked == Some(true) { TAKEN_OFTEN_ASKED } else { TAKEN_OFTEN };
+        let is_taken = taken as f64 >= often * busy as f64 && nothing_waits;
         // One that a program did not ask for grows with the congestion window, up to the largest.
         let is_window = stops > 0 && nothing_waits;
         let cannot_grow = asked == Some(true) || self.at_largest() || asked.is_none() && !is_window;
@@ -608,6 +634,8 @@ impl Account<'_> {
         let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
             && near as f64 >= PLATEAU.1 * large as f64
             && amount >= (PLATEAU.2 * mss) as f64
+            // Answers of one size, one after the other, look the same but for that.
+            && (self.has_channels || is_round_amount(amount as u64))
             && has_room as f64 >= PLATEAU.1 * readings as f64
             && answered as f64 >= TAKEN_OFTEN * moved as f64
             && EXPLAINS.contains(&(amount / each.max(1.0)));
@@ -619,9 +647,10 @@ impl Account<'_> {
         let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
         let mut rtts: Vec<f64> =
             self.moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
-        if self.sending || windows.len().min(rtts.len()) < bdp_model::threshold::SAMPLES_MIN {
+        if self.sending {
             return TimeState::Unknown;
         }
+        let is_measured = windows.len().min(rtts.len()) >= bdp_model::threshold::SAMPLES_MIN;
         let carries =
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
@@ -633,7 +662,7 @@ impl Account<'_> {
         match arrivals::waits_for(self.moments, came_bps) {
             // A window lets something through each round trip, and as much each time.
             state @ (TimeState::SenderApplication | TimeState::SlowStart) => state,
-            _ if used => TimeState::ReceiveWindow,
+            _ if used && is_measured => TimeState::ReceiveWindow,
             other => other,
         }
     }
@@ -641,9 +670,9 @@ impl Account<'_> {
     /// Part of the time that belongs to silences which nobody has ended yet, or of which the readings don't tell who did.
     fn open_silence(&self) -> f64 {
         let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
-        let is_open = |(pair, ended_by): &(&[Moment<'_>], &Option<bool>)| {
+        let is_open = |(pair, ended_by): &(&[Moment<'_>], &[Option<bool>; 2])| {
             let grown = grown(pair[0].1, pair[1].1);
-            grown.data_in == 0 && grown.data_out == 0 && ended_by.is_none()
+            grown.data_in == 0 && grown.data_out == 0 && ended_by[0].is_none()
         };
         let open = self.moments.windows(2).zip(&self.ended_by).filter(is_open);
         let took: u64 = open.map(|(pair, _)| pair[1].0 - pair[0].0).sum();

@@ -46,7 +46,7 @@ pub(super) struct Own {
     pub outstanding: u64,
     /// From the sender to the receiver and back, at the least.
     pub rtt: Option<u64>,
-    /// The same now, with its queues.
+    /// The same now, with its queues, of a capture taken elsewhere than at the sender.
     pub rtt_now: Option<u64>,
     /// What an acknowledgement set off follows it within this time.
     pub prompt: u64,
@@ -381,7 +381,7 @@ impl Account {
             self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
             self.words = 0;
             // Behind a queue what passes here left its sender before.
-            let is_behind = own.is_blind && own.outstanding > 0 && gap < own.rtt_now.unwrap_or(0);
+            let is_behind = own.outstanding > MUCH * own.mss && gap < own.rtt_now.unwrap_or(0);
             self.pour(now, |state| match state {
                 TimeState::ReceiveWindow
                 | TimeState::ReceiverApplication
@@ -579,4 +579,3 @@ impl Account {
         }
     }
 }
-

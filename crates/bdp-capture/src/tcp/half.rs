@@ -503,7 +503,7 @@ impl HalfConnection {
             ends_short: is_short && segment.flags.psh() && to == self.next,
             outstanding,
             rtt: self.least_rtt(),
-            rtt_now: self.round_trip(),
+            rtt_now: self.round_trip().filter(|_| !self.is_at_sender()),
             prompt: self.prompt_ns(),
         };
         let held = self.account.held;

@@ -142,12 +142,10 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
                 .evidence([waited(conversation, TimeState::ReceiverApplication, 0).on(name)])
                 .remedy(Remedy::new(Action::FreeReader).host(name))
         }
-        Waits::ProgramWindow => {
-            plain(Limit::ProgramWindow, giver(facts, conversation))
-                .evidence([of_time(TimeState::ProgramWindow)])
-                .evidence(stopped_at(facts, conversation))
-                .remedy(Remedy::new(Action::LargerProgramWindow))
-        }
+        Waits::ProgramWindow => plain(Limit::ProgramWindow, giver(facts, conversation))
+            .evidence([of_time(TimeState::ProgramWindow)])
+            .evidence(stopped_at(facts, conversation))
+            .remedy(Remedy::new(Action::LargerProgramWindow)),
         Waits::Connection => plain(Limit::RoundTrips, Place::path()).cause(Cause::Handshake).evidence([
             of_time(TimeState::Unanswered),
             Evidence::count(Fact::SynsSent, conversation.syns)

@@ -117,9 +117,13 @@ fn throttled(facts: &Facts) -> Option<Finding> {
 /// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
 fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let amount = Quantity::bytes(conversation.amount_bytes as f64);
-    Finding::new(Limit::ProgramWindow, conversation::giver(facts, conversation), sure(share).min(Confidence::Medium))
-        .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
-        .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
+    Finding::new(
+        Limit::ProgramWindow,
+        conversation::giver(facts, conversation),
+        sure(share).min(Confidence::Medium),
+    )
+    .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
+    .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
 }
 
 /// Packets in flight take the whole send buffer, and the next write waits until some are acknowledged.

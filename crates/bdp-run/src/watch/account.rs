@@ -378,7 +378,10 @@ impl Account<'_> {
         const ALONE: std::ops::RangeInclusive<f64> = 0.8..=1.2;
         let Segments { data_in, data_out, bare_out, .. } = self.whole;
         let each = |count: u32| f64::from(count) / f64::from(data_out.max(1));
-        !self.sending && data_out >= HELD_MIN && TWO.contains(&each(data_in)) && ALONE.contains(&each(bare_out))
+        !self.sending
+            && data_out >= HELD_MIN
+            && TWO.contains(&each(data_in))
+            && ALONE.contains(&each(bare_out))
     }
 
     /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.

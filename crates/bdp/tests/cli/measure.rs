@@ -515,7 +515,8 @@ fn what_comes_in_one_piece_has_no_rate() {
 fn what_a_receiver_drops_that_halts_until_after_the_end_is_no_loss_of_the_path() {
     let bench = Bench::new();
     let server = serve(&bench, "");
-    let line = format!("measure 127.0.0.1:{} -R -u -b 2G -t 1 --idle 0.1 --json-stream", server.port);
+    // Long enough to fill its socket of 64 MiB on a busy machine too, and over before it goes on.
+    let line = format!("measure 127.0.0.1:{} -R -u -b 2G -t 2 --idle 0.1 --json-stream", server.port);
     let udp = &halted(&bench, &line)["udp"];
     let count = |name: &str| udp[name].as_u64().unwrap();
     assert!(count("lost") > count("sent") / 10, "{udp}");

@@ -262,6 +262,10 @@ impl Connection {
             }
             ring.push_back((stamp, now));
         }
+        if segment.payload > 0 && flags.ack() {
+            let latest = self.stamps[other].back().copied();
+            self.halves[own].note_echo(latest.map(|(latest, at)| (latest != echo, now.saturating_sub(at))));
+        }
         // Only what is sent at once: the first segment with a new echo, while others are in flight.
         let is_news = self.echoes[own] != echo;
         self.echoes[own] = echo;

@@ -6,6 +6,7 @@ mod facts;
 mod half;
 mod multipath;
 mod numbers;
+mod place;
 mod progress;
 mod retransmission;
 mod scoreboard;

@@ -19,6 +19,7 @@ use bdp_model::facts::{Facts, Source, Waits};
 use bdp_model::finding::{Fact, Finding};
 
 pub use ceiling::ceiling;
+pub use rule::watched_account::outage_over;
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {

@@ -7,6 +7,7 @@
 
 use bdp_model::facts::{Conversation, Role, TimeState, is_round_amount};
 
+use super::delays::Delays;
 use super::timeline::Timeline;
 
 /// States that are remembered until it is known whether they hold, at the most.
@@ -133,6 +134,9 @@ pub(super) struct Account {
     broken_off_ns: u64,
     /// What came first since the last of its data came before all of that was acknowledged.
     heard_amid: bool,
+    /// By how much the segments of the other end are late, and by how much the way took longer of the turn that goes on.
+    delays: Delays,
+    delayed: u64,
     /// Times that Nagle's algorithm held a segment back.
     pub held: u64,
     mss: u64,
@@ -246,9 +250,12 @@ impl Account {
     }
 
     /// Data of the other end reaches this one.
-    pub fn heard(&mut self, now: u64, is_amid: bool) {
+    pub fn heard(&mut self, now: u64, is_amid: bool, stamp: Option<u32>) {
+        if let Some(stamp) = stamp {
+            self.delays.add(now, stamp);
+        }
         if self.heard.is_none() {
-            self.heard_amid = is_amid;
+            (self.heard_amid, self.delayed) = (is_amid, self.delays.of_turn());
         }
         self.heard = Some(self.heard.map_or((now, now), |(first, _)| (first, now)));
     }
@@ -437,6 +444,8 @@ impl Account {
         let rtt = self.rtt.unwrap_or(0);
         let acked = self.all_acked.map(|at| at.saturating_sub(from));
         let way = acked.filter(|&ns| ns <= rtt * 3 / 2 + ACKED_AT_ONCE_NS).unwrap_or(0).max(rtt);
+        // Data in bulk makes a queue of its own, which is no delay of the path's.
+        let way = if self.burst < MUCH * self.mss { way + self.delayed } else { way };
         // What a receiver that does not read keeps from being sent is no way.
         let closed =
             self.runs.iter().rev().find(|run| run.1 == TimeState::ReceiverApplication).map(|run| run.0);
@@ -470,6 +479,11 @@ impl Account {
     /// Whether what it sent last was sent again and not acknowledged.
     pub const fn is_in_vain(&self) -> bool {
         self.vain > 0
+    }
+
+    /// Whether a moment is after the first of what was sent in vain.
+    pub const fn is_since_vain(&self, at: u64) -> bool {
+        self.vain > 0 && at > self.vain_since
     }
 
     /// The last packet of the connection.
@@ -576,6 +590,7 @@ impl Account {
             outage_ns: 0,
             sent_in_vain: if is_vain { self.vain } else { 0 },
             in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
+            oversized: None,
         }
     }
 }

@@ -311,6 +311,7 @@ impl Connection {
         let is_lacking = self.missing_share() >= CAPTURE_LACKS;
         for (side, half) in self.halves.iter_mut().enumerate() {
             let spaced = match () {
+                () if half.keeps_a_rate() => TimeState::Pacing,
                 () if half.sends_by_its_own_clock() => TimeState::SenderApplication,
                 () if half.paced_share().is_some_and(|share| share >= PACED) => TimeState::Probing,
                 () => TimeState::CongestionAvoidance,
@@ -359,6 +360,7 @@ impl Connection {
                 missing: self.missing_share(),
                 is_minor: self.is_minor(side),
                 outage_ns: half.outage,
+                oversized: half.oversized(),
                 refused,
                 syns,
                 ..half.account.report(self.last_at, half.outstanding(), role)

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use bdp_model::capture::Retransmissions;
-use bdp_model::facts::{Role, TimeState};
+use bdp_model::facts::{Oversized, Role, TimeState};
 use bdp_model::path::delayed_ack;
 use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
@@ -14,6 +14,7 @@ use bdp_model::units::Nanos;
 
 use super::account::{Account, Own, Sent};
 use super::numbers::{Numbers, Stamps};
+use super::rhythm::{LateReads, Rhythm};
 use super::scoreboard::{Scoreboard, SeqRange};
 use super::series::Series;
 use crate::decode::{Packet, Segment};
@@ -171,6 +172,11 @@ pub(super) struct HalfConnection {
     /// Times that it went on to send, and of those such as no acknowledgement set off.
     pub(super) starts: u64,
     pub(super) unprompted: u64,
+    pub(super) rhythm: Rhythm,
+    pub(super) late_reads: LateReads,
+    /// The largest segment that was acknowledged, and when the other end was heard last.
+    pub(super) passed_most: u64,
+    pub(super) heard_at: u64,
     /// The last acknowledgement's own timestamp, when it passed, and the round trip that it told.
     pub(super) ack_stamp: Option<(u32, u64, u64)>,
     /// Acknowledgements since then that gave room.
@@ -471,6 +477,7 @@ impl HalfConnection {
             return;
         }
         self.starts += 1;
+        self.rhythm.add(now - self.last_sent, self.last_is_short);
         self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= prompt_ns);
     }
 
@@ -545,7 +552,11 @@ impl HalfConnection {
         if self.has_data() && (self.is_closed() || is_full) {
             let window = self.edge.unwrap_or(0).saturating_sub(self.una);
             let is_shrunk = self.window_most.is_some_and(|most| window < most / 2);
-            return if is_shrunk { TimeState::ReceiverApplication } else { TimeState::ReceiveWindow };
+            return if is_shrunk || self.late_reads.are_usual() {
+                TimeState::ReceiverApplication
+            } else {
+                TimeState::ReceiveWindow
+            };
         }
         match &self.open {
             Some(open) => match open.episode.kind {
@@ -556,6 +567,10 @@ impl HalfConnection {
             None if self.is_queued() => TimeState::FullPath,
             None if self.epoch.steady >= STEADY && self.retransmissions.segments == 0 && self.echoes == 0 => {
                 match self.edge {
+                    // No window and no buffer is as small as that.
+                    _ if self.epoch.anchor < self.mss_offer.map_or(self.mss(), u64::from) => {
+                        TimeState::SenderApplication
+                    }
                     Some(_) if self.is_at_sender() => TimeState::SendBuffer,
                     None if self.fits_by_a_scale() => TimeState::ReceiveWindow,
                     _ => TimeState::Unknown,
@@ -583,17 +598,6 @@ impl HalfConnection {
         let segments = self.in_flight() / self.mss();
         let turn = delayed_ack::longest_turn(segments, Nanos(least)).as_ns();
         now > turn + QUEUE_NOISE.as_ns().max((least as f64 * QUEUE_SHARE) as u64)
-    }
-
-    /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
-    pub(super) fn sends_by_its_own_clock(&self) -> bool {
-        const BY_ITSELF: f64 = 0.85;
-        let is_unprompted = self.paced_share().is_some_and(|share| share >= BY_ITSELF);
-        let is_at_floor = self.whole.report().is_some_and(|rtt| {
-            let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
-            above <= (rtt.min.as_ns() / 20).max(1_000_000)
-        });
-        is_unprompted && is_at_floor && self.retransmissions.segments == 0
     }
 
     /// Of the times that the sender went on to send, the part that no acknowledgement set off; `None` of too few, and seen from elsewhere.
@@ -631,6 +635,15 @@ impl HalfConnection {
         self.una < self.next && self.scoreboard.of(self.una, self.next).any(|piece| piece.times == 0)
     }
 
+    /// What was sent in vain, if it is larger than all that was acknowledged.
+    pub fn oversized(&self) -> Option<Oversized> {
+        let first = self.scoreboard.of(self.una, self.next).next()?;
+        let is_vain = self.outstanding() > 0 && self.account.is_in_vain();
+        let bytes = (first.to - first.from).min(self.mss());
+        let is_heard = self.account.is_since_vain(self.heard_at);
+        Oversized::of(bytes, self.passed_most, is_heard).filter(|_| is_vain)
+    }
+
     /// The end of what was sent.
     pub const fn sent(&self) -> u64 {
         self.next
@@ -650,7 +663,7 @@ impl HalfConnection {
         }
         let ack = self.absolute(segment.ack);
         self.begin(ack);
-        self.written = u64::from(segment.window);
+        (self.written, self.heard_at) = (u64::from(segment.window), now);
         let is_pure = segment.payload == 0 && !segment.flags.syn() && !segment.flags.fin();
         let window = if segment.flags.syn() {
             Some(u64::from(segment.window))

@@ -2,6 +2,7 @@
 
 mod account;
 mod connection;
+mod delays;
 mod facts;
 mod half;
 mod multipath;
@@ -9,6 +10,7 @@ mod numbers;
 mod place;
 mod progress;
 mod retransmission;
+mod rhythm;
 mod scoreboard;
 mod series;
 mod timeline;

@@ -22,11 +22,13 @@ impl HalfConnection {
     pub fn is_at_sender(&self) -> bool {
         const LATE: u32 = 8;
         let [prompt, late] = self.echoes_late;
-        if late >= LATE && late > prompt {
+        let Some(own) = self.own_side.filter(|&ns| ns < HOST_NS) else { return false };
+        let there = self.rtt.min();
+        // What waits in a queue of the sender's own device echoes old timestamps too, and its receiver is far away.
+        if late >= LATE && late > prompt && there.is_none_or(|rtt| rtt < HERE_OF * HOST_NS) {
             return false;
         }
-        let Some(own) = self.own_side.filter(|&ns| ns < HOST_NS) else { return false };
-        self.rtt.min().is_none_or(|rtt| own * HERE_OF < rtt || rtt < HOST_NS)
+        there.is_none_or(|rtt| own * HERE_OF < rtt || rtt < HOST_NS)
     }
 
     /// For how long an acknowledgement that passes here is on its way to the sender and what it sets off comes back: a little less than is usual, since what

@@ -161,9 +161,12 @@ impl HalfConnection {
             newly = ack.ack - self.una;
             let was_in_order = self.duplicates_now == 0;
             let mut never_seen = 0;
+            let (mut largest, mss) = (self.passed_most, self.mss());
             self.scoreboard.acknowledge(ack.ack, |piece| {
                 if piece.times == 0 {
                     never_seen += piece.to - piece.from;
+                } else {
+                    largest = largest.max((piece.to - piece.from).min(mss));
                 }
                 if piece.times != 1 {
                     is_clear = false;
@@ -171,6 +174,7 @@ impl HalfConnection {
                     sent = sent.max(Some(piece.at));
                 }
             });
+            self.passed_most = largest;
             self.missing += never_seen;
             if !was_in_order && self.scoreboard.sacked() == 0 {
                 is_clear = false;
@@ -185,6 +189,7 @@ impl HalfConnection {
         self.selective(&ack, &mut sent);
         if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
             self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
+            self.note_read(newly, ack.at - at);
             self.rtt.add(ack.at - at);
             if self.own_side.is_none() || self.is_at_sender() {
                 self.whole.add(ack.at - at + self.own_now.unwrap_or(0));
@@ -198,7 +203,7 @@ impl HalfConnection {
             self.edge = edge;
         }
         if ack.has_news {
-            self.account.heard(ack.due, self.una < self.next);
+            self.account.heard(ack.due, self.una < self.next, ack.stamp);
         }
         if newly > 0 || self.edge > was || self.duplicates_now > 0 || ack.count > 0 {
             self.account.room(ack.due, ack.has_news, self.una >= self.next);

@@ -100,6 +100,19 @@ pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// A queue stands nearly all the time that the path takes: what is lost now and then is what fills it.
+pub fn full_mostly(facts: &Facts) -> Option<Finding> {
+    const NEARLY: f64 = 0.75;
+    let spent = of_capture(facts)?;
+    let share = spent.share(TimeState::FullPath);
+    let of_path = spent.share_of(|state| state.waits() == Waits::Path);
+    (share > 0.0 && share >= NEARLY * of_path).then(|| {
+        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+            .evidence([Evidence::share(Fact::QueuedMostly, share)])
+            .evidence(observed::retransmitted(facts))
+    })
+}
+
 /// A queue stood, or something was lost, and that is all that is known.
 pub fn plain_path(facts: &Facts) -> Option<Finding> {
     let spent = of_capture(facts)?;

@@ -32,7 +32,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         return vec![not_made(facts, conversation, refusal)];
     }
     if conversation.sent_in_vain >= IN_VAIN && spent.share(TimeState::Timeout) >= OTHERS_TURN {
-        return vec![swallowed(facts).unwrap_or_else(|| peer_gone(facts, conversation))];
+        let swallowed = swallowed(facts).or_else(|| oversized(facts, conversation));
+        return vec![swallowed.unwrap_or_else(|| peer_gone(facts, conversation))];
     }
     if conversation.is_minor {
         return Vec::new();
@@ -274,6 +275,23 @@ fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
 fn swallowed(facts: &Facts) -> Option<Finding> {
     let is_full = facts.sent.last().and_then(|last| last.unacked).is_some_and(|unacked| unacked > 1);
     black_hole::judge(facts).filter(|_| is_full)
+}
+
+/// A segment was never acknowledged that is larger than all that were: a hop drops what is too big for it, and does not say so.
+pub fn oversized(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
+    let found = conversation.oversized.filter(|_| conversation.sent_in_vain >= IN_VAIN)?;
+    let confidence = if found.is_heard { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::MtuBlackHole, Place::path(), confidence)
+        .evidence([
+            Evidence::count(Fact::SentInVain, conversation.sent_in_vain)
+                .at_least(IN_VAIN as f64)
+                .with(Quantity::time(Nanos(conversation.in_vain_ns)))
+                .on(&facts.receiver.name),
+            Evidence::bytes(Fact::LargerThanPassed, found.bytes as f64)
+                .with(Quantity::bytes(found.passed_bytes as f64)),
+        ])
+        .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
+    Some(finding)
 }
 
 /// Questions and answers one after the other.

@@ -2,7 +2,9 @@
 //! meaningless, and the plain finding where none of them does.
 
 use bdp_model::facts::{Facts, TimeState, Waits};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::{
+    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
+};
 use bdp_model::threshold::SAMPLES_MIN;
 
 use crate::rule;
@@ -28,8 +30,12 @@ const BUSY_PATH: [Rule; 8] = [
 /// What keeps a congestion window below what the path holds: segments that overtake each other, taken for lost;
 pub const OVERTAKEN: [Rule; 1] = [rule::reordering::judge];
 /// a queue that is short, or that losses don't empty;
-const SHORT_QUEUE: [Rule; 3] =
-    [rule::path_rate::judge_shallow, rule::plateau::judge, captured::full_since_the_start];
+const SHORT_QUEUE: [Rule; 4] = [
+    rule::path_rate::judge_shallow,
+    rule::plateau::judge,
+    captured::full_since_the_start,
+    captured::full_mostly,
+];
 /// losses, or what stands for them.
 pub const LOSSES: [Rule; 5] = [
     rule::ecn_marks::judge,
@@ -130,6 +136,14 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
             };
             let finding = of(Limit::Cpu, place, state);
             Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding }
+        }
+        // Its kernel had data and room in both windows, or the data leaves evenly whenever acknowledgements come.
+        Waits::Pacing => {
+            of(Limit::AskedRate, Place::sender(sender), TimeState::Pacing).cause(Cause::KeptByHost).evidence(
+                facts.steadiness().map(|steady| {
+                    Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps))
+                }),
+            )
         }
         _ => rule::unknown::judge(facts),
     }

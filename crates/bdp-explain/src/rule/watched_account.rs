@@ -46,7 +46,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         }
         Waits::Writer if facts.sent.is_empty() => conversation::of(facts, conversation, waits, share)
             .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)]),
-        Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| unknown(facts)),
+        Waits::Pacing => rule::asked_rate::judge(facts).unwrap_or_else(|| part::plain(facts, waits, share)),
         Waits::Unknown | Waits::Uncaptured | Waits::OtherWay | Waits::Nothing => unknown(facts),
         _ => conversation::of(facts, conversation, waits, share),
     };
@@ -266,12 +266,24 @@ fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
             .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
         return Some(finding);
     }
+    if let Some(finding) = conversation::oversized(facts, conversation) {
+        return Some(finding);
+    }
     let name = &facts.receiver.name;
     let confidence = if again > IN_VAIN { Confidence::Medium } else { Confidence::Low };
     let finding = Finding::new(Limit::PeerGone, Place::receiver(name), confidence)
         .evidence([in_vain.on(name)])
         .remedy(Remedy::new(Action::FindHost).host(name));
     Some(finding)
+}
+
+/// What was said of data that was sent in vain, when it came through after all.
+pub fn outage_over(gone: &Finding, rtt_ns: Option<u64>) -> Finding {
+    let took = gone.observed(Fact::SentInVain).map_or(0.0, |evidence| evidence.other(0));
+    let round_trips = took / rtt_ns.unwrap_or(0).max(1) as f64;
+    Finding::new(Limit::PathChanged, Place::path(), gone.confidence)
+        .evidence([Evidence::time(Fact::Gap, Nanos(took as u64)).with(Quantity::count(round_trips as u64))])
+        .remedy(Remedy::new(Action::FindOutage))
 }
 
 /// A queue stands for most of the time, whatever was lost when slow start filled it.

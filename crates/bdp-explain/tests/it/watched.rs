@@ -71,6 +71,7 @@ fn conversation(spent: TimeSpent) -> Conversation {
         missing: 0.0,
         sent_in_vain: 0,
         in_vain_ns: 0,
+        oversized: None,
         outage_ns: 0,
     }
 }

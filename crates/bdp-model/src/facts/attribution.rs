@@ -379,6 +379,8 @@ impl<'a> Rules<'a> {
                 TimeState::SlowStart
             }
             () if self.is_probing => TimeState::Probing,
+            // Neither window holds back what waits: its host does, in the queue of its own device, or by a rate that a program asked for.
+            () if self.is_held_by_host(a) && self.is_held_by_host(b) => TimeState::Pacing,
             // A window with room holds nothing back; without its size nobody knows.
             () if b.cwnd.is_none() || b.congestion_state.is_none() || has_room && self::has_room(a) => {
                 TimeState::Unknown
@@ -397,6 +399,16 @@ impl<'a> Rules<'a> {
             let turn = delayed_ack::longest_turn(segments, Nanos(idle)).as_ns();
             srtt > turn + QUEUE_NOISE.as_ns().max((idle as f64 * QUEUE_SHARE) as u64)
         })
+    }
+
+    /// A segment and more wait to be sent, and both windows have room for them.
+    fn is_held_by_host(&self, s: &SenderSample) -> bool {
+        let waits = s.not_sent_bytes.is_some_and(|bytes| bytes >= self.mss.max(1));
+        let fits = s
+            .unacked
+            .zip(s.snd_wnd_bytes)
+            .is_none_or(|(unacked, window)| (u64::from(unacked) + 1) * self.mss * 5 <= window * 4);
+        waits && fits && has_room(s)
     }
 
     /// No further segment fits the receive window, and the congestion window has room.

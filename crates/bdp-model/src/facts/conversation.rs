@@ -80,6 +80,28 @@ pub struct Conversation {
     pub sent_in_vain: u64,
     /// From the first of what was never acknowledged to the last packet, nanoseconds.
     pub in_vain_ns: u64,
+    /// The same of a segment that is larger than all that came through.
+    pub oversized: Option<Oversized>,
+}
+
+/// A segment that was never acknowledged, larger than all that were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oversized {
+    /// Its payload.
+    pub bytes: u64,
+    /// The largest payload that was acknowledged.
+    pub passed_bytes: u64,
+    /// The other end spoke meanwhile.
+    pub is_heard: bool,
+}
+
+impl Oversized {
+    /// `None` of one that any path carries, or that is no larger than others were.
+    pub fn of(bytes: u64, passed_bytes: u64, is_heard: bool) -> Option<Self> {
+        /// Every path carries so much in a packet (RFC 1122, section 3.3.3).
+        const ANY_PATH: u64 = 536;
+        (bytes > ANY_PATH && bytes > passed_bytes).then_some(Self { bytes, passed_bytes, is_heard })
+    }
 }
 
 /// Whether an amount is that of a program's buffer: a power of two from 16 KiB on, with a few headers.

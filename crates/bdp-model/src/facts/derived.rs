@@ -232,10 +232,17 @@ impl Facts {
         const MOSTLY: f64 = 0.97;
         /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
         const BESIDE_A_QUEUE: f64 = 0.99;
+        /// Of Ethernet, IPv4 and TCP with timestamps.
+        const FRAME_HEADERS: u64 = 14 + 20 + 32;
         let asked = match self.source {
             // A server's own bound holds a sender as a request does.
             Source::Measured => self.held_bps(),
-            Source::Emulated | Source::Watched | Source::Captured => self.asked_bps(),
+            // The kernel paces whole frames.
+            Source::Watched => self
+                .asked_bps()
+                .zip(self.mss_bytes)
+                .map(|(bps, mss)| bps * mss as f64 / (mss + FRAME_HEADERS) as f64),
+            Source::Emulated | Source::Captured => self.asked_bps(),
         };
         let asked = asked.filter(|&asked| asked > 0.0)?;
         let usual = self.spread.map_or(self.goodput_bps, |spread| spread.p50.max(self.goodput_bps));

@@ -14,7 +14,7 @@ mod steps;
 mod time;
 mod window_use;
 
-pub use conversation::{Conversation, Refusal, Role, is_round_amount};
+pub use conversation::{Conversation, Oversized, Refusal, Role, is_round_amount};
 pub use derived::{Queue, WindowBound};
 pub use losses::{Gap, LossPicture, SettledLosses};
 pub use socket::{Quota, SocketFacts};

@@ -43,6 +43,8 @@ named! {
         BacklogDrops = "backlog_drops",
         /// The receiving socket was full (`SO_RXQ_OVFL`).
         SocketDrops = "socket_drops",
+        /// The sending host keeps the rate by itself: a shaper or a limit of its device's queue, or a rate that its program asked its socket for.
+        KeptByHost = "kept_by_host",
         /// The server was asked and had not begun to answer: its response time.
         ResponseTime = "response_time",
         /// TLS agreed on its keys.

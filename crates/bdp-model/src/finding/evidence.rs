@@ -155,6 +155,8 @@ named! {
         ProbesAnswered = "probes_answered",
         /// The segment size, which no ICMP message lowered.
         SegmentSizeKept = "segment_size_kept",
+        /// Payload of a segment that was never acknowledged; with the largest that was.
+        LargerThanPassed = "larger_than_passed",
         /// The longest time in which nothing arrived; with round trips of it.
         Gap = "gap",
         /// The same / the whole time.

@@ -326,6 +326,9 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             let (met, of) = evidence.samples.map_or((0, 0), |samples| (samples.met, samples.of));
             format!("{met} of {of} small probes came back within {}", time(nanos(value)))
         }
+        Fact::LargerThanPassed => {
+            format!("it had {}, and the largest that was acknowledged had {}", size(value), size(other(0)))
+        }
         Fact::SegmentSizeKept => {
             "no ICMP message lowered the path MTU: a router drops what is too big and does not say so (RFC 2923)"
                 .to_owned()

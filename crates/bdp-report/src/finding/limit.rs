@@ -33,6 +33,9 @@ pub(crate) fn subject(finding: &Finding) -> String {
         Limit::PathLoss => "the path",
         Limit::ReversePath => "the way back",
         Limit::SlowStart => "slow start",
+        Limit::AskedRate if finding.cause == Some(Cause::KeptByHost) => {
+            return format!("a rate that {name} keeps");
+        }
         Limit::AskedRate => "the rate that was asked for",
         Limit::ClientIdle => return format!("client on {name}"),
         Limit::RoundTrips => match finding.cause {
@@ -126,6 +129,9 @@ pub(crate) fn claim(finding: &Finding) -> String {
         Limit::MtuBlackHole => "nothing came through".to_owned(),
         Limit::PathChanged => "the path changed during the test".to_owned(),
         Limit::SlowStart => "limited by slow start".to_owned(),
+        Limit::AskedRate if finding.cause == Some(Cause::KeptByHost) => {
+            format!("limited by a rate that {name} keeps: a shaper, its device, or its program")
+        }
         Limit::AskedRate if of(Fact::OfAskedRate).is_some() => "asked rate reached".to_owned(),
         Limit::AskedRate => "the asked rate came through; the path may carry more".to_owned(),
         Limit::ClientIdle => format!("no limit: the connection waits for the client on {name} to ask"),

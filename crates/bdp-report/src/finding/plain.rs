@@ -76,6 +76,12 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
             "the transfer was too short to reach full speed".to_owned(),
             "A larger transfer over the same connection is faster.".to_owned(),
         ),
+        Limit::AskedRate if finding.cause == Some(Cause::KeptByHost) => (
+            format!("{from} sends at a rate that it keeps by itself"),
+            format!(
+                "Look at the queue of its device (tc qdisc show) and at the limits of the program on {from}."
+            ),
+        ),
         Limit::AskedRate => (
             "the test asked for this rate and no more".to_owned(),
             "To find the most that the path carries, ask for more.".to_owned(),

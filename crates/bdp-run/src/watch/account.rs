@@ -14,13 +14,20 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::arrivals;
 use super::history::{OPENING, Reading, Segments};
 
-/// Turns between two readings, and who ended the silences that the time between them, and after them, is part of.
-type Turns = (u64, [Option<bool>; 2]);
+/// Turns between two readings.
+#[derive(Debug, Clone, Copy)]
+struct Turns {
+    turns: u64,
+    /// Who ended the silences that the time between them, and after them, is part of.
+    ended_by: [Option<bool>; 2],
+    /// What was said was lost, and sent again.
+    repaired: bool,
+}
 /// A reading at its moment.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
 /// The longest tick of a kernel's clock: moments that are no farther apart are one.
-const TICK_NS: i64 = 10_000_000;
+pub(super) const TICK_NS: i64 = 10_000_000;
 /// An end that sends so many times the other's segments does not wait for it after each.
 const ONE_WAY: u32 = 10;
 /// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
@@ -37,12 +44,14 @@ const ACKNOWLEDGED_ALONE: f64 = 0.5;
 /// Packets in flight / send buffer of one that has no room for the next write; in how many of the readings with data in flight.
 const TAKEN: f64 = 2.0 / 3.0;
 const TAKEN_OFTEN: f64 = 0.9;
-/// The same of one whose size its program asked for, which never grows.
-const TAKEN_OFTEN_ASKED: f64 = 0.6;
+/// The same of one whose size its program asked for, or that is as large as its host allows: it never grows.
+const TAKEN_OFTEN_FIXED: f64 = 0.6;
 /// Bytes that were never sent / bytes written and not acknowledged, at the most: more waits for something else.
 const UNSENT: f64 = 0.15;
 /// In flight / receive window of one that holds the sender back, in how many of the readings; a queue that adds more than this, and than a round trip, is one.
 const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
+/// Round trip / the least of one that waits for a program that reads, at the least; what comes through / what a window carries in it, at the most.
+const READ_LATE: (f64, f64) = (1.3, 0.85);
 /// Round trips of turns / time, from which on they overlap.
 const OVERLAP: f64 = 1.3;
 /// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
@@ -55,8 +64,6 @@ const HELD_MIN: u32 = 5;
 const LITTLE: f64 = 0.2;
 /// What is in flight / what a round trip takes of the rate, of such a window.
 const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
-/// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
-const STALLED: (u64, u64) = (1_000_000_000, 5);
 /// A receiver that got nothing for so long, and so many round trips, waits.
 const SILENT: (u64, u64) = (20_000_000, 2);
 /// Unread data / what the socket would hold.
@@ -70,11 +77,11 @@ const THROTTLED: (f64, u64) = (0.5, 3);
 
 /// What an account is made of.
 pub(super) struct Account<'a> {
-    moments: &'a [Moment<'a>],
+    pub(super) moments: &'a [Moment<'a>],
     sending: bool,
     own: Role,
     facts: &'a Facts,
-    rtt_ns: u64,
+    pub(super) rtt_ns: u64,
     whole: Segments,
     take_turns: bool,
     /// Whether it is this end that is waited for, where the readings don't say.
@@ -85,6 +92,8 @@ pub(super) struct Account<'a> {
     flowing: TimeState,
     /// Whether the receive window holds the sender back, though its kernel may not count that.
     window_taken: bool,
+    /// Whether its round trips are those of a program that reads late.
+    reads_late: bool,
     /// Whether questions are asked before the last one is answered.
     overlap: bool,
     throttled: bool,
@@ -92,7 +101,7 @@ pub(super) struct Account<'a> {
     /// Who ended the silence that each time between two readings is part of, and the one behind it, whether it was this end; `None` of one that is not over, and of
     /// no silence.
     ended_by: Vec<[Option<bool>; 2]>,
-    stalled_since: Option<u64>,
+    pub(super) stalled_since: Option<u64>,
 }
 
 /// The account, with what is known of the socket beside it.
@@ -126,6 +135,7 @@ pub(super) fn of(
         in_flight: None,
         flowing: TimeState::Unknown,
         window_taken: false,
+        reads_late: false,
         overlap: false,
         throttled: known.quota.is_some_and(|q| {
             q.throttled >= THROTTLED.1 && q.throttled as f64 >= THROTTLED.0 * q.periods as f64
@@ -141,6 +151,7 @@ pub(super) fn of(
     account.usual = account.is_usually_waited_for();
     account.overlap = account.overlaps();
     account.window_taken = sending && account.window_is_taken();
+    account.reads_late = sending && account.reads_late();
     let plateau = account.plateau();
     account.in_flight = account.of_flight(buffer_taken, plateau);
     account.flowing = account.of_flow();
@@ -185,7 +196,24 @@ fn silences(moments: &[Moment<'_>]) -> Vec<[Option<bool>; 2]> {
     ended_by
 }
 
-fn count(of: fn(&TcpInfo) -> Option<u64>, a: &TcpInfo, b: &TcpInfo) -> u64 {
+/// Between each two readings: whether the silence that it is part of, or that it ends, is one in which this end sent again what was lost.
+fn repairs(moments: &[Moment<'_>]) -> Vec<bool> {
+    let mut found: Vec<bool> = Vec::with_capacity(moments.len());
+    let mut since = 0;
+    for pair in moments.windows(2) {
+        let grown = |of: fn(&TcpInfo) -> Option<u64>| count(of, &pair[0].2, &pair[1].2) > 0;
+        found.push(false);
+        if grown(|i| i.total_retrans.map(u64::from)) {
+            found[since..].fill(true);
+        }
+        if grown(|i| i.bytes_received) {
+            since = found.len();
+        }
+    }
+    found
+}
+
+pub(super) fn count(of: fn(&TcpInfo) -> Option<u64>, a: &TcpInfo, b: &TcpInfo) -> u64 {
     of(b).unwrap_or(0).saturating_sub(of(a).unwrap_or(0))
 }
 
@@ -195,7 +223,8 @@ impl Account<'_> {
         let mut base = base.map_or_else(Vec::new, |spent| spent.stretches).into_iter().peekable();
         let mut stretches: Vec<Stretch> = Vec::new();
         let (mut turns, mut waits, mut before) = (0, [0, 0], None);
-        for (pair, ended_by) in self.moments.windows(2).zip(&self.ended_by) {
+        let repairs = repairs(self.moments);
+        for ((pair, ended_by), repaired) in self.moments.windows(2).zip(&self.ended_by).zip(repairs) {
             let (a, b) = (&pair[0], &pair[1]);
             let (from_ns, to_ns) = (a.0 - from, b.0 - from);
             if to_ns <= from_ns {
@@ -211,7 +240,7 @@ impl Account<'_> {
                 None => vec![(TimeState::Unknown, took)],
             };
             let n = self.turns(a.1, b.1);
-            let states = self.states(a, b, states, (n, *ended_by));
+            let states = self.states(a, b, states, Turns { turns: n, ended_by: *ended_by, repaired });
             turns += n;
             let waited =
                 [self.program(true), self.program(false)].map(|state| states.iter().any(|s| s.0 == state));
@@ -245,6 +274,7 @@ impl Account<'_> {
             sent_in_vain: tries,
             outage_ns: 0,
             in_vain_ns: tried_ns,
+            oversized: self.oversized(),
         }
     }
 
@@ -308,12 +338,15 @@ impl Account<'_> {
                     TimeState::Probing | TimeState::FullPath if self.window_taken => {
                         parts.add(TimeState::ReceiveWindow, ns)
                     }
+                    TimeState::ReceiveWindow if self.reads_late => {
+                        parts.add(TimeState::ReceiverApplication, ns)
+                    }
                     other => parts.add(other, ns),
                 }
             }
         }
         if self.has_channels {
-            parts.give_to_channels(self, turns.0 > 0);
+            parts.give_to_channels(self, turns.turns > 0);
         }
         if self.throttled {
             parts.give_to_processor(self);
@@ -353,7 +386,13 @@ impl Account<'_> {
     }
 
     /// Time that belongs to a conversation: its round trips first, the rest to the program that is waited for.
-    fn programs(&self, b: &Reading, (turns, [ended_by, _]): Turns, ns: u64, parts: &mut Parts) {
+    fn programs(
+        &self,
+        b: &Reading,
+        Turns { turns, ended_by: [ended_by, _], repaired }: Turns,
+        ns: u64,
+        parts: &mut Parts,
+    ) {
         let turn = turns.saturating_mul(self.rtt_ns);
         // What was said last may be on its way for longer than from one reading to the next.
         let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
@@ -364,6 +403,9 @@ impl Account<'_> {
         }
         parts.add(TimeState::RoundTrips, on_the_way);
         // Who ends a silence was waited for, and not who spoke last; a program that its quota holds up is, until it does.
+        if repaired {
+            return parts.add(TimeState::Timeout, rest);
+        }
         let own = ended_by
             .or_else(|| self.throttled.then_some(true))
             .or_else(|| self.is_waited_for(b))
@@ -460,12 +502,12 @@ impl Account<'_> {
             (true, _) => self.programs(b.1, turns, took, parts),
             (false, true) => {
                 parts.add(self.flowing, took - silent);
-                let (turns, [_, then]) = turns;
-                self.programs(b.1, (turns, [then; 2]), silent, parts);
+                let then = turns.ended_by[1];
+                self.programs(b.1, Turns { ended_by: [then; 2], ..turns }, silent, parts);
             }
             (false, false) => {
                 // Data that fills the path waits for no word of this end.
-                let turns = if self.overlap || self.flowing == TimeState::FullPath { 0 } else { turns.0 };
+                let turns = if self.overlap || self.flowing == TimeState::FullPath { 0 } else { turns.turns };
                 let on_the_way = (turns * self.rtt_ns).min(took);
                 parts.add(TimeState::RoundTrips, on_the_way);
                 parts.add(self.flowing, took - on_the_way);
@@ -553,6 +595,20 @@ impl Account<'_> {
             && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
     }
 
+    /// Whether a window goes out at once, and is acknowledged at once and late: less comes through than it carries in a round trip, which is longer than the least.
+    /// Where a queue makes it longer, just that comes through.
+    fn reads_late(&self) -> bool {
+        let of = |value: fn(&TcpInfo) -> Option<u64>| {
+            let mut values: Vec<f64> = self.busy().filter_map(|m| value(&m.2)).map(|v| v as f64).collect();
+            median(&mut values)
+        };
+        let Some((rtt, window)) = of(|i| i.rtt_ns).zip(of(|i| i.snd_wnd.map(u64::from))) else {
+            return false;
+        };
+        let carries = window * 8e9 / rtt.max(1.0);
+        rtt >= READ_LATE.0 * self.rtt_ns as f64 && self.facts.goodput_bps <= READ_LATE.1 * carries
+    }
+
     /// Readings with data in flight, as share of which something else holds.
     fn busy(&self) -> impl Iterator<Item = &Moment<'_>> {
         self.moments.iter().filter(|(_, _, info)| info.unacked_segments > Some(0))
@@ -584,11 +640,12 @@ impl Account<'_> {
         });
         let nothing_waits = unsent as f64 <= UNSENT * queued as f64;
         let asked = self.facts.sender.socket.and_then(|s| s.send_buffer_asked);
-        let often = if asked == Some(true) { TAKEN_OFTEN_ASKED } else { TAKEN_OFTEN };
+        let is_fixed = asked == Some(true) || self.at_largest();
+        let often = if is_fixed { TAKEN_OFTEN_FIXED } else { TAKEN_OFTEN };
         let is_taken = taken as f64 >= often * busy as f64 && nothing_waits;
         // One that a program did not ask for grows with the congestion window, up to the largest.
         let is_window = stops > 0 && nothing_waits;
-        let cannot_grow = asked == Some(true) || self.at_largest() || asked.is_none() && !is_window;
+        let cannot_grow = is_fixed || asked.is_none() && !is_window;
         if is_taken && cannot_grow {
             return Some(TimeState::SendBuffer);
         }
@@ -681,63 +738,10 @@ impl Account<'_> {
         let took: u64 = open.map(|(pair, _)| pair[1].0 - pair[0].0).sum();
         took as f64 / (last - first).max(1) as f64
     }
-
-    /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.
-    fn stalled(&self) -> Option<u64> {
-        let last = self.moments.last().filter(|m| m.2.unacked_segments > Some(0))?;
-        let since = self.moments.iter().rev().take_while(|m| m.2.bytes_acked == last.2.bytes_acked).last()?;
-        let longest =
-            STALLED.0.max(STALLED.1 * self.moments.iter().filter_map(|m| m.2.rtt_ns).max().unwrap_or(0));
-        // What was sent after all before it had been acknowledged has waited since then.
-        let sent = self.moments.iter().find(|m| m.0 >= since.0 && m.2.unacked_segments > Some(0))?;
-        (last.0 - sent.0 >= longest).then_some(sent.0)
-    }
-
-    fn is_stalled(&self, at_ns: u64) -> bool {
-        self.stalled_since.is_some_and(|since| at_ns >= since)
-    }
-
-    fn at_stall(&self) -> TcpInfo {
-        let since = self.stalled_since.unwrap_or(0);
-        self.moments.iter().find(|m| m.0 >= since).map(|m| m.2).unwrap_or_default()
-    }
-
-    /// Retransmissions of what was never acknowledged, or SYNs; and for how long it was tried.
-    fn in_vain(&self) -> (u64, u64) {
-        let Some(last) = self.moments.last() else { return (0, 0) };
-        if handshake(last.1).is_some() {
-            /// The first wait for an answer (RFC 6298, section 2); none is shorter.
-            const FIRST_NS: u64 = 1_000_000_000;
-            let since = self.moments.iter().find(|m| handshake(m.1).is_some()).map_or(last.0, |m| m.0);
-            let tries = u64::from(last.1.tries);
-            let before = FIRST_NS * tries;
-            return (tries, before.max(last.0 - since));
-        }
-        let Some(since) = self.stalled_since else { return (0, 0) };
-        let again = count(|i| i.total_retrans.map(u64::from), &self.at_stall(), &last.2);
-        // The first may have been before the reading in which it stands.
-        (again.max(u64::from(last.1.tries)), last.0 - since)
-    }
-
-    /// Whether what was never acknowledged is a full segment at the least.
-    fn full_segment_waits(&self) -> bool {
-        let last = self.moments.last();
-        last.is_some_and(|(_, reading, info)| {
-            info.snd_mss.is_some_and(|mss| mss > 0 && reading.queued >= mss)
-        })
-    }
-
-    /// Whether packets came from the other end since data stalled.
-    fn small_ones_pass(&self) -> bool {
-        let Some((since, last)) = self.stalled_since.zip(self.moments.last()) else { return false };
-        let heard = last.1.last();
-        let until = since as i64 + 2 * self.rtt_ns as i64 + TICK_NS;
-        heard.received_ns.max(heard.acknowledged_ns) > until
-    }
 }
 
 /// What a connection that is not made yet waits for.
-const fn handshake(reading: &Reading) -> Option<TimeState> {
+pub(super) const fn handshake(reading: &Reading) -> Option<TimeState> {
     match reading.state {
         ConnectionState::SynSent | ConnectionState::SynReceived if reading.tries > 0 => {
             Some(TimeState::Unanswered)

@@ -9,6 +9,7 @@ mod facts;
 mod history;
 mod kernel;
 mod processes;
+mod stall;
 mod tracker;
 mod world;
 

@@ -549,6 +549,9 @@ impl Socket {
 
     /// Adds an interval to the time that what limits it now has taken, and what a silence took that is over.
     fn count(&mut self, took_ns: u64) {
+        if self.has_acked() {
+            self.came_back();
+        }
         let Some(finding) = &self.finding else { return };
         self.active_ns += took_ns;
         let ns = self.open.take().map_or(0, |open| open.0) + took_ns;
@@ -556,6 +559,22 @@ impl Socket {
             true => self.open = Some((ns, finding.clone())),
             false => add(&mut self.limits, ns, finding),
         }
+    }
+
+    /// Whether data of this end was acknowledged in the interval.
+    fn has_acked(&self) -> bool {
+        let acked = |info: TcpInfo| info.bytes_acked;
+        let now = self.history.latest().and_then(|latest| acked(latest.info()));
+        now.zip(acked(self.mark.info())).is_some_and(|(now, before)| now > before)
+    }
+
+    /// Data that was sent in vain is acknowledged after all: its receiver was not gone, and nothing had come through.
+    fn came_back(&mut self) {
+        let Some(i) = self.limits.iter().position(|of| of.0 == Limit::PeerGone) else { return };
+        let (_, ns, finding) = self.limits.remove(i);
+        let rtt = self.history.latest().and_then(|latest| latest.info().min_rtt_ns);
+        let outage = bdp_explain::outage_over(&finding, rtt);
+        add(&mut self.limits, ns, &outage);
     }
 
     fn total(&self, last: SocketReading, at_ns: u64, ended: bool) -> SocketTotal {

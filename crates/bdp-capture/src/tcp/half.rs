@@ -167,6 +167,8 @@ pub(super) struct HalfConnection {
     pub(super) last_size: u32,
     /// It was less than a full one, and the last of what there was.
     pub(super) last_is_short: bool,
+    /// The same of a segment that its receiver would take a larger one of.
+    pub(super) last_ends_write: bool,
     /// When an acknowledgement last reached the sender.
     pub(super) last_applied: u64,
     /// Times that it went on to send, and of those such as no acknowledgement set off.
@@ -254,6 +256,11 @@ impl HalfConnection {
             Some(mss) if mss > 0 => u64::from(mss),
             _ => u64::from(self.largest.clamp(1, 1460)),
         }
+    }
+
+    /// The same as the receiver takes them, however little the sender writes.
+    fn offered(&self) -> u64 {
+        self.mss_offer.map_or(self.mss(), |mss| u64::from(mss.saturating_sub(self.options).max(1)))
     }
 
     pub(super) fn segments_of(&self, bytes: u64) -> u64 {
@@ -450,6 +457,7 @@ impl HalfConnection {
         let is_short = u64::from(segment.payload) % self.mss() != 0;
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
         self.last_is_short = is_short && segment.flags.psh() && to == self.next;
+        self.last_ends_write = segment.flags.psh() && u64::from(segment.payload) % self.offered() != 0;
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
         self.epoch.peak = self.epoch.peak.max(in_flight);
@@ -477,7 +485,7 @@ impl HalfConnection {
             return;
         }
         self.starts += 1;
-        self.rhythm.add(now - self.last_sent, self.last_is_short);
+        self.rhythm.add(now - self.last_sent, self.last_ends_write);
         self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= prompt_ns);
     }
 
@@ -568,9 +576,7 @@ impl HalfConnection {
             None if self.epoch.steady >= STEADY && self.retransmissions.segments == 0 && self.echoes == 0 => {
                 match self.edge {
                     // No window and no buffer is as small as that.
-                    _ if self.epoch.anchor < self.mss_offer.map_or(self.mss(), u64::from) => {
-                        TimeState::SenderApplication
-                    }
+                    _ if self.epoch.anchor < self.offered() => TimeState::SenderApplication,
                     Some(_) if self.is_at_sender() => TimeState::SendBuffer,
                     None if self.fits_by_a_scale() => TimeState::ReceiveWindow,
                     _ => TimeState::Unknown,

@@ -388,3 +388,122 @@ fn end_that_says_a_tenth_of_the_other_is_the_minor_one() {
         assert_eq!(found, [is_minor, false], "{answers}");
     }
 }
+
+/// Two segments every 7 ms, whatever is acknowledged in between: a rate that the host keeps, unless each write ends there, or the times vary as those of a model do
+/// that probes.
+#[test]
+fn data_that_leaves_evenly_by_itself_is_at_a_rate_that_its_host_keeps() {
+    for (size, early_ms, state) in [
+        (1_448, 0, TimeState::Pacing),
+        (700, 0, TimeState::SenderApplication),
+        (1_448, 3, TimeState::SenderApplication),
+    ] {
+        let mut talk = Talk::new(usize::MAX);
+        let begun = talk.said[0];
+        let mut sent: Vec<(u64, u32)> = Vec::new();
+        for ms in 0..2_000_u64 {
+            talk.after(1);
+            // What left a round trip ago, acknowledged as it arrives.
+            if let Some(&(_, end)) = sent.iter().find(|&&(at, _)| at + RTT_MS == ms) {
+                let all = std::mem::replace(&mut talk.said[0], end);
+                talk.acknowledges(true);
+                talk.said[0] = all;
+            }
+            let early = if ms / 7 % 2 == 1 { early_ms } else { 0 };
+            if ms % 7 + early == 6 {
+                for _ in 0..2 {
+                    talk.packet(false, if size < 1_448 { ACK | PSH } else { ACK }, &vec![1; size]);
+                    talk.said[0] += size as u32;
+                }
+                sent.push((ms, talk.said[0]));
+            }
+        }
+        assert!(talk.said[0] > begun);
+        let facts = talk.ways()[0].clone().unwrap();
+        let told = spent(&facts, state);
+        assert!(
+            told >= 1_500,
+            "{size} {early_ms}: {told} of {:?}",
+            facts.conversation.unwrap().spent.parts()
+        );
+    }
+}
+
+/// A window that goes out at once: acknowledged bit by bit as it arrives, or at a stroke when its program reads.
+#[test]
+fn window_that_is_acknowledged_late_and_at_a_stroke_is_a_readers() {
+    for late_ms in [0, 40] {
+        let mut talk = Talk::new(usize::MAX);
+        for _ in 0..30 {
+            let before = talk.said[0];
+            (0..45).for_each(|_| {
+                talk.packet(false, ACK, &[1; 1_448]);
+                talk.said[0] += 1_448;
+            });
+            talk.after(RTT_MS);
+            let all = talk.said[0];
+            if late_ms == 0 {
+                for part in 1..15 {
+                    talk.said[0] = before + part * 3 * 1_448;
+                    talk.acknowledges(true);
+                }
+            } else {
+                talk.said[0] = before + 2 * 1_448;
+                talk.acknowledges(true);
+            }
+            talk.said[0] = all;
+            talk.after(late_ms).acknowledges(true);
+        }
+        let facts = talk.ways()[0].clone().unwrap();
+        let told =
+            [TimeState::ReceiveWindow, TimeState::ReceiverApplication].map(|state| spent(&facts, state));
+        let (reader, window) = (told[1], told[0]);
+        let is_reader = late_ms > 0;
+        assert_eq!(reader > 20 * RTT_MS, is_reader, "{late_ms}: {told:?}");
+        assert_eq!(window > 20 * RTT_MS, !is_reader, "{late_ms}: {told:?}");
+    }
+}
+
+/// A segment that is sent again and again: larger than all that came through, while the other end speaks or not, or as small as those.
+#[test]
+fn segment_that_never_comes_through_is_held_against_those_that_did() {
+    const FIN: u8 = 1;
+    for (size, is_heard) in [(1_200, false), (1_200, true), (90, true)] {
+        let mut talk = Talk::new(usize::MAX);
+        talk.says(false, &[9; 100]).after(RTT_MS).says(true, &[9; 60]).after(1).says(false, &vec![1; size]);
+        for wait in [250, 500, 1_000] {
+            talk.said[0] -= size as u32;
+            talk.after(wait).says(false, &vec![1; size]);
+        }
+        talk.after(100);
+        if is_heard {
+            talk.said[0] -= size as u32;
+            talk.packet(true, FIN | ACK, &[]);
+        }
+        let conversation = talk.facts()[0].conversation.clone().unwrap();
+        assert!(conversation.sent_in_vain >= 2, "{size} {is_heard}");
+        let found = conversation.oversized.map(|found| (found.bytes, found.passed_bytes, found.is_heard));
+        assert_eq!(found, (size > 536).then_some((size as u64, 100, is_heard)), "{size} {is_heard}");
+    }
+}
+
+/// Questions whose answers take now more, now less: on a path that holds some of them up, each carries an old timestamp; a server that makes them late stamps them late.
+#[test]
+fn delay_of_a_path_is_told_from_a_servers_by_the_timestamps_of_what_comes() {
+    for of_path in [true, false] {
+        let mut talk = Talk::new(usize::MAX);
+        for turn in 0..40_u64 {
+            let (there, back) = (turn * 7 % 31, turn * 11 % 31);
+            talk.says(false, &[9; 60]).after(RTT_MS + there + back);
+            talk.held_ms = if of_path { back } else { 0 };
+            talk.says(true, &[9; 60]);
+            talk.held_ms = 0;
+        }
+        let facts = talk.facts()[0].clone();
+        let told = [TimeState::RoundTrips, TimeState::Answering].map(|state| spent(&facts, state));
+        // 40 turns of 50 ms, and 30 more of the delays on the average.
+        let [on_the_way, server] = told;
+        assert_eq!(server < 500, of_path, "{told:?}");
+        assert_eq!(on_the_way > 2_500, of_path, "{told:?}");
+    }
+}

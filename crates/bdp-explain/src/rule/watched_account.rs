@@ -204,6 +204,14 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
 
 /// What a receiver can see of the path: data that flows all the time by way of a queue, or of which some is missing at an idle round trip.
 fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
+    // What this end said was lost, and sent again by its timer, before it was answered.
+    let of_path = conversation.spent.share_of(|state| state.waits() == Waits::Path);
+    let repaired = conversation.spent.share(TimeState::Timeout);
+    if repaired >= part::MOST * of_path {
+        return Finding::new(Limit::RandomLoss, Place::path(), sure(repaired).min(Confidence::Medium))
+            .evidence([Evidence::share(Fact::Repairing, repaired)])
+            .remedy(Remedy::new(Action::FindErrors));
+    }
     let Some(queue) = queue_at_receiver(facts) else { return watched::elsewhere(facts) };
     let missing = [Missing::new(Lack::SenderFigures).host(&facts.sender.name)];
     let queued = conversation.spent.share(TimeState::FullPath);

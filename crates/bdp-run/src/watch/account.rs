@@ -417,11 +417,13 @@ impl Account<'_> {
     /// Each question comes in two segments, the second one after this end has acknowledged the first alone: Nagle's algorithm holds it back at the other end.
     fn is_asked_in_two_parts(&self) -> bool {
         const TWO: std::ops::RangeInclusive<f64> = 1.8..=2.2;
-        const ALONE: std::ops::RangeInclusive<f64> = 0.8..=1.2;
+        // A large second part is acknowledged alone, too, before it is answered.
+        const ALONE: std::ops::RangeInclusive<f64> = 0.8..=2.2;
         let Segments { data_in, data_out, bare_out, .. } = self.whole;
         let each = |count: u32| f64::from(count) / f64::from(data_out.max(1));
         !self.sending
             && data_out >= HELD_MIN
+            && self.moments.last().is_some_and(|m| m.2.total_retrans == self.moments[0].2.total_retrans)
             && TWO.contains(&each(data_in))
             && ALONE.contains(&each(bare_out))
     }

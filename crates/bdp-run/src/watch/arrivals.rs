@@ -11,8 +11,11 @@ use super::history::Reading;
 /// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
 const FLOWS: (u64, f64, f64) = (15_000_000, 2.0, 0.25);
 const FLOWS_OFTEN: f64 = 0.8;
+const FLOWS_AMID_LOSS: f64 = 0.5;
 /// Bytes / what so many full segments hold, of one that fills them.
 const FULL: f64 = 0.8;
+/// The same of one whose writes are small.
+const SMALL: f64 = 0.5;
 /// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
 const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
@@ -20,12 +23,10 @@ const SILENT_OFTEN: f64 = 0.2;
 const REPAIR: (u64, u64) = (400_000_000, 5);
 /// What a queue adds at least: less may be the ticks of timestamps.
 const QUEUE_NS: u64 = 8_000_000;
-/// What a round trip brings / the one before, in slow start, and of how many round trips that can be told.
-const GROWTH: (f64, std::ops::RangeInclusive<u64>) = (1.3, 3..=8);
+/// What the second half of a transfer in slow start brings / the first half; of how many round trips, and with how many readings.
+const GROWTH: (f64, std::ops::RangeInclusive<u64>, usize) = (3.0, 3..=8, 5);
 /// Data segments before the first of an answer.
 const FIRST: u32 = 10;
-/// Shorter round trips are not seen one by one.
-const READINGS_APART_NS: u64 = 90_000_000;
 /// Segments out of order that say that some were lost, or overtaken.
 const MISSING: u64 = 10;
 
@@ -44,6 +45,8 @@ struct Arrivals {
     queue_ns: Option<u64>,
     least_ns: u64,
     missing: u64,
+    /// Segments are far from full: the sender had no more to send each time.
+    are_small: bool,
     /// Whether each round trip since the first data brought more than the one before, and they are few.
     grows: bool,
 }
@@ -85,6 +88,7 @@ impl Arrivals {
             queue_ns: rtt.map(|ns| (ns as u64).saturating_sub(least_ns)),
             least_ns,
             missing: grown(|info| info.rcv_out_of_order),
+            are_small: bytes < SMALL * mss * f64::from(count),
             grows: grows(moments, least_ns),
         })
     }
@@ -99,32 +103,36 @@ impl Arrivals {
                 TimeState::CongestionAvoidance
             }
             () if self.flows >= FLOWS_OFTEN && is_queued => TimeState::FullPath,
+            // What a full queue loses holds up what comes behind it.
+            () if self.flows >= FLOWS_AMID_LOSS && is_queued && self.missing >= MISSING => {
+                TimeState::FullPath
+            }
+            () if self.are_small && self.missing < MISSING => TimeState::SenderApplication,
             () if self.silent >= SILENT_OFTEN && self.missing < MISSING => TimeState::SenderApplication,
             () => TimeState::Unknown,
         }
     }
 }
 
-/// Slow start as it arrives, where readings are no farther apart than a round trip.
+/// Slow start as it arrives: each round trip brings twice what the one before did.
 fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
     let Some(begun) = moments.windows(2).position(|pair| {
         pair[0].1.segments().data_in <= FIRST && pair[1].2.bytes_received > pair[0].2.bytes_received
     }) else {
         return false;
     };
-    let from = moments[begun].0;
-    let last =
-        moments.iter().rposition(|m| m.2.bytes_received != moments[moments.len() - 1].2.bytes_received);
-    let until = last.map_or(from, |i| moments[i].0);
-    let at = |ns: u64| {
-        moments.iter().rev().find(|m| m.0 <= ns).and_then(|m| m.2.bytes_received).unwrap_or(0) as f64
-    };
+    let all = moments[moments.len() - 1].2.bytes_received;
+    let Some(last) = moments.iter().rposition(|m| m.2.bytes_received != all) else { return false };
+    // What came last came between two readings.
+    let (from, until) = (moments[begun].0, moments.get(last + 1).map_or(moments[last].0, |m| m.0));
     let trips = until.saturating_sub(from) / rtt_ns.max(1);
-    if rtt_ns < READINGS_APART_NS || !GROWTH.1.contains(&trips) {
+    if last < begun + GROWTH.2 || !GROWTH.1.contains(&trips) {
         return false;
     }
-    let each: Vec<f64> = (0..trips).map(|k| at(from + (k + 1) * rtt_ns) - at(from + k * rtt_ns)).collect();
-    each[0] > 0.0 && each.windows(2).all(|pair| pair[1] >= GROWTH.0 * pair[0])
+    let at = |ns: u64| moments.iter().rev().find(|m| m.0 <= ns).and_then(|m| m.2.bytes_received).unwrap_or(0);
+    let [first, half, end] = [from, from + (until - from) / 2, until].map(at);
+    let (early, late) = (half.saturating_sub(first), end.saturating_sub(half));
+    early > 0 && late as f64 >= GROWTH.0 * early as f64
 }
 
 fn received(reading: &Reading) -> u64 {

@@ -759,3 +759,99 @@ fn channel_of_ssh_that_is_not_read_is_the_readers() {
         assert_eq!((finding.limit, place(&finding)), (limit, THERE), "{finding:#?}");
     }
 }
+
+#[test]
+fn data_that_waits_though_both_windows_have_room_is_held_by_its_own_host() {
+    let waits = |now: u64| {
+        let mut script = steady(now, 20 * 1448);
+        script.word(144, 200_000).word(76, 0x7fff_ffff).word(80, 60).word(76, 60);
+        script.queued += 200_000;
+        script
+    };
+    let finding = of(waits);
+    assert_eq!((finding.limit, finding.cause), (Limit::AskedRate, Some(Cause::KeptByHost)), "{finding:#?}");
+    assert_eq!(place(&finding), HERE);
+    // A congestion window that is used up is the path's matter.
+    let full = |now: u64| {
+        let mut script = waits(now);
+        script.word(80, 20).word(76, 15);
+        script
+    };
+    assert_ne!(of(full).cause, Some(Cause::KeptByHost));
+}
+
+#[test]
+fn question_that_is_lost_and_sent_again_is_no_wait_for_the_server() {
+    let lost = |now: u64| {
+        let talk = Talk { rtt: 5 * MS, server: 205 * MS, think: 0 };
+        let mut script = talk.at(now, false);
+        let again = (now + 1000 * 210 * MS) / (210 * MS);
+        script.word(100, again as u32);
+        script
+    };
+    let finding = of(lost);
+    assert!(
+        matches!(finding.limit, Limit::RandomLoss | Limit::CongestionLoss),
+        "its timer was waited for: {finding:#?}"
+    );
+}
+
+#[test]
+fn segment_larger_than_all_that_came_through_is_swallowed() {
+    let waits = |bytes: u32| {
+        move |now: u64| {
+            let mut script = in_vain(now, 300);
+            script.word(24, 1);
+            script.queued = bytes;
+            script
+        }
+    };
+    let finding = of(waits(1_200));
+    assert_eq!(
+        (finding.limit, finding.confidence),
+        (Limit::MtuBlackHole, Confidence::Medium),
+        "{finding:#?}"
+    );
+    assert_eq!(finding.observed(Fact::LargerThanPassed).unwrap().value, 1_200.0);
+    assert_eq!(of(waits(280)).limit, Limit::PeerGone);
+}
+
+#[test]
+fn end_that_answers_after_all_was_not_gone() {
+    let comes_back = |now: u64| match now {
+        0..6_000_000_000 => {
+            let mut script = in_vain(now, 5_000_000);
+            let tries = u32::from(script.tries);
+            script.word(156, 4_000 + tries);
+            script
+        }
+        _ => {
+            let mut script = steady(now, 20 * 1448);
+            script.long(120, 5_000_000 + now / (40 * MS) * 28_960).word(80, 21).word(76, 15);
+            script
+        }
+    };
+    let (intervals, watched) = Scripted::new(|now| Some(vec![comes_back(now)])).run(9);
+    let said = |i: usize| intervals[i].sockets[0].finding.as_ref().map(|finding| finding.limit);
+    assert_eq!(said(4), Some(Limit::PeerGone), "nobody can tell by then");
+    let limits = &watched.summary.unwrap().sockets[0].limits;
+    assert!(limits.iter().all(|of| of.limit != Limit::PeerGone), "{limits:#?}");
+    assert!(limits.iter().any(|of| of.limit == Limit::PathChanged), "{limits:#?}");
+}
+
+#[test]
+fn window_that_carries_less_than_it_could_waits_for_a_reader() {
+    // 60 KiB each 36 ms, of which 15 are the path's: 25 in the mean of its acknowledgements.
+    let of_each = |ms: u64| {
+        move |now: u64| {
+            let mut script = window_limited(now);
+            let acked = now / (ms * MS) * 61_440;
+            script.long(120, acked).word(228, 61_440).word(24, 42).word(80, 80);
+            script.word(192, (acked / 1448) as u32).word(68, 25_000).word(148, 15_000);
+            script
+        }
+    };
+    assert_eq!(of(of_each(36)).limit, Limit::SlowReader);
+    // A queue makes a round trip as long, and all of the window comes through in it.
+    assert_eq!(of(of_each(25)).limit, Limit::ReceiveWindow);
+}

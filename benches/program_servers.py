@@ -18,7 +18,8 @@ NEEDS = {
     "nginx": ["nginx", "openssl"], "nghttpd": ["nghttpd", "openssl"], "ssh": ["/usr/sbin/sshd", "ssh"], "rsync": ["rsync"], "postgres": ["psql", "setpriv"],
     "redis": ["redis-server", "redis-cli"], "git": ["git"], "mariadb": ["mariadbd", "mariadb-install-db", "mariadb"], "memcached": ["memcached"], "vsftpd": ["vsftpd"],
     "haproxy": ["haproxy"], "samba": ["smbd", "smbclient"], "mosquitto": ["mosquitto", "mosquitto_pub", "mosquitto_sub"], "dnsmasq": ["dnsmasq", "dig"],
-    "dropbear": ["dropbear", "ssh"], "nc": ["nc"], "socat": ["socat"], "http_server": [], "backend": [], "peer": [], "none": [],
+    "dropbear": ["dropbear", "ssh"], "nc": ["nc"], "socat": ["socat"], "lighttpd": ["lighttpd"], "squid": ["squid"], "stunnel": ["stunnel", "openssl"],
+    "iperf3": ["iperf3"], "http_server": [], "backend": [], "peer": [], "none": [],
 }
 
 
@@ -51,8 +52,11 @@ class Servers:
             file.write(text)
         return f"{self.work}/{name}"
 
-    def make_nginx(self):
+    def make_certificate(self):
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{self.work}/key.pem", "-out", f"{self.work}/cert.pem", "-days", "2", "-subj", "/CN=far")
+
+    def make_nginx(self):
+        self.once("certificate")
         os.makedirs(f"{self.work}/nginx-tmp", exist_ok=True)
         temporary = "".join(f"{kind}_temp_path {self.work}/nginx-tmp/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         self.write("nginx.conf", f"""
@@ -77,9 +81,9 @@ class Servers:
         path.wait_for_port("far", 80)
         path.wait_for_port("far", 8000)
 
-    def start_nghttpd(self, path, group):
-        self.once("nginx")
-        path.start("far", ["nghttpd", "-d", f"{self.work}/www", "8443", f"{self.work}/key.pem", f"{self.work}/cert.pem"], group=group, **QUIET)
+    def start_nghttpd(self, path, group, *options):
+        self.once("certificate")
+        path.start("far", ["nghttpd", *options, "-d", f"{self.work}/www", "8443", f"{self.work}/key.pem", f"{self.work}/cert.pem"], group=group, **QUIET)
         path.wait_for_port("far", 8443)
 
     def make_ssh(self):
@@ -182,6 +186,7 @@ read only = no
         os.makedirs(f"{self.work}/ftp/in")
         os.chmod(f"{self.work}/ftp/in", 0o777)
         os.link(f"{self.work}/www/some", f"{self.work}/ftp/some")
+        shutil.copytree(f"{self.work}/few", f"{self.work}/ftp/few")
         os.makedirs(f"{self.work}/empty")
 
     def start_vsftpd(self, path, group, *settings):
@@ -212,9 +217,12 @@ read only = no
         path.start("far", ["memcached", "-u", "nobody", "-l", "0.0.0.0", "-I", "64m", "-m", "256"], group=group, **QUIET)
         path.wait_for_port("far", 11211)
 
-    def start_haproxy(self, path, group, most="100"):
+    def start_haproxy(self, path, group, most="100", *settings):
         """Before the program that else stands behind nginx, of which it asks so many things at once."""
+        more = "\n".join(f"    {setting}" for setting in settings)
         config = self.write("haproxy.conf", f"""
+global
+{more}
 defaults
     mode http
     timeout connect 5s
@@ -300,6 +308,43 @@ backend one
         """The program that else stands behind nginx, by itself."""
         path.start("far", [sys.executable, f"{self.work}/backend.py", "0.0.0.0", *words], group=group, **QUIET)
         path.wait_for_port("far", 8000)
+
+    def start_lighttpd(self, path, group, *settings):
+        config = self.write("lighttpd.conf", "\n".join([
+            "server.port = 8082", f'server.document-root = "{self.work}/www"', f'server.errorlog = "{self.work}/lighttpd.log"', *settings]) + "\n")
+        path.start("far", ["lighttpd", "-D", "-f", config], group=group, **QUIET)
+        path.wait_for_port("far", 8082)
+
+    def start_squid(self, path, group, *settings):
+        """A proxy that keeps nothing, of the program that else stands behind nginx."""
+        config = self.write("squid.conf", "\n".join([
+            "http_port 3128", "http_access allow all", "cache deny all", "visible_hostname far", "pid_filename none", "access_log none", "cache_log /dev/null", "netdb_filename none",
+            "pinger_enable off", "dns_nameservers 127.0.0.1", "shutdown_lifetime 0 seconds", *settings]) + "\n")
+        path.start("far", [sys.executable, f"{self.work}/backend.py", "127.0.0.1"], **QUIET)
+        path.start("far", ["squid", "-N", "-f", config], group=group, **QUIET)
+        path.wait_for_port("far", 8000)
+        path.wait_for_port("far", 3128)
+
+    def start_stunnel(self, path, group):
+        """TLS before the program that else stands behind nginx."""
+        self.once("certificate")
+        config = self.write("stunnel.conf", f"""
+foreground = yes
+pid =
+cert = {self.work}/cert.pem
+key = {self.work}/key.pem
+[all]
+accept = 8444
+connect = 127.0.0.1:8000
+""")
+        path.start("far", [sys.executable, f"{self.work}/backend.py", "127.0.0.1"], **QUIET)
+        path.start("far", ["stunnel", config], group=group, **QUIET)
+        path.wait_for_port("far", 8000)
+        path.wait_for_port("far", 8444)
+
+    def start_iperf3(self, path, group):
+        path.start("far", ["iperf3", "-s"], group=group, **QUIET)
+        path.wait_for_port("far", 5201)
 
     def start_http_server(self, path, group):
         path.start("far", [sys.executable, "-m", "http.server", "8001", "-d", f"{self.work}/www"], group=group, **QUIET)

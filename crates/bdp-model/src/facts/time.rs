@@ -44,7 +44,7 @@ named! {
         SendBuffer = "send_buffer",
         /// What the sending program's own protocol allows was in flight, until the other program gave room.
         ProgramWindow = "program_window",
-        /// Segments were spaced to a rate that was asked for, or that the sender was held to.
+        /// Segments were spaced to a rate that was asked for, that the sender was held to, or that its host keeps.
         Pacing = "pacing",
         /// A small write waited for the acknowledgement of the one before it.
         Nagle = "nagle",

@@ -526,6 +526,9 @@ impl Account {
             self.line.doubt();
         }
         self.line.rename(TimeState::Pacing, end.spaced);
+        if end.spaced == TimeState::Pacing {
+            self.line.rename(TimeState::SendBuffer, TimeState::Pacing);
+        }
         if self.prompted[1] > 2 * self.prompted[0] {
             self.line.rename(TimeState::SendBuffer, TimeState::ProgramWindow);
         }

@@ -80,17 +80,24 @@ impl HalfConnection {
 
     /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
     pub(super) fn sends_by_its_own_clock(&self) -> bool {
-        let is_unprompted = self.paced_share().is_some_and(|share| share >= BY_ITSELF);
-        let is_at_floor = self.whole.report().is_some_and(|rtt| {
+        self.paced_share().is_some_and(|share| share >= BY_ITSELF) && self.is_at_floor()
+    }
+
+    /// It goes on evenly, whether acknowledgements happen to come just then or not, and has more to send all the time: its host keeps a rate.
+    pub(super) fn keeps_a_rate(&self) -> bool {
+        self.paced_share().is_some()
+            && self.is_at_floor()
+            && self.rhythm.is_even()
+            && !self.rhythm.ends_short()
+    }
+
+    /// No queue stands, and nothing is lost.
+    fn is_at_floor(&self) -> bool {
+        let is_low = self.whole.report().is_some_and(|rtt| {
             let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
             let even = if self.rhythm.is_even() { self.rhythm.mean_ns } else { 0 };
             above <= (rtt.min.as_ns() / 20).max(1_000_000) + even
         });
-        is_unprompted && is_at_floor && self.retransmissions.segments == 0
-    }
-
-    /// The same of a kernel that has more to send all the time: its host keeps a rate.
-    pub(super) fn keeps_a_rate(&self) -> bool {
-        self.sends_by_its_own_clock() && self.rhythm.is_even() && !self.rhythm.ends_short()
+        is_low && self.retransmissions.segments == 0
     }
 }

@@ -4,9 +4,7 @@
 //! the programs: who spoke last is not waited for. The kernel says when this end last sent and received data, and how many segments with data went either way; where
 //! both moments are in one tick of its clock, bare acknowledgements tell: a program that answers at once never needs one.
 
-use bdp_model::facts::{
-    Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState, is_round_amount,
-};
+use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
 use bdp_model::stats::median;
 use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
@@ -37,33 +35,21 @@ const PAUSES: u64 = 3;
 const FEW_WORDS: u32 = 20;
 /// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
 const ON_THE_WAY: f64 = 0.5;
+/// Round trips of turns / time, of one that goes on each time that the other one has spoken; and turns, at the least.
+const EACH_TRIP: std::ops::RangeInclusive<f64> = 0.75..=1.2;
+const TURNS_MIN: u32 = 10;
+/// Before that a kernel has acknowledged data alone.
+const PATIENCE_NS: u64 = 60_000_000;
 /// A program that takes less than this for a turn is not waited for.
 const AT_ONCE_NS: u64 = 1_000_000;
 /// Bare acknowledgements / segments that ask: a program that takes longer than its kernel's patience has one for each.
 const ACKNOWLEDGED_ALONE: f64 = 0.5;
-/// Packets in flight / send buffer of one that has no room for the next write; in how many of the readings with data in flight.
-const TAKEN: f64 = 2.0 / 3.0;
-const TAKEN_OFTEN: f64 = 0.9;
-/// The same of one whose size its program asked for, or that is as large as its host allows: it never grows.
-const TAKEN_OFTEN_FIXED: f64 = 0.6;
-/// Bytes that were never sent / bytes written and not acknowledged, at the most: more waits for something else.
-const UNSENT: f64 = 0.15;
-/// In flight / receive window of one that holds the sender back, in how many of the readings; a queue that adds more than this, and than a round trip, is one.
-const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
-/// Round trip / the least of one that waits for a program that reads, at the least; what comes through / what a window carries in it, at the most.
-const READ_LATE: (f64, f64) = (1.3, 0.85);
 /// Round trips of turns / time, from which on they overlap.
 const OVERLAP: f64 = 1.3;
-/// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
-const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
 /// Questions that show that each comes in two parts.
 const HELD_MIN: u32 = 5;
-/// In flight / that median, of what is no part of it.
-const LITTLE: f64 = 0.2;
-/// What is in flight / what a round trip takes of the rate, of such a window.
-const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 /// A receiver that got nothing for so long, and so many round trips, waits.
 const SILENT: (u64, u64) = (20_000_000, 2);
 /// Unread data / what the socket would hold.
@@ -78,9 +64,9 @@ const THROTTLED: (f64, u64) = (0.5, 3);
 /// What an account is made of.
 pub(super) struct Account<'a> {
     pub(super) moments: &'a [Moment<'a>],
-    sending: bool,
+    pub(super) sending: bool,
     own: Role,
-    facts: &'a Facts,
+    pub(super) facts: &'a Facts,
     pub(super) rtt_ns: u64,
     whole: Segments,
     take_turns: bool,
@@ -97,7 +83,7 @@ pub(super) struct Account<'a> {
     /// Whether questions are asked before the last one is answered.
     overlap: bool,
     throttled: bool,
-    has_channels: bool,
+    pub(super) has_channels: bool,
     /// Who ended the silence that each time between two readings is part of, and the one behind it, whether it was this end; `None` of one that is not over, and of
     /// no silence.
     ended_by: Vec<[Option<bool>; 2]>,
@@ -149,7 +135,8 @@ pub(super) fn of(
     let base = if sending { facts.time_spent() } else { None };
     account.take_turns = account.take_turns(base.as_ref());
     account.usual = account.is_usually_waited_for();
-    account.overlap = account.overlaps();
+    // Round trips of turns take more time than there is.
+    account.overlap = account.of_turns() > OVERLAP;
     account.window_taken = sending && account.window_is_taken();
     account.reads_late = sending && account.reads_late();
     let plateau = account.plateau();
@@ -421,7 +408,10 @@ impl Account<'_> {
         const ALONE: std::ops::RangeInclusive<f64> = 0.8..=2.2;
         let Segments { data_in, data_out, bare_out, .. } = self.whole;
         let each = |count: u32| f64::from(count) / f64::from(data_out.max(1));
+        // No kernel waits for longer before it acknowledges the first part alone.
+        let took = self.took() / u64::from(data_out.max(1));
         !self.sending
+            && took <= PATIENCE_NS + 2 * self.rtt_ns
             && data_out >= HELD_MIN
             && self.moments.last().is_some_and(|m| m.2.total_retrans == self.moments[0].2.total_retrans)
             && TWO.contains(&each(data_in))
@@ -551,7 +541,13 @@ impl Account<'_> {
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
         let few_words = again < PAUSES && data_out <= FEW_WORDS.min(ONE_WAY * data_in);
-        again > 0 && after as f64 >= IN_TURN * again as f64 || by_count || one_at_a_time || few_words
+        // What it sends waits for a word of the other end each round trip, much as that may be.
+        let by_pace = data_in >= TURNS_MIN && EACH_TRIP.contains(&self.of_turns());
+        again > 0 && after as f64 >= IN_TURN * again as f64
+            || by_pace
+            || by_count
+            || one_at_a_time
+            || few_words
     }
 
     /// Whether data that comes after a pause does so since this end has spoken.
@@ -572,136 +568,14 @@ impl Account<'_> {
         again < PAUSES || after as f64 >= IN_TURN * again as f64
     }
 
-    /// Whether the round trips of all turns take more time than there is.
-    fn overlaps(&self) -> bool {
-        let took = self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0);
+    /// Round trips of all turns / the time.
+    fn of_turns(&self) -> f64 {
         let turns = u64::from(self.whole.data_in.min(self.whole.data_out));
-        turns.saturating_mul(self.rtt_ns) as f64 > OVERLAP * took as f64
+        turns.saturating_mul(self.rtt_ns) as f64 / self.took().max(1) as f64
     }
 
-    /// Whether what is in flight fills the receive window and not the congestion window, and no long queue stands.
-    fn window_is_taken(&self) -> bool {
-        let is_taken = |(_, _, info): &&Moment<'_>| {
-            let in_flight =
-                info.unacked_segments.zip(info.snd_mss).map(|(out, mss)| f64::from(out) * f64::from(mss));
-            let cwnd = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
-            cwnd && in_flight
-                .zip(info.snd_wnd)
-                .is_some_and(|(bytes, window)| bytes >= WINDOW_TAKEN.0 * f64::from(window))
-        };
-        let mut smoothed: Vec<f64> = self.busy().filter_map(|m| m.2.rtt_ns).map(|ns| ns as f64).collect();
-        let added = median(&mut smoothed).map_or(0, |ns| (ns as u64).saturating_sub(self.rtt_ns));
-        let readings = self.busy().count();
-        readings >= bdp_model::threshold::SAMPLES_MIN
-            && self.busy().filter(is_taken).count() as f64 >= WINDOW_TAKEN.1 * readings as f64
-            && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
-    }
-
-    /// Whether a window goes out at once, and is acknowledged at once and late: less comes through than it carries in a round trip, which is longer than the least.
-    /// Where a queue makes it longer, just that comes through.
-    fn reads_late(&self) -> bool {
-        let of = |value: fn(&TcpInfo) -> Option<u64>| {
-            let mut values: Vec<f64> = self.busy().filter_map(|m| value(&m.2)).map(|v| v as f64).collect();
-            median(&mut values)
-        };
-        let Some((rtt, window)) = of(|i| i.rtt_ns).zip(of(|i| i.snd_wnd.map(u64::from))) else {
-            return false;
-        };
-        let carries = window * 8e9 / rtt.max(1.0);
-        rtt >= READ_LATE.0 * self.rtt_ns as f64 && self.facts.goodput_bps <= READ_LATE.1 * carries
-    }
-
-    /// Readings with data in flight, as share of which something else holds.
-    fn busy(&self) -> impl Iterator<Item = &Moment<'_>> {
-        self.moments.iter().filter(|(_, _, info)| info.unacked_segments > Some(0))
-    }
-
-    /// In how many readings packets in flight take most of the send buffer, and of how many.
-    fn buffer_taken(&self) -> (u64, u64) {
-        let is_taken = |(_, reading, info): &&Moment<'_>| {
-            let room = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
-            let mss = info.snd_mss.unwrap_or(0);
-            let window = info
-                .snd_wnd
-                .zip(info.unacked_segments)
-                .is_none_or(|(window, out)| (out + 1).saturating_mul(mss) <= window);
-            room && window
-                && reading.send_buffer > 0
-                && f64::from(reading.taken) >= TAKEN * f64::from(reading.send_buffer)
-        };
-        (self.busy().filter(is_taken).count() as u64, self.busy().count() as u64)
-    }
-
-    /// Whose the time is in which something is in flight and both windows have room.
-    fn of_flight(&self, (taken, busy): (u64, u64), (stops, _): (u64, u64)) -> Option<TimeState> {
-        if !self.sending || busy < bdp_model::threshold::SAMPLES_MIN as u64 {
-            return None;
-        }
-        let (unsent, queued) = self.busy().fold((0, 0), |(unsent, queued), (_, reading, info)| {
-            (unsent + info.notsent_bytes.unwrap_or(0), queued + u64::from(reading.queued))
-        });
-        let nothing_waits = unsent as f64 <= UNSENT * queued as f64;
-        let asked = self.facts.sender.socket.and_then(|s| s.send_buffer_asked);
-        let is_fixed = asked == Some(true) || self.at_largest();
-        let often = if is_fixed { TAKEN_OFTEN_FIXED } else { TAKEN_OFTEN };
-        let is_taken = taken as f64 >= often * busy as f64 && nothing_waits;
-        // One that a program did not ask for grows with the congestion window, up to the largest.
-        let is_window = stops > 0 && nothing_waits;
-        let cannot_grow = is_fixed || asked.is_none() && !is_window;
-        if is_taken && cannot_grow {
-            return Some(TimeState::SendBuffer);
-        }
-        is_window.then_some(TimeState::ProgramWindow)
-    }
-
-    /// Whether the send buffer is as large as the host allows.
-    fn at_largest(&self) -> bool {
-        let largest = self.facts.sender.host.sysctls.get("net.ipv4.tcp_wmem");
-        let largest = largest.and_then(|value| value.split_whitespace().next_back()?.parse::<u64>().ok());
-        largest.zip(self.facts.send_buffer_bytes).is_some_and(|(largest, buffer)| buffer >= largest)
-    }
-
-    /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
-    fn plateau(&self) -> (u64, u64) {
-        let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
-        let readings = amounts.len();
-        let Some(amount) = median(&mut amounts) else { return (0, 0) };
-        let near = amounts.iter().filter(|&&a| (a - amount).abs() <= PLATEAU.0 * amount).count();
-        // A login, and what else is small beside it, has no part in it.
-        let large = amounts.iter().filter(|&&a| a >= LITTLE * amount).count();
-        let mss = self.facts.mss_bytes.unwrap_or(1);
-        let has_room = self
-            .busy()
-            .filter(|(_, _, i)| {
-                i.unacked_segments.zip(i.cwnd_segments).is_some_and(|(out, cwnd)| out * 5 < cwnd * 4)
-            })
-            .count();
-        let answered =
-            self.moments.windows(2).filter(|p| count(|i| i.bytes_received, &p[0].2, &p[1].2) > 0).count();
-        let moved =
-            self.moments.windows(2).filter(|p| count(|i| i.bytes_acked, &p[0].2, &p[1].2) > 0).count();
-        // While it is in flight: what was said before, as a login, had its own pace.
-        let (bytes, took) = self
-            .moments
-            .windows(2)
-            .filter(|p| {
-                let near = |m: &Moment<'_>| f64::from(m.1.queued) >= (1.0 - PLATEAU.0) * amount;
-                near(&p[0]) && near(&p[1])
-            })
-            .fold((0, 1), |(bytes, took), p| {
-                (bytes + count(|i| i.bytes_acked, &p[0].2, &p[1].2), took + p[1].0 - p[0].0)
-            });
-        let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
-        let each = bytes as f64 / took as f64 * rtt as f64;
-        let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
-            && near as f64 >= PLATEAU.1 * large as f64
-            && amount >= (PLATEAU.2 * mss) as f64
-            // Answers of one size, one after the other, look the same but for that.
-            && (self.has_channels || is_round_amount(amount as u64))
-            && has_room as f64 >= PLATEAU.1 * readings as f64
-            && answered as f64 >= TAKEN_OFTEN * moved as f64
-            && EXPLAINS.contains(&(amount / each.max(1.0)));
-        if is_window { (near as u64, amount as u64) } else { (0, 0) }
+    fn took(&self) -> u64 {
+        self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0)
     }
 
     /// What data that comes waits for: its own window, where that carries just so much in a round trip, or what its arrival says of the way.

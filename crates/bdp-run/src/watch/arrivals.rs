@@ -23,6 +23,7 @@ const SILENT_OFTEN: f64 = 0.2;
 const REPAIR: (u64, u64) = (400_000_000, 5);
 /// What a queue adds at least: less may be the ticks of timestamps.
 const QUEUE_NS: u64 = 8_000_000;
+const QUEUE_SLIGHT_NS: u64 = 4_000_000;
 /// What the second half of a transfer in slow start brings / the first half; of how many round trips, and with how many readings.
 const GROWTH: (f64, std::ops::RangeInclusive<u64>, usize) = (3.0, 3..=8, 5);
 /// Data segments before the first of an answer.
@@ -95,6 +96,9 @@ impl Arrivals {
 
     fn state(&self) -> TimeState {
         let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
+        let slight = QUEUE_SLIGHT_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
+        // A full queue that is short is known by what it drops, too.
+        let bound = if self.missing >= MISSING { bound.min(slight) } else { bound };
         let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
         match () {
             () if self.grows && self.missing == 0 => TimeState::SlowStart,

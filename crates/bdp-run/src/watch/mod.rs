@@ -6,6 +6,7 @@
 mod account;
 mod arrivals;
 mod facts;
+mod flight;
 mod history;
 mod kernel;
 mod processes;

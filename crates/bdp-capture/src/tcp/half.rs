@@ -25,6 +25,8 @@ use crate::rtt::RoundTrips;
 pub(super) const SOONER: u64 = 16;
 /// Round trips in a row in which what is in flight stays the same, from which on it will not grow.
 pub(super) const STEADY: u8 = 6;
+/// A window that few large segments fill.
+const SMALL_WINDOW: u64 = 32 * 1024;
 /// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
 const UNSEEN: usize = 16;
 /// Numbers are told apart across 2^32 by counting from here.
@@ -178,6 +180,8 @@ pub(super) struct HalfConnection {
     pub(super) late_reads: LateReads,
     /// The largest segment that was acknowledged, and when the other end was heard last.
     pub(super) passed_most: u64,
+    /// When an acknowledgement of new data passed here last.
+    pub(super) progressed_at: u64,
     pub(super) heard_at: u64,
     /// The last acknowledgement's own timestamp, when it passed, and the round trip that it told.
     pub(super) ack_stamp: Option<(u32, u64, u64)>,
@@ -560,7 +564,10 @@ impl HalfConnection {
         if self.has_data() && (self.is_closed() || is_full) {
             let window = self.edge.unwrap_or(0).saturating_sub(self.una);
             let is_shrunk = self.window_most.is_some_and(|most| window < most / 2);
-            return if is_shrunk || self.late_reads.are_usual() {
+            // A small one is half used when it is written, of a program that reads at once, too.
+            let is_large = self.window_most > Some(SMALL_WINDOW);
+            let reads_late = is_shrunk && (is_large || self.zero_windows > 0 || self.late_reads.are_seen());
+            return if reads_late || self.late_reads.are_usual() {
                 TimeState::ReceiverApplication
             } else {
                 TimeState::ReceiveWindow

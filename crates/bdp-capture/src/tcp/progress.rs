@@ -199,6 +199,14 @@ impl HalfConnection {
             .edge
             .map(|edge| self.edge.map_or(edge, |old| if ack.ack >= self.una { edge } else { old.max(edge) }));
         let was = self.edge;
+        if newly == 0
+            && let Some((old, new)) = was.zip(edge).filter(|(old, new)| new > old)
+        {
+            self.note_opened(new - old, ack.at.saturating_sub(self.progressed_at));
+        }
+        if newly > 0 {
+            self.progressed_at = ack.at;
+        }
         if edge.is_some() || self.is_closed() {
             self.edge = edge;
         }

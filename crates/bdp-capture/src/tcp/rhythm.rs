@@ -11,6 +11,8 @@ const WITHIN: u64 = 10;
 const TIMER_NS: u64 = 60_000;
 /// The part that ends a write, of a kernel that has more to send.
 const ENDS_SHORT: f64 = 0.1;
+/// What a program reads by this time it reads at once.
+const LATE_NS: u64 = 3_000_000;
 /// Gaps that a mean is of.
 const MEAN_OF: u64 = 16;
 
@@ -44,7 +46,7 @@ impl Rhythm {
     }
 }
 
-/// Windows that were acknowledged at a stroke, and late: when a program read, and not when the data came.
+/// Room that came when a program read, and not when the data came: windows that were acknowledged at a stroke, and late, or were opened after that.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LateReads {
     late: u64,
@@ -53,8 +55,8 @@ pub(super) struct LateReads {
 }
 
 impl LateReads {
-    /// So many windows say it.
-    const WINDOWS: u64 = 4;
+    /// So many times say it.
+    const TIMES: u64 = 4;
 
     pub(super) const fn add(&mut self, bytes: u64, is_late: bool) {
         self.bytes += bytes;
@@ -65,17 +67,27 @@ impl LateReads {
     }
 
     pub(super) const fn are_usual(&self) -> bool {
-        self.late >= Self::WINDOWS && self.late_bytes * 2 > self.bytes
+        self.are_seen() && self.late_bytes * 2 > self.bytes
+    }
+
+    pub(super) const fn are_seen(&self) -> bool {
+        self.late >= Self::TIMES
     }
 }
 
 impl HalfConnection {
     /// An acknowledgement of so many bytes, which took this long since the last of them passed here, or was sent.
     pub(super) fn note_read(&mut self, bytes: u64, took_ns: u64) {
-        const LATE_NS: u64 = 3_000_000;
         let (Some(window), Some(least)) = (self.window_most, self.rtt.min()) else { return };
         let is_late = took_ns > least + LATE_NS.max(self.least_rtt().unwrap_or(0) / 4);
         self.late_reads.add(bytes, is_late && bytes >= window / 2 && window > 0);
+    }
+
+    /// The window was opened by so many bytes, so long after data was acknowledged last.
+    pub(super) const fn note_opened(&mut self, bytes: u64, after_ns: u64) {
+        if after_ns > LATE_NS {
+            self.late_reads.add(bytes, true);
+        }
     }
 
     /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.

@@ -67,11 +67,20 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
         () if waits == Waits::ReceiveWindow && finding.observed(Fact::TimeShare).is_some() => {
             Confidence::Medium
         }
+        // A round trip that is much longer than the least is a queue's, or a reader's: a larger window may help little.
+        () if waits == Waits::ReceiveWindow && is_stretched(facts) => Confidence::Medium,
         () if readings < READINGS || round_trips < ROUND_TRIPS => Confidence::Medium,
         () => Confidence::High,
     };
     finding.confidence = finding.confidence.min(most);
     finding
+}
+
+/// Whether a round trip is usually longer than the least by more than half.
+fn is_stretched(facts: &Facts) -> bool {
+    let mut usual: Vec<f64> = facts.sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
+    let least = facts.sent.iter().filter_map(|s| s.min_rtt_ns).min();
+    median(&mut usual).zip(least).is_some_and(|(usual, least)| usual > 1.5 * least as f64)
 }
 
 fn unknown(facts: &Facts) -> Finding {

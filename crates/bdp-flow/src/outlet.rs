@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-use bdp_sys::payload::{Method, Writer};
+use bdp_sys::payload::{Change, Method, Writer};
 use bdp_wire::pattern;
 
 /// Where a stream's bytes come from.
@@ -35,13 +35,16 @@ impl Outlet<'_> {
         }
     }
 
-    /// As [`Writer::change_to`]; would block where that says no.
-    pub fn change_to(&mut self, method: Method, to: &TcpStream) -> io::Result<()> {
-        let changed = match self {
-            Self::Same(writer) => writer.change_to(method, to)?,
-            Self::Patterned { .. } => true,
-        };
-        if changed { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    /// As [`Writer::change_to`]; false where that is refused, and would block where bytes are to be sent on first.
+    pub fn change_to(&mut self, method: Method, to: &TcpStream) -> io::Result<bool> {
+        match self {
+            Self::Same(writer) => match writer.change_to(method, to)? {
+                Change::Done => Ok(true),
+                Change::Refused => Ok(false),
+                Change::Pending => Err(io::ErrorKind::WouldBlock.into()),
+            },
+            Self::Patterned { .. } => Ok(true),
+        }
     }
 
     /// As [`Writer::flush`].

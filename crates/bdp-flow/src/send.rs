@@ -113,6 +113,7 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
         mss: AtomicU64::new(0),
         way: AtomicUsize::new(0),
         yields: is_free,
+        refuses: AtomicBool::new(false),
         payload,
         gate,
         left: plan.bytes.map(AtomicU64::new),
@@ -169,6 +170,8 @@ struct Flow<'a> {
     mss: AtomicU64,
     /// Whether a thread lets others on its processor run after each turn: a receiver there takes the bytes while they are near.
     yields: bool,
+    /// Whether the system refused a way that a stream was to change to.
+    refuses: AtomicBool,
     /// How each stream begins that is given its bytes when they are due.
     gate: Option<Gate>,
     /// Bytes that nobody has taken yet, where a number of them is to be sent.
@@ -367,9 +370,14 @@ impl<'a> Share<'a> {
                 break;
             }
             let length = self.flow.take(at_once.min(allowed.unwrap_or(usize::MAX)));
-            let done = outlet.change_to(way.method, stream).and_then(|()| match length {
-                0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
-                _ => outlet.send(stream, length, &mut self.room).map(Some),
+            let done = outlet.change_to(way.method, stream).and_then(|changed| {
+                if !changed {
+                    self.flow.refuses.store(true, Ordering::Relaxed);
+                }
+                match length {
+                    0 => outlet.flush(stream).map(|flushed| if flushed { None } else { Some(0) }),
+                    _ => outlet.send(stream, length, &mut self.room).map(Some),
+                }
             });
             self.flow.give_back(length - done.as_ref().map_or(0, |sent| sent.unwrap_or(0)).min(length));
             match done {
@@ -557,6 +565,12 @@ impl<'a> Leading<'a> {
 
     /// Goes on with the trial of ways.
     fn choose_way(&mut self, now: u64) {
+        if self.flow.refuses.load(Ordering::Relaxed) {
+            // The first one takes nothing that a system could refuse: all streams go by it.
+            self.trial = None;
+            self.tried.clear();
+            return self.flow.way.store(0, Ordering::Relaxed);
+        }
         let Some(trial) = &mut self.trial else { return };
         let bytes = self.flow.written.load(Ordering::Relaxed);
         let way = match trial.step(Reading { at_ns: now, bytes, cpu_ns: process::cpu_time_ns() }) {

@@ -148,6 +148,17 @@ pub struct Writer<'a> {
     call: Call<'a>,
 }
 
+/// What came of a change of the method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The next bytes go the new way.
+    Done,
+    /// Bytes that were taken the old way are still to be sent on.
+    Pending,
+    /// The system has no room for it, as where a process may open few more descriptors.
+    Refused,
+}
+
 /// What gives the bytes to the kernel.
 #[derive(Debug)]
 enum Call<'a> {
@@ -188,15 +199,23 @@ impl Writer<'_> {
         }
     }
 
-    /// Sends so from now on; false where the kernel still keeps back what it took the other way.
-    pub fn change_to(&mut self, method: Method, stream: &TcpStream) -> io::Result<bool> {
-        if self.method() != method {
-            if !self.flush(stream)? {
-                return Ok(false);
-            }
-            self.call = self.payload.call(method, stream).map_err(io::Error::other)?;
+    /// Sends so from now on, unless the kernel still keeps back what it took the other way, or does not provide what it takes: it sends
+    /// as before then.
+    pub fn change_to(&mut self, method: Method, stream: &TcpStream) -> io::Result<Change> {
+        if self.method() == method {
+            return Ok(Change::Done);
         }
-        Ok(true)
+        if !self.flush(stream)? {
+            return Ok(Change::Pending);
+        }
+        match self.payload.call(method, stream) {
+            Ok(Call::Splice(conduit)) if !conduit.leaves_room() => Ok(Change::Refused),
+            Ok(call) => {
+                self.call = call;
+                Ok(Change::Done)
+            }
+            Err(_) => Ok(Change::Refused),
+        }
     }
 
     /// Sends on what the kernel took before and keeps back; true when nothing is left.
@@ -294,7 +313,7 @@ mod tests {
         let mut taken = Vec::new();
         for turn in 0..40 {
             let method = if turn % 2 == 0 { Method::Write } else { Method::Splice };
-            while !writer.change_to(method, &near).unwrap() {
+            while writer.change_to(method, &near).unwrap() != Change::Done {
                 std::thread::yield_now();
             }
             assert_eq!(writer.method(), method);

@@ -2,10 +2,11 @@
 
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, vmsplice};
+use rustix::process::{Resource, getrlimit};
 
 use crate::{Result, SysError};
 
@@ -13,6 +14,9 @@ use crate::{Result, SysError};
 const PIPE_BYTES: usize = 256 << 10;
 /// What it holds where it may not be larger.
 const LEAST_PIPE_BYTES: usize = 64 << 10;
+
+/// Descriptors that pipes leave to the rest of the process.
+const LEFT_TO_OTHERS: u64 = 16;
 
 /// Ranges of memory that one call takes at most.
 pub(super) const MOST_PARTS: usize = 8;
@@ -35,6 +39,13 @@ impl Conduit {
         // A user who has many pipes gets no larger ones.
         let room = room.unwrap_or(LEAST_PIPE_BYTES).min(PIPE_BYTES);
         Ok(Self { reader, writer, room, held: 0 })
+    }
+
+    /// Whether the process may open some descriptors more, for what cannot do without: a new one has the lowest number that is free.
+    pub(super) fn leaves_room(&self) -> bool {
+        let highest = self.reader.as_raw_fd().max(self.writer.as_raw_fd());
+        let open = u64::try_from(highest).unwrap_or(0) + 1;
+        getrlimit(Resource::Nofile).current.is_none_or(|most| open + LEFT_TO_OTHERS <= most)
     }
 
     /// Bytes that it can hold.

@@ -209,6 +209,29 @@ fn a_thousand_streams_come_through() {
 }
 
 #[test]
+fn a_limit_on_open_files_that_suffices_for_copies_suffices_for_the_choice_of_a_method() {
+    let bench = Bench::new();
+    let server = serve(&bench, "");
+    let measure = |limit: u32, options: &str| {
+        let line = format!("bdp measure 127.0.0.1:{} --forward -P 8 --idle 0 --json {options}", server.port);
+        start(bench.shell(&format!("ulimit -n {limit}; exec {line}"))).wait()
+    };
+    let suffices = |&limit: &u32| {
+        let ended = measure(limit, "-t 0.1 --zerocopy off");
+        assert!(ended.code() == 0 || ended.refusal(3).contains("'ulimit -n'"), "{limit}: {}", ended.err);
+        ended.code() == 0
+    };
+    let least = (16..64).find(suffices).expect("eight streams need fewer than 64 descriptors");
+    // A pipe for each stream takes two more, and one that can't be had costs the trial alone.
+    for limit in [least, least + 3, least + 9, least + 16] {
+        let ended = measure(limit, "-t 0.3");
+        assert_eq!(ended.code(), 0, "{limit} descriptors: {}", ended.err);
+        assert_eq!(ended.json()["directions"][0]["send_method"], "write", "{limit} descriptors");
+    }
+    server.assert_unharmed(&bench);
+}
+
+#[test]
 fn what_cannot_be_asked_for_is_refused_in_a_line() {
     let bench = Bench::new();
     let server = serve(&bench, "");

@@ -37,3 +37,4 @@ mod waiting;
 mod ways;
 pub mod window_hold;
 pub mod worker;
+mod yielding;

@@ -5,7 +5,6 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 
 use bdp_model::application::Application;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
@@ -33,6 +32,7 @@ use crate::pause::{looks_seldom, stop_check_ns};
 use crate::sender_reading;
 use crate::waiting::{WaitFor, Waiting};
 use crate::ways::{self, Reading, Step, Trial, Way};
+use crate::yielding::Yielding;
 
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
@@ -246,6 +246,7 @@ struct Share<'a> {
     /// For bytes of the pattern.
     room: Vec<u8>,
     ready: Vec<u64>,
+    yielding: Yielding,
 }
 
 /// A stream that is given its bytes when they are due.
@@ -276,7 +277,8 @@ impl<'a> Share<'a> {
         let paced = range.filter_map(|_| flow.gate).map(|gate| Paced { gate, waits_for: None }).collect();
         let waiting = Waiting::default();
         let room = vec![0; room_bytes];
-        Ok(Self { flow, first, poll, open: outlets.len(), outlets, paced, waiting, room, ready: Vec::new() })
+        let (open, ready, yielding) = (outlets.len(), Vec::new(), Yielding::default());
+        Ok(Self { flow, first, poll, open, outlets, paced, waiting, room, ready, yielding })
     }
 
     /// Waits for streams that take more, and writes to them.
@@ -406,7 +408,7 @@ impl<'a> Share<'a> {
         }
         self.flow.written.fetch_add(written, Ordering::Relaxed);
         if self.flow.yields && written > 0 {
-            thread::yield_now();
+            self.yielding.yield_now();
         }
         if let Some(paced) = paced {
             paced.gate.give(written as usize);

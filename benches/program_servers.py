@@ -19,7 +19,7 @@ NEEDS = {
     "redis": ["redis-server", "redis-cli"], "git": ["git"], "mariadb": ["mariadbd", "mariadb-install-db", "mariadb"], "memcached": ["memcached"], "vsftpd": ["vsftpd"],
     "haproxy": ["haproxy"], "samba": ["smbd", "smbclient"], "mosquitto": ["mosquitto", "mosquitto_pub", "mosquitto_sub"], "dnsmasq": ["dnsmasq", "dig"],
     "dropbear": ["dropbear", "ssh"], "nc": ["nc"], "socat": ["socat"], "lighttpd": ["lighttpd"], "squid": ["squid"], "stunnel": ["stunnel", "openssl"],
-    "iperf3": ["iperf3"], "http_server": [], "backend": [], "peer": [], "none": [],
+    "iperf3": ["iperf3"], "iperf": ["iperf"], "busybox": ["busybox"], "openssl": ["openssl"], "mail": [], "http_server": [], "backend": [], "peer": [], "none": [],
 }
 
 
@@ -40,6 +40,7 @@ class Servers:
             shutil.copy(f"{work}/www/page", f"{work}/few/file{number}")
         self.write("backend.py", BACKEND)
         self.write("peer.py", PEER)
+        self.write("mail.py", MAIL)
         self.made = set()
 
     def once(self, name):
@@ -346,6 +347,24 @@ connect = 127.0.0.1:8000
         path.start("far", ["iperf3", "-s"], group=group, **QUIET)
         path.wait_for_port("far", 5201)
 
+    def start_iperf(self, path, group, *options):
+        path.start("far", ["iperf", "-s", *options], group=group, **QUIET)
+        path.wait_for_port("far", 5001)
+
+    def start_busybox(self, path, group):
+        path.start("far", ["busybox", "httpd", "-f", "-p", "8003", "-h", f"{self.work}/www"], group=group, **QUIET)
+        path.wait_for_port("far", 8003)
+
+    def start_openssl(self, path, group):
+        self.once("certificate")
+        words = ["openssl", "s_server", "-quiet", "-accept", "8445", "-cert", f"{self.work}/cert.pem", "-key", f"{self.work}/key.pem", "-WWW"]
+        path.start("far", words, group=group, cwd=f"{self.work}/www", **QUIET)
+        path.wait_for_port("far", 8445)
+
+    def start_mail(self, path, group, *words):
+        path.start("far", [sys.executable, f"{self.work}/mail.py", *words], group=group, **QUIET)
+        path.wait_for_port("far", 25)
+
     def start_http_server(self, path, group):
         path.start("far", [sys.executable, "-m", "http.server", "8001", "-d", f"{self.work}/www"], group=group, **QUIET)
         path.wait_for_port("far", 8001)
@@ -396,6 +415,40 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     request_queue_size = 64
 Handler.disable_nagle_algorithm = "nodelay" in sys.argv
 Server((sys.argv[1], 8000), Handler).serve_forever()
+'''
+
+
+# A server of SMTP that forgets its messages: it works on each for so many ms, and takes so many after each 64 KiB of it.
+MAIL = '''
+import socketserver, sys, time
+work, pause = [int(word) / 1e3 for word in sys.argv[1:]] or (0, 0)
+class Handler(socketserver.StreamRequestHandler):
+    disable_nagle_algorithm = True
+    def say(self, text):
+        self.wfile.write(text.encode() + b"\\r\\n")
+    def take(self):
+        got = 0
+        for line in self.rfile:
+            if line == b".\\r\\n":
+                return
+            got += len(line)
+            if got >= 65536:
+                got -= 65536
+                time.sleep(pause)
+    def handle(self):
+        self.say("220 far")
+        for line in self.rfile:
+            word = line[:4].upper()
+            if word == b"DATA":
+                self.say("354 go")
+                self.take()
+                time.sleep(work)
+            self.say("221 bye" if word == b"QUIT" else "250 far")
+            if word == b"QUIT":
+                return
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+Server(("", 25), Handler).serve_forever()
 '''
 
 

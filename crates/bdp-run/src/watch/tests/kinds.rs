@@ -855,3 +855,41 @@ fn window_that_carries_less_than_it_could_waits_for_a_reader() {
     // A queue makes a round trip as long, and all of the window comes through in it.
     assert_eq!(of(of_each(25)).limit, Limit::ReceiveWindow);
 }
+
+#[test]
+fn client_that_polls_is_no_wait_of_nagles_however_many_parts_an_answer_has() {
+    let polled = |think: u64| {
+        move |now: u64| {
+            let talk = Talk { rtt: 20 * MS, server: 0, think };
+            let mut script = talk.at(now, false);
+            let turns = (now + 1000 * (20 * MS + think)) / (20 * MS + think);
+            script.word(152, 2 * turns as u32).word(140, 2 * turns as u32).word(136, 2 * turns as u32);
+            script
+        }
+    };
+    assert_eq!(of(polled(250 * MS)).limit, Limit::ClientIdle);
+    // What a kernel waits for before it acknowledges the first part alone.
+    let finding = of(polled(45 * MS));
+    assert_eq!((finding.limit, place(&finding)), (Limit::Nagle, THERE), "{finding:#?}");
+}
+
+#[test]
+fn bulk_that_waits_for_a_word_each_round_trip_takes_round_trips() {
+    // 48 KiB each 45 ms, and the other program's word before the next: 34 segments for each of its own.
+    let windows = |now: u64| {
+        let mut script = steady(now, 34 * 1448);
+        let (k, p) = (now / (45 * MS), now % (45 * MS));
+        script.word(68, 45_000).word(148, 45_000);
+        let sent = (k + 1) * 34;
+        script.long(120, k * 34 * 1448).long(200, sent * 1448).word(156, sent as u32).word(152, k as u32);
+        script.long(128, k * 13).word(136, sent as u32).word(140, (k * 5) as u32);
+        script.word(44, (p / MS) as u32).word(52, (p / MS) as u32).word(56, (p / MS) as u32);
+        // A third of the time in flight.
+        let is_flying = p < 15 * MS;
+        script.word(24, if is_flying { 34 } else { 0 }).long(168, k * 15_000 + p.min(15 * MS) / 1000);
+        script.queued = if is_flying { 34 * 1448 } else { 0 };
+        script
+    };
+    let finding = of(windows);
+    assert!(matches!(finding.limit, Limit::RoundTrips | Limit::ProgramWindow), "{finding:#?}");
+}

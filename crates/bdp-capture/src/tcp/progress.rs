@@ -6,6 +6,11 @@ use crate::decode::Segment;
 
 use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading, STEADY};
 
+/// Of the times that a sender goes on, those that no acknowledgement sets off, where none does.
+const BY_ITSELF: f64 = 0.85;
+/// What a program reads by this time it reads at once.
+const LATE_NS: u64 = 3_000_000;
+
 impl HalfConnection {
     /// The receive window is no longer closed.
     pub(super) fn opened(&mut self, now: u64) {
@@ -307,5 +312,42 @@ impl HalfConnection {
             own_stamp: self.own_stamp,
         };
         self.series.push(at, reading);
+    }
+
+    /// An acknowledgement of so many bytes, which took this long since the last of them passed here, or was sent.
+    pub(super) fn note_read(&mut self, bytes: u64, took_ns: u64) {
+        let (Some(window), Some(least)) = (self.window_most, self.rtt.min()) else { return };
+        let is_late = took_ns > least + LATE_NS.max(self.least_rtt().unwrap_or(0) / 4);
+        self.late_reads.add(bytes, is_late && bytes >= window / 2 && window > 0);
+    }
+
+    /// The window was opened by so many bytes, so long after data was acknowledged last.
+    pub(super) const fn note_opened(&mut self, bytes: u64, after_ns: u64) {
+        if after_ns > LATE_NS {
+            self.late_reads.add(bytes, true);
+        }
+    }
+
+    /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
+    pub(super) fn sends_by_its_own_clock(&self) -> bool {
+        self.paced_share().is_some_and(|share| share >= BY_ITSELF) && self.is_at_floor()
+    }
+
+    /// It goes on evenly, whether acknowledgements happen to come just then or not, and has more to send all the time: its host keeps a rate.
+    pub(super) fn keeps_a_rate(&self) -> bool {
+        self.paced_share().is_some()
+            && self.is_at_floor()
+            && self.rhythm.is_even()
+            && !self.rhythm.ends_short()
+    }
+
+    /// No queue stands, and nothing is lost.
+    fn is_at_floor(&self) -> bool {
+        let is_low = self.whole.report().is_some_and(|rtt| {
+            let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());
+            let even = if self.rhythm.is_even() { self.rhythm.mean_ns } else { 0 };
+            above <= (rtt.min.as_ns() / 20).max(1_000_000) + even
+        });
+        is_low && self.retransmissions.segments == 0
     }
 }

@@ -22,10 +22,8 @@ NAMES = {
     "jitter": (), "duplicates": (), "lost acknowledgements": ("reverse_path",), "slow way back": ("reverse_path",), "traffic on the way back": ("reverse_path",),
     "cross traffic": ("cross_traffic",), "slow reader": ("slow_reader",), "slow writer": ("slow_writer",), "messages": ("round_trips", "slow_writer", "client_idle"),
     "Nagle": ("nagle",), "outage": ("path_changed",), "rate changes": ("path_changed",), "path becomes longer": ("path_changed",), "radio": ("cross_traffic", "path_changed"),
-    "half duplex": ("half_duplex",), "black hole": ("mtu_black_hole",), "SACK off": ("sack_missing",), "slow start": ("slow_start",),
+    "half duplex": ("half_duplex",), "black hole": ("mtu_black_hole",), "SACK off": ("sack_missing",), "slow start": ("slow_start",), "initial window": ("slow_start",),
 }
-# What only chance decides: several runs tell more than one.
-RANDOM = {"loss", "reordering", "jitter", "duplicates", "lost acknowledgements", "cross traffic", "radio"}
 # Which rates and times may not stand together in one file of the lab.
 EXCLUDES = [{"slow writer", "messages"}, {"rate changes", "radio", "half duplex"}, {"slow way back", "half duplex"}]
 
@@ -66,12 +64,13 @@ class Case:
         while True:
             self.rate = round(self.log(1e4, 1e10))
             self.rtt = self.log(*self.draws.choices([(1e-3, 0.3), (1e-4, 1e-3), (0.3, 10)], [70, 15, 15])[0])
-            self.mtu = self.of({1500: 85, 576: 4, 1280: 4, 9000: 7})
+            self.mtu = self.of({1500: 80, 1280: 5, 9000: 15} if self.rate >= 1e8 else {1500: 88, 1280: 6, 576: 6})
             if self.rate * self.rtt / 8 / self.mtu * ROUND_TRIPS <= self.budget:
                 break
         self.congestion = self.of(CONTROLS)
         self.queue = self.of(QUEUES)
         self.queue_share = self.log(0.02, 4)
+        self.queue_least = round(self.log(4, 100))
         self.ecn = self.chance(0.15)
         self.threshold = max(3, round(self.bdp * self.log(0.02, 1) / self.mtu)) if self.ecn and self.queue == "drop-tail" else None
         self.streams = self.of({1: 78, 2: 8, 4: 9, 8: 5})
@@ -115,7 +114,7 @@ class Case:
 
     def draw_loss(self):
         target = max(1, self.bdp / self.mss * self.share() / self.streams)
-        share = min(0.2, max(1e-6, (1.22 / target) ** 2)) if self.chance(0.6) else self.log(1e-4, 0.1)
+        share = min(0.1, max(1e-6, (1.22 / target) ** 2)) if self.chance(0.6) else self.log(1e-4, 0.1)
         kind = self.of({"single": 45, "bursts": 20, "every": 10, "times": 15, "corrupt": 10})
         burst, bad = self.log(1.5, 10), self.log(0.002, 0.05)
         return {"kind": kind, "share": share, "burst": burst, "bad_s": bad}
@@ -169,7 +168,7 @@ class Case:
         return {"at": self.draws.uniform(0.3, 0.7), "by_s": self.rtt * self.log(0.3, 4)}
 
     def draw_radio(self):
-        return {"levels": [round(self.rate * share) for share in (0.2, 0.6, 1.0)], "stay_s": max(0.02, min(self.seconds / 8, self.log(0.1, 2)))}
+        return {"levels": [0.2, 0.6, 1.0], "stay_s": max(0.02, min(self.seconds / 8, self.log(0.1, 2))), "seed": self.draws.randrange(1 << 32)}
 
     def draw_half_duplex(self):
         return {"guard_s": self.log(1e-5, 2e-4), "turn_s": self.log(5e-4, 5e-3)}
@@ -187,6 +186,15 @@ class Case:
     def place(self):
         """How long the test may be expected to take, for what happens within it."""
         self.lasts = self.seconds if not self.bytes else min(60, self.bytes * 8 / self.carries + 4 * self.rtt)
+        self.steps = [(0.0, 1.0)]
+        if "rate changes" in self.parts:
+            self.steps.append((self.parts["rate changes"]["at"] * self.lasts, self.parts["rate changes"]["to"]))
+        elif "radio" in self.parts:
+            radio = self.parts["radio"]
+            draws, at, self.steps = random.Random(radio["seed"]), 0.0, []
+            while at < max(self.longer, 3 * self.lasts) and len(self.steps) < 9000:
+                self.steps.append((at, draws.choice([level for level in radio["levels"] if not self.steps or level != self.steps[-1][1]])))
+                at += max(0.005, draws.expovariate(1 / radio["stay_s"]))
 
     # What follows.
 
@@ -213,16 +221,12 @@ class Case:
         """Goodput that the link has room for, bit/s."""
         return self.rate * self.carried_share
 
-    def carries_now(self, lifted=frozenset()):
-        """The same with what changes in time, in the mean of what counts of the test."""
-        carries = self.carries
-        if "rate changes" in self.parts and "rate changes" not in lifted and not self.bytes:
-            part, omit = self.parts["rate changes"], self.omit / self.seconds
-            before = max(0, part["at"] - omit) / (1 - omit)
-            carries *= before + (1 - before) * part["to"]
-        if "radio" in self.parts and "radio" not in lifted:
-            carries *= sum(self.parts["radio"]["levels"]) / 3 / self.rate
-        return carries
+    @property
+    def mean(self):
+        """What the rate comes to in the part of the test that counts, as a share."""
+        ends = [at for at, _ in self.steps[1:]] + [math.inf]
+        counted = [(max(0, min(end, self.lasts) - max(at, self.omit)), share) for (at, share), end in zip(self.steps, ends)]
+        return sum(time * share for time, share in counted) / sum(time for time, _ in counted)
 
     @property
     def omit(self):
@@ -236,17 +240,12 @@ class Case:
     @property
     def limit(self):
         """Packets that the queue has room for."""
-        return min(1_000_000, max(4, round(self.bdp * self.queue_share / self.mtu)))
+        return min(1_000_000, max(self.queue_least, round(self.bdp * self.queue_share / self.mtu)))
 
     @property
     def deep(self):
         """Packets of a queue that is long enough for any control."""
         return min(1_000_000, max(self.limit, 100, round(2 * self.bdp / self.mtu)))
-
-    @property
-    def chancy(self):
-        """Whether another seed would give another run."""
-        return bool(RANDOM & set(self.parts)) or self.congestion == "bbr" or self.queue in ("pie", "red", "dualpi2", "fq_codel", "cake")
 
     @property
     def candidates(self):
@@ -255,7 +254,7 @@ class Case:
         if self.parts.get("messages", {}).get("writes", 1) > 1 and not self.parts["messages"]["nodelay"]:
             names.append("Nagle")
         if self.bytes or self.seconds < 100 * self.rtt:
-            names.append("slow start")
+            names += ["slow start", "initial window"]
         return names
 
     def parameters(self):
@@ -274,7 +273,7 @@ class Case:
         faster = 4 if "faster link" in lifted else 1
         room = min(1 << 30, max(6 << 20, round(16 * (self.bdp + self.limit * self.mtu))))
         longer = "slow start" in lifted
-        near, far = self.hosts(part, room)
+        near, far = self.hosts(part, room, "initial window" in lifted)
         flow = self.flow(part, longer, "other control" in lifted, "Nagle" in lifted)
         link = self.link(part, faster, "queue" in lifted)
         beside = self.beside(part, room, longer)
@@ -296,7 +295,7 @@ class Case:
         lines += ["[[flow]]", 'from = "near"', 'to = "far"', f"interval = {time(interval)}", *flow, *beside]
         return "\n".join(lines) + "\n"
 
-    def hosts(self, part, room):
+    def hosts(self, part, room, wide):
         near, far = [], []
         window, buffer = part("receive window"), part("send buffer")
         near.append(f"send_buffer = {buffer['bytes'] if buffer else room}")
@@ -316,8 +315,8 @@ class Case:
         if self.ecn:
             near.append('ecn = "on"')
             far.append('ecn = "on"')
-        if self.initial_window:
-            near.append(f"initial_window = {self.initial_window}")
+        if initial := 100 if wide else self.initial_window:
+            near.append(f"initial_window = {initial}")
         return near, far
 
     def flow(self, part, longer, other, nodelay):
@@ -350,16 +349,13 @@ class Case:
     def link(self, part, faster, deep):
         delay, rate = self.rtt / 2, self.rate * faster
         lines, forward, reverse = [f"mtu = {self.mtu}"], [], []
-        changes, radio, longer = part("rate changes"), part("radio"), part("path becomes longer")
-        if changes:
-            lines.append(f'rate = {{ steps = [["0s", {rate}], [{time(changes["at"] * self.lasts)}, {round(rate * changes["to"])}]] }}')
-        elif radio:
-            levels = ", ".join(str(round(level * min(faster, 1e10 / self.rate))) for level in radio["levels"])
-            lines.append(f"rate = {{ levels = [{levels}], stay = {time(radio['stay_s'])}, length = {time(max(2, math.ceil(self.lasts)))} }}")
-        elif "radio" in self.parts:
-            lines.append(f"rate = {faster * sum(self.parts['radio']['levels']) // 3}")
+        longer = part("path becomes longer")
+        if part("rate changes") or part("radio"):
+            steps = ", ".join(f"[{time(at)}, {round(rate * share)}]" for at, share in self.steps)
+            lines.append(f"rate = {{ steps = [{steps}] }}")
         else:
-            lines.append(f"rate = {rate}")
+            # Of a radio what it carries in the mean; of a rate that falls the one before.
+            lines.append(f"rate = {round(rate * self.mean) if 'radio' in self.parts else rate}")
         if longer:
             forward.append(f'delay = {{ steps = [["0s", {time(delay)}], [{time(longer["at"] * self.lasts)}, {time(delay + longer["by_s"])}]] }}')
             reverse.append(f"delay = {time(delay)}")
@@ -398,6 +394,9 @@ class Case:
             forward.append(f"jitter = {{ normal = {time(overtaken['jitter_s'])}, reorder = true }}")
         elif jitter:
             forward.append(f"jitter = {{ {jitter['kind']} = {time(jitter['jitter_s'])} }}")
+        else:
+            # As little as every path has, so that seeds differ and what hangs by a hair shows.
+            forward.append(f"jitter = {{ uniform = {time(max(1e-6, 0.002 * self.rtt))} }}")
         if part("duplicates"):
             forward.append(f"duplicate = {part('duplicates')['share']:.6f}")
         if part("lost acknowledgements"):

@@ -79,7 +79,8 @@ class Case:
 
     def draw_length(self):
         longest = self.budget * self.mtu * 8 / self.rate
-        least = min(60, 20 * self.rtt if self.chance(0.9) else 5 * self.rtt)
+        # Enough round trips, and segments, that a few more or less are no gain.
+        least = min(60, max(20 * self.rtt if self.chance(0.9) else 5 * self.rtt, 150 * self.mtu * 8 / self.rate))
         self.seconds = min(60, longest, max(least, self.log(1, 60)))
         self.bytes = None
 

@@ -239,6 +239,11 @@ class Case:
         return max(3 * self.seconds, min(10 * self.seconds, 20 * self.rtt))
 
     @property
+    def stretched(self):
+        """How many times as long the test is then, by its time or its bytes. What happens within it takes the same share of it."""
+        return min(10, max(2, 2 * self.budget * self.mss / self.bytes)) if self.bytes else self.longer / self.seconds
+
+    @property
     def limit(self):
         """Packets that the queue has room for."""
         return min(1_000_000, max(self.queue_least, round(self.bdp * self.queue_share / self.mtu)))
@@ -256,6 +261,16 @@ class Case:
             names.append("Nagle")
         if self.bytes or self.seconds < 100 * self.rtt:
             names += ["slow start", "initial window"]
+        return names
+
+    def entries(self, name):
+        """What `bdp` may call this limit, the queue apart."""
+        part, names = self.parts.get(name, {}), [*NAMES[name]]
+        if name == "loss" and part["kind"] == "times" and part["bad_s"] >= self.rtt:
+            # Nothing comes through for a round trip and more: an outage.
+            names.append("path_changed")
+        if name == "outage" and part["drop"] and part["for"] * self.lasts < self.rtt:
+            names.append("random_loss")
         return names
 
     def parameters(self):
@@ -276,7 +291,7 @@ class Case:
         longer = "slow start" in lifted
         near, far = self.hosts(part, room, "initial window" in lifted)
         flow = self.flow(part, longer, "other control" in lifted, "Nagle" in lifted)
-        link = self.link(part, faster, "queue" in lifted)
+        link = self.link(part, faster, "queue" in lifted, self.lasts * (self.stretched if longer else 1))
         beside = self.beside(part, room, longer)
         interval = min(0.2, max(0.01, self.lasts / 100))
         lines = [
@@ -324,7 +339,7 @@ class Case:
         congestion = ("cubic" if self.congestion == "bbr" else "bbr") if other else self.congestion
         seconds, amount = self.seconds, self.bytes
         if longer and amount:
-            amount = round(min(10 * amount, max(2 * amount, 2 * self.budget * self.mss)))
+            amount = round(amount * self.stretched)
             seconds = 600
         elif longer:
             seconds = self.longer
@@ -347,18 +362,19 @@ class Case:
                 lines.append("nodelay = true")
         return lines
 
-    def link(self, part, faster, deep):
+    def link(self, part, faster, deep, lasts):
         delay, rate = self.rtt / 2, self.rate * faster
         lines, forward, reverse = [f"mtu = {self.mtu}"], [], []
         longer = part("path becomes longer")
         if part("rate changes") or part("radio"):
-            steps = ", ".join(f"[{time(at)}, {round(rate * share)}]" for at, share in self.steps)
+            stretch = lasts / self.lasts if part("rate changes") else 1
+            steps = ", ".join(f"[{time(at * stretch)}, {round(rate * share)}]" for at, share in self.steps)
             lines.append(f"rate = {{ steps = [{steps}] }}")
         else:
             # Of a radio what it carries in the mean; of a rate that falls the one before.
             lines.append(f"rate = {round(rate * self.mean) if 'radio' in self.parts else rate}")
         if longer:
-            forward.append(f'delay = {{ steps = [["0s", {time(delay)}], [{time(longer["at"] * self.lasts)}, {time(delay + longer["by_s"])}]] }}')
+            forward.append(f'delay = {{ steps = [["0s", {time(delay)}], [{time(longer["at"] * lasts)}, {time(delay + longer["by_s"])}]] }}')
             reverse.append(f"delay = {time(delay)}")
         else:
             lines.append(f"delay = {time(delay)}")
@@ -378,10 +394,10 @@ class Case:
             reverse += [f"rate = {back['rate']}", f"limit = {back['limit']}"]
         else:
             reverse.append(f"limit = {max(1000, self.deep)}")
-        self.impair(part, forward, reverse)
+        self.impair(part, forward, reverse, lasts)
         return [*lines, "[link.forward]", *forward, "[link.reverse]", *reverse]
 
-    def impair(self, part, forward, reverse):
+    def impair(self, part, forward, reverse, lasts):
         loss = part("loss")
         if loss:
             forward.append(self.lossy(loss))
@@ -412,7 +428,7 @@ class Case:
         outage = part("outage")
         if outage:
             drop = ", drop = true" if outage["drop"] else ""
-            once = f"outage = {{ at = {time(outage['at'] * self.lasts)}, for = {time(outage['for'] * self.lasts)}{drop} }}"
+            once = f"outage = {{ at = {time(outage['at'] * lasts)}, for = {time(outage['for'] * lasts)}{drop} }}"
             forward.append(once)
             reverse.append(once)
 

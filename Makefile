@@ -228,7 +228,7 @@ explain-short: build ## The same with three cases of each fault, held to 95 % ri
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
 .PHONY: bench-mixed
-bench-mixed: build ## Draw paths with several limits each, find the truth by lifting each, and judge what bdp says: 120 cases, half an hour
+bench-mixed: build ## Draw paths with several limits each, find the truth by lifting each, and judge what bdp says: 120 cases, 20 minutes
 	BDP=$(abspath $(BDP)) benches/mixed
 
 .PHONY: mixed-short

@@ -227,6 +227,14 @@ bench-explain: build ## Put faults into paths and print what bdp says of each: r
 explain-short: build ## The same with three cases of each fault, held to 95 % right and 3 % wrong at the most
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
+.PHONY: bench-mixed
+bench-mixed: build ## Draw paths with several limits each, find the truth by lifting each, and judge what bdp says: 120 cases, 20 minutes
+	BDP=$(abspath $(BDP)) benches/mixed
+
+.PHONY: mixed-short
+mixed-short: build ## The same with 24 cases, five minutes
+	BDP=$(abspath $(BDP)) BENCH_CASES=24 benches/mixed
+
 .PHONY: bench-twin
 bench-twin: build ## Measure 12 paths of the lab, make their twins of the measurements alone, and compare
 	BDP=$(abspath $(BDP)) benches/twin

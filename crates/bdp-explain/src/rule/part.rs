@@ -1,7 +1,7 @@
 //! The parts of the account of time, and what may be said of each: the rules that name its cause, in an order in which an earlier answer makes later ones
 //! meaningless, and the plain finding where none of them does.
 
-use bdp_model::facts::{Facts, TimeState, Waits};
+use bdp_model::facts::{Facts, Source, TimeState, Waits};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
 };
@@ -138,7 +138,7 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
             Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding }
         }
         // Its kernel had data and room in both windows, or the data leaves evenly whenever acknowledgements come.
-        Waits::Pacing => {
+        Waits::Pacing if matches!(facts.source, Source::Watched | Source::Captured) => {
             of(Limit::AskedRate, Place::sender(sender), TimeState::Pacing).cause(Cause::KeptByHost).evidence(
                 facts.steadiness().map(|steady| {
                     Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps))

@@ -106,6 +106,8 @@ struct Rules<'a> {
     paced_bps: Option<f64>,
     /// The rate that was asked for is kept: whatever is full or busy besides takes nothing.
     keeps_rate: bool,
+    /// Of a socket whose program is not bdp: its host may hold back what waits.
+    is_watched: bool,
     /// A queue stands on the data's own way, by the probes.
     queue_stands: bool,
     /// The receive window shrinks again and again: it does so only where a program leaves data unread.
@@ -170,6 +172,7 @@ impl<'a> Rules<'a> {
             is_at_ceiling: facts.of_ceiling().is_some_and(|share| share >= AT_CEILING),
             paced_bps: facts.held_bps().map(|bps| bps * REACHED),
             keeps_rate: facts.kept_rate_bps().is_some(),
+            is_watched: facts.source == Source::Watched,
             queue_stands,
             window_shrinks: window.is_some_and(|window| window.receive_shrunk >= WINDOW_SHRUNK),
             buffer_runs_dry: !facts.is_paced()
@@ -380,7 +383,7 @@ impl<'a> Rules<'a> {
             }
             () if self.is_probing => TimeState::Probing,
             // Neither window holds back what waits: its host does, in the queue of its own device, or by a rate that a program asked for.
-            () if self.is_held_by_host(a) && self.is_held_by_host(b) => TimeState::Pacing,
+            () if self.is_watched && self.is_held_by_host(a) && self.is_held_by_host(b) => TimeState::Pacing,
             // A window with room holds nothing back; without its size nobody knows.
             () if b.cwnd.is_none() || b.congestion_state.is_none() || has_room && self::has_room(a) => {
                 TimeState::Unknown

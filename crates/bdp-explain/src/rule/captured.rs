@@ -27,7 +27,9 @@ fn is_at_sender(facts: &Facts) -> bool {
 /// Lowers how sure a finding of a capture is: a level where the capture was not taken at the sender, and where a program is blamed whose buffer may
 /// be what is full (docs/captures.md has how often each level is right).
 pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
-    let is_blurred = !is_at_sender(facts) || finding.limit == Limit::SlowWriter;
+    // A program that writes evenly looks as a host does that keeps a rate.
+    let is_of_program = matches!(finding.limit, Limit::SlowWriter | Limit::AskedRate);
+    let is_blurred = !is_at_sender(facts) || is_of_program;
     if facts.source == Source::Captured && is_blurred {
         finding.confidence = match finding.confidence {
             Confidence::High => Confidence::Medium,

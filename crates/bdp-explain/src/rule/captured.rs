@@ -95,11 +95,8 @@ pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
     let share =
         of_capture(facts)?.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
-    (settled == 0 && share >= FULL).then(|| {
-        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
-            .evidence([Evidence::share(Fact::QueuedMostly, share).at_least(FULL)])
-            .evidence(observed::retransmitted(facts))
-    })
+    let queued = Evidence::share(Fact::QueuedMostly, share).at_least(FULL);
+    (settled == 0 && share >= FULL).then(|| full(facts, queued, Confidence::Medium))
 }
 
 /// A queue stands nearly all the time that the path takes: what is lost now and then is what fills it.
@@ -108,11 +105,8 @@ pub fn full_mostly(facts: &Facts) -> Option<Finding> {
     let spent = of_capture(facts)?;
     let share = spent.share(TimeState::FullPath);
     let of_path = spent.share_of(|state| state.waits() == Waits::Path);
-    (share > 0.0 && share >= NEARLY * of_path).then(|| {
-        Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
-            .evidence([Evidence::share(Fact::QueuedMostly, share)])
-            .evidence(observed::retransmitted(facts))
-    })
+    let queued = Evidence::share(Fact::QueuedMostly, share);
+    (share > 0.0 && share >= NEARLY * of_path).then(|| full(facts, queued, Confidence::Medium))
 }
 
 /// A queue stood, or something was lost, and that is all that is known.
@@ -122,10 +116,14 @@ pub fn plain_path(facts: &Facts) -> Option<Finding> {
     if share < spent.share_of(|state| state.waits() == Waits::Path) - share {
         return losses(facts);
     }
-    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
-        .evidence([Evidence::share(Fact::QueuedMostly, share)])
-        .evidence(observed::retransmitted(facts));
-    Some(finding)
+    Some(full(facts, Evidence::share(Fact::QueuedMostly, share), Confidence::Low))
+}
+
+/// The path carries what it can, by the time in which a queue stood.
+fn full(facts: &Facts, queued: Evidence, confidence: Confidence) -> Finding {
+    Finding::new(Limit::PathRate, Place::path(), confidence)
+        .evidence([queued])
+        .evidence(observed::retransmitted(facts))
 }
 
 /// Something was lost, and of what is not known.

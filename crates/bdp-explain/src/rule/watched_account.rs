@@ -78,9 +78,7 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
 
 /// Whether a round trip is usually longer than the least by more than half.
 fn is_stretched(facts: &Facts) -> bool {
-    let mut usual: Vec<f64> = facts.sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
-    let least = facts.sent.iter().filter_map(|s| s.min_rtt_ns).min();
-    median(&mut usual).zip(least).is_some_and(|(usual, least)| usual > 1.5 * least as f64)
+    watched::queue_of(facts).is_some_and(|queue| queue.other(0) > 1.5 * queue.other(1))
 }
 
 fn unknown(facts: &Facts) -> Finding {

@@ -168,10 +168,10 @@ fn bytes_end_a_direction() {
     let server = serve(&bench, "");
     let ended = bench.run(&format!("measure 127.0.0.1:{} -n 3000000 --idle 0.1 --json", server.port));
     let document = ended.json();
-    assert_fits_schema(&document);
     for d in document["directions"].as_array().unwrap() {
-        assert_eq!((&d["bytes"], &d["ended"]), (&json!(3_000_000), &json!("bytes")));
+        assert_eq!((&d["bytes"], &d["ended"]), (&json!(3_000_000), &json!("bytes")), "{}", ended.out);
     }
+    assert_fits_schema(&document);
     // As so many writes, of which iperf3 speaks as blocks.
     let blocks = bench.run(&format!("measure 127.0.0.1:{} -k 3 -l 1M --forward --idle 0.1 -J", server.port));
     assert_eq!(blocks.json()["directions"][0]["bytes"], 3 << 20);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod ceiling;
+pub mod experiment;
 pub mod hops;
 mod next;
 mod observed;
@@ -23,7 +24,7 @@ pub use rule::watched_account::outage_over;
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
-    let findings = of(facts);
+    let findings: Vec<Finding> = of(facts).into_iter().map(finite).collect();
     debug_assert!(agree(facts, &findings), "{findings:#?} beside {:#?}", facts.time_counted());
     findings
 }
@@ -40,8 +41,20 @@ fn of(facts: &Facts) -> Vec<Finding> {
             rule::watched_account::explain(facts, conversation)
         }
         Some(conversation) => rule::conversation::explain(facts, conversation),
-        None => rule::transfer::explain(facts),
+        None => rule::experiment::decide(facts, rule::transfer::explain(facts)),
     }
+}
+
+/// Without what is no number: a ratio to nothing, such as to the bytes in flight of a socket that had none whenever it was looked at, is no evidence.
+fn finite(mut finding: Finding) -> Finding {
+    let is_number = |value: f64| value.is_finite();
+    finding.evidence.retain(|e| is_number(e.value) && e.with.iter().all(|q| is_number(q.value)));
+    finding.next =
+        finding.next.filter(|next| is_number(next.goodput_bps) && next.needed_bytes.is_none_or(is_number));
+    if let Some(remedy) = &mut finding.remedy {
+        remedy.value = remedy.value.filter(|&value| is_number(value));
+    }
+    finding
 }
 
 /// Whether what is said to limit a transfer is what most of its time went to. Those whose time is not known, and datagrams, have nothing to agree with.
@@ -51,4 +64,27 @@ fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     // A connection that is left open: nothing at all is most of its time.
     let is_left_open = first.observed(Fact::LeftOpen).is_some();
     is_left_open || waits == Waits::Unknown || rule::part::names(first.limit, waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::finding::{Action, Confidence, Evidence, Limit, Next, Place, Quantity, Remedy};
+
+    use super::*;
+
+    #[test]
+    fn a_ratio_to_nothing_is_no_evidence() {
+        let inf = f64::INFINITY;
+        let finding = Finding::new(Limit::SendBuffer, Place::path(), Confidence::Low)
+            .evidence([
+                Evidence::share(Fact::OfFlightRate, inf),
+                Evidence::share(Fact::BufferPayload, 0.5).with(Quantity::bytes(f64::NAN)),
+                Evidence::share(Fact::Starved, 0.7),
+            ])
+            .next(Next { limit: Limit::PathRate, goodput_bps: inf, needed_bytes: None })
+            .remedy(Remedy::new(Action::RaiseMaximum).value(Quantity::bytes(f64::NAN)));
+        let kept = finite(finding);
+        assert_eq!(kept.evidence, [Evidence::share(Fact::Starved, 0.7)]);
+        assert_eq!((kept.next, kept.remedy.unwrap().value), (None, None));
+    }
 }

@@ -206,6 +206,13 @@ pub enum Caveat {
         /// Why.
         reason: NotMeasured,
     },
+    /// An experiment would have told what limits a direction, and was not run.
+    NoExperiment {
+        /// Of which direction.
+        direction: Direction,
+        /// Why.
+        reason: NoExperiment,
+    },
     /// It was interrupted: the figures are of the time until then.
     Interrupted {
         /// Directions that had not begun.
@@ -338,6 +345,19 @@ pub enum NotMeasured {
         address: SocketAddr,
         /// How long was waited.
         waited_ns: u64,
+    },
+}
+
+/// Why an experiment was not run that would have told limits apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NoExperiment {
+    /// The server's protocol has no word for a second test.
+    OtherProtocol,
+    /// It failed, or the server refused it.
+    Failed {
+        /// What was said.
+        error: String,
     },
 }
 

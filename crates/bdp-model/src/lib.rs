@@ -16,6 +16,7 @@ pub mod connection;
 pub mod curve;
 pub mod ends;
 pub mod expectation;
+pub mod experiment;
 pub mod facts;
 pub mod figure;
 pub mod finding;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
 use crate::connection::Connection;
+use crate::experiment::Experiment;
 use crate::finding::Finding;
 use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
@@ -64,6 +65,9 @@ pub struct Measurement {
     pub idle_probes: Option<ProbeSeries>,
     /// Each direction by itself, in the order in which they ran.
     pub directions: Vec<DirectionResult>,
+    /// Short flows after the test, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
     /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
     pub caveats: Vec<Caveat>,
     /// Why it failed, where it did.
@@ -133,6 +137,9 @@ pub struct MeasureRequest {
     /// The rates that were bought for this path, where the user says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered: Option<OrderedRates>,
+    /// Whether no short flows may follow the test, however unclear its limit is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_experiments: bool,
     /// Whether the first second of datagrams is watched, since nobody knows the path to carry their rate; found anew for each run.
     #[serde(skip)]
     pub watch_loss: bool,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
+use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol, Task};
 use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
@@ -129,6 +129,7 @@ pub fn text(caveat: &Caveat) -> String {
             of_search(caveat)
         }
         Caveat::NotMeasured { .. }
+        | Caveat::NoExperiment { .. }
         | Caveat::Interrupted { .. }
         | Caveat::RecognisedIperf3
         | Caveat::ForeignServer { .. }
@@ -324,6 +325,15 @@ fn of_session(caveat: &Caveat) -> String {
         Caveat::NotMeasured { directions, reason } => {
             let names: Vec<_> = directions.iter().map(|way| way.name()).collect();
             format!("direction '{}' was not measured: {}", names.join("', '"), not_measured(reason))
+        }
+        Caveat::NoExperiment { direction, reason } => {
+            let why = match reason {
+                NoExperiment::OtherProtocol => {
+                    "the server is no 'bdp serve', which alone runs a short second test".to_owned()
+                }
+                NoExperiment::Failed { error } => error.clone(),
+            };
+            format!("direction '{}': no experiment was run to tell what limits it: {why}", direction.name())
         }
         Caveat::Interrupted { not_measured } => {
             let mut text = "interrupted before its end: the figures are of the time until then".to_owned();

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use bdp_agent::client::{self, Greeted};
+use bdp_explain::experiment;
 use bdp_flow::session::driver;
 use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::progress::{Progress, Stage};
@@ -48,14 +49,17 @@ pub fn measure(
     let started = Started::now();
     let mut reporter = Reporter::new(request, progress, cancel);
     reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
+    let choose = &experiment::next;
     let login = credentials.login.as_ref();
     let token = credentials.token.as_deref();
     let measurement = match request.peer {
-        _ if request.url.is_some() => driver::measure(request, &mut Download::new(request)?, reporter),
-        Some(PeerProtocol::Iperf3) => driver::measure(request, &mut Iperf3Peer::new(login), reporter),
-        Some(PeerProtocol::Iperf2) => driver::measure(request, &mut Iperf2Peer::default(), reporter),
+        _ if request.url.is_some() => {
+            driver::measure(request, &mut Download::new(request)?, reporter, choose)
+        }
+        Some(PeerProtocol::Iperf3) => driver::measure(request, &mut Iperf3Peer::new(login), reporter, choose),
+        Some(PeerProtocol::Iperf2) => driver::measure(request, &mut Iperf2Peer::default(), reporter, choose),
         None => match first_greeting(request, token, cancel)? {
-            Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter),
+            Greeted::Admitted(mut session) => driver::measure(request, session.as_mut(), reporter, choose),
             Greeted::Silent { error, .. } if request.ssh.is_some() => Err(error),
             // A server of iperf3 proves nothing: with a token it is refused.
             Greeted::Silent { error: SessionError::Silent { address, .. }, .. }
@@ -99,7 +103,7 @@ fn recognise(
     reporter: Reporter<'_>,
 ) -> std::result::Result<Result<Measurement>, SessionError> {
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
-    match driver::measure(&request, &mut peer, reporter) {
+    match driver::measure(&request, &mut peer, reporter, &experiment::next) {
         Ok(mut measurement) => {
             measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
             Ok(Ok(measurement))
@@ -123,8 +127,9 @@ fn greet_again(
     cancel: &AtomicBool,
     silent: SessionError,
 ) -> Result<Measurement> {
+    let choose = &experiment::next;
     match client::greet(request, token, cancel) {
-        Ok(Greeted::Admitted(mut session)) => driver::measure(request, session.as_mut(), reporter),
+        Ok(Greeted::Admitted(mut session)) => driver::measure(request, session.as_mut(), reporter, choose),
         Err(error @ (SessionError::Cancelled | SessionError::Denied { .. })) => Err(error),
         Ok(Greeted::Silent { .. }) | Err(_) => Err(silent),
     }

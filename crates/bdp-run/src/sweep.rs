@@ -246,7 +246,8 @@ impl Sweep<'_, '_> {
 }
 
 fn request(base: &MeasureRequest, point: &SweptPoint) -> Result<MeasureRequest, SessionError> {
-    let mut request = base.clone();
+    // The curve is the experiment.
+    let mut request = MeasureRequest { no_experiments: true, ..base.clone() };
     for (parameter, value) in point {
         parameter.apply(value, &mut request)?;
     }

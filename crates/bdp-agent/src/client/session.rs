@@ -189,6 +189,10 @@ impl Peer for Session {
         self.round.flows.iter().map(|flow| (flow.way, flow.work.sender_infos())).collect()
     }
 
+    fn runs_experiments(&self) -> bool {
+        true
+    }
+
     fn grow(&mut self, request: &MeasureRequest, way: Direction, context: &mut Context<'_>) -> Result<bool> {
         let mut flow = match self.connect(request, way, context.reporter.cancel) {
             Ok(flow) => flow,

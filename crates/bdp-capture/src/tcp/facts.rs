@@ -100,6 +100,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         received: readings.iter().map(|(at, reading)| received(*at, reading)).collect(),
         sent,
         loss_episodes: episodes(way, from),
+        experiments: Vec::new(),
         udp: None,
         // A sender that takes the window as it is written has no room when its program seems to pause.
         conversation: connection.conversation(side).map(|all| match scaling {

@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod cross_traffic;
 pub mod datagrams;
 pub mod ecn_marks;
+pub mod experiment;
 pub mod half_duplex;
 pub mod host_drops;
 pub mod nagle;

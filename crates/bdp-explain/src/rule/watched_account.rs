@@ -149,7 +149,8 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
     let window = facts.window_use();
     let (met, of) = socket.buffer_taken;
     let explained = window.and_then(|w| {
-        let carried = facts.rate_bps(w.in_flight_bytes)?;
+        // Of a socket that was empty in most of the samples it explains nothing.
+        let carried = facts.rate_bps(w.in_flight_bytes).filter(|&bps| bps > 0.0)?;
         Some(
             Evidence::share(Fact::OfFlightRate, facts.stream_bps() / carried)
                 .with(Quantity::bytes(w.in_flight_bytes))
@@ -166,11 +167,13 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
             .share_of(w.samples)
             .with(Quantity::bytes(w.receive_bytes))
     });
-    let payload = facts.send_buffer_bytes.zip(window).filter(|_| of > 0).map(|(buffer, w)| {
-        Evidence::share(Fact::BufferPayload, w.in_flight_bytes / buffer as f64)
-            .samples(met, of)
-            .with(Quantity::bytes(buffer as f64))
-    });
+    let payload = facts.send_buffer_bytes.zip(window).filter(|(_, w)| of > 0 && w.in_flight_bytes > 0.0).map(
+        |(buffer, w)| {
+            Evidence::share(Fact::BufferPayload, w.in_flight_bytes / buffer as f64)
+                .samples(met, of)
+                .with(Quantity::bytes(buffer as f64))
+        },
+    );
     Finding::new(Limit::SendBuffer, Place::sender(name), confidence)
         .cause(cause)
         .evidence(explained)

@@ -43,6 +43,7 @@ fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>, state: TimeStat
         received,
         sent,
         loss_episodes: Vec::new(),
+        experiments: Vec::new(),
         connection: None,
         udp: None,
         conversation: Some(conversation(spent)),

@@ -9,24 +9,34 @@ use bdp_model::record::RttSummary;
 use bdp_sys::clock;
 
 use super::error::{Result, SessionError};
+use super::experiments::Choose;
 use super::peer::{Context, Peer, Probes};
 use super::progress::Stage;
 use super::reporter::{Goodput, Reporter};
 use super::round::Rounds;
-use super::{back_off, outcome, pacing, responsiveness, search};
+use super::{back_off, experiments, outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
 use crate::handshake_checks;
 
 /// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
-/// `label`, and says 1 for `repetition`.
-pub fn measure(request: &MeasureRequest, peer: &mut dyn Peer, reporter: Reporter<'_>) -> Result<Measurement> {
+/// `label`, and says 1 for `repetition`. `choose` is asked for experiments, if the request wants any.
+pub fn measure(
+    request: &MeasureRequest,
+    peer: &mut dyn Peer,
+    reporter: Reporter<'_>,
+    choose: Choose<'_>,
+) -> Result<Measurement> {
     let mut context = Context::new(reporter);
     let granted = peer.open(request, &mut context)?;
     let idle = probe_idle(&granted, peer, &mut context)?;
     let (path, moved) = (PathFacts::default(), Moved::default());
     let mut rounds = Rounds { peer, context, idle, path, moved };
     match rounds.run_all(&granted) {
-        (directions, None) => conclude(request, directions, rounds),
+        (directions, None) => {
+            let far = rounds.peer.remote_facts(request)?;
+            let measurement = put_together(request, directions, &mut rounds, far);
+            Ok(experiments::run(&mut rounds, &granted, measurement, choose))
+        }
         (directions, Some(cause)) if directions.is_empty() => Err(cause),
         (directions, Some(cause)) => {
             // Who went away describes no machine any more.
@@ -34,7 +44,7 @@ pub fn measure(request: &MeasureRequest, peer: &mut dyn Peer, reporter: Reporter
                 SessionError::Far { .. } | SessionError::Near(_) => rounds.peer.remote_facts(request).ok(),
                 _ => None,
             };
-            let measurement = put_together(request, directions, rounds, far.unwrap_or_default());
+            let measurement = put_together(request, directions, &mut rounds, far.unwrap_or_default());
             let measurement = Box::new(Measurement { error: Some(cause.to_string()), ..measurement });
             Err(SessionError::Broken { cause: Box::new(cause), measurement })
         }
@@ -116,30 +126,21 @@ fn watches_loss(request: &MeasureRequest) -> bool {
 }
 
 /// The measurement of these directions.
-fn conclude(
-    request: &MeasureRequest,
-    directions: Vec<DirectionResult>,
-    rounds: Rounds<'_, '_>,
-) -> Result<Measurement> {
-    let far = rounds.peer.remote_facts(request)?;
-    Ok(put_together(request, directions, rounds, far))
-}
-
 fn put_together(
     request: &MeasureRequest,
     mut directions: Vec<DirectionResult>,
-    rounds: Rounds<'_, '_>,
+    rounds: &mut Rounds<'_, '_>,
     mut far: HostFacts,
 ) -> Measurement {
-    let Rounds { peer, mut context, idle, mut path, moved } = rounds;
+    let Rounds { peer, context, idle, path, moved } = rounds;
     let span = (idle.end - idle.start) as i64;
     let idle_probes = peer.probes().map(|probes| probes.series(idle.start).since(0, 0..span));
     let idle = match peer.probes() {
-        Some(probes) => RttSummary::of_probes(probes.outcomes(&idle)),
+        Some(probes) => RttSummary::of_probes(probes.outcomes(idle)),
         None => peer.idle_rtt(),
     };
     let mut near = context.near_facts();
-    disturbance::note(&mut near, &mut far, &moved, &mut context.caveats);
+    disturbance::note(&mut near, &mut far, moved, &mut context.caveats);
     for direction in &mut directions {
         direction.rtt_ns.idle = idle;
         if peer.knows_pacing(direction.direction) {
@@ -148,17 +149,17 @@ fn put_together(
     }
     path.rtt_min_ns = peer.probes().map_or_else(|| peer.smallest_rtt_ns(), Probes::smallest_ns);
     outcome::add_caveats(request, &directions, &mut context.caveats);
-    context.caveats.extend(handshake_checks::changed(&request.spec, [&near, &far], &path, &directions));
+    context.caveats.extend(handshake_checks::changed(&request.spec, [&near, &far], path, &directions));
     context.caveats.extend(peer.caveats(&directions));
     context.reporter.add_caveat(request, &directions, &mut context.caveats);
     Measurement {
         near,
         far,
-        path,
+        path: std::mem::take(path),
         rtt_idle_ns: idle,
         idle_probes,
         directions,
-        caveats: context.caveats,
+        caveats: std::mem::take(&mut context.caveats),
         server_output: peer.server_output(),
         ..Measurement::of(request)
     }

@@ -7,6 +7,7 @@ pub mod deadline;
 pub mod dial;
 pub mod driver;
 pub mod error;
+pub mod experiments;
 pub mod options;
 pub mod outcome;
 mod pacing;

@@ -62,6 +62,11 @@ pub trait Peer {
     /// What this end's kernel reports of each stream that it sends.
     fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)>;
 
+    /// Whether a short flow may follow those of the test.
+    fn runs_experiments(&self) -> bool {
+        false
+    }
+
     /// Adds connections to a round that runs, as many as it began with; whether the peer lets it.
     fn grow(
         &mut self,

@@ -53,4 +53,6 @@ pub enum Stage {
     Both,
     /// A trial of a search for the highest rate without loss, or the second of a rate that is watched before the test.
     Trial(Direction),
+    /// A short flow after the test, to tell what limits a direction.
+    Experiment(Direction),
 }

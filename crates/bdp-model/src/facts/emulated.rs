@@ -50,6 +50,7 @@ impl Facts {
             received: flow.received.clone(),
             sent: flow.sent.clone(),
             loss_episodes: flow.loss_episodes.clone(),
+            experiments: Vec::new(),
             udp: flow.udp.clone(),
             conversation: None,
             ceiling: ceiling(&record.case, planned, flow).filter(|_| !record.ceiling_unknown),

@@ -23,6 +23,7 @@ pub use time::{Stretch, TimeSpent, TimeState, Waits};
 pub use window_use::WindowUse;
 
 use crate::connection::Connection;
+use crate::experiment::Experiment;
 use crate::flow::FlowSpec;
 use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::{EachWay, EachWayReport};
@@ -172,6 +173,8 @@ pub struct Facts {
     pub sent: Vec<SenderSample>,
     /// Congestion events of the first stream at the sender.
     pub loss_episodes: Vec<LossEpisode>,
+    /// Short flows after it with one thing changed.
+    pub experiments: Vec<Experiment>,
     /// Of datagrams, what became of them.
     pub udp: Option<UdpReport>,
     /// Of a capture, whose turn it was when, and for what each moment was waited.
@@ -221,6 +224,7 @@ impl Facts {
             received: d.received.clone(),
             sent: d.sent.clone(),
             loss_episodes: d.loss_episodes.clone(),
+            experiments: measurement.experiments.iter().filter(|e| e.direction == way).cloned().collect(),
             udp: d.udp.clone(),
             conversation: None,
             ceiling: measurement.ceiling.clone(),

@@ -236,6 +236,10 @@ named! {
         WindowHasRoom = "window_has_room",
         /// Segments that came out of order.
         CameOutOfOrder = "came_out_of_order",
+        /// Losses of a short flow after the test that was held below its goodput; with that rate, and the losses that those of the test lead to expect.
+        LossesWhilePaced = "losses_while_paced",
+        /// Goodput of more connections after the test / goodput of the test; with their goodput and number.
+        MoreStreams = "more_streams",
     }
 }
 

@@ -4,6 +4,7 @@ use bdp_model::finding::{Evidence, Fact, Finding, Limit};
 use bdp_model::threshold::MODEL_TOLERANCE;
 use bdp_model::units::Nanos;
 
+use crate::number::three_digits;
 use crate::time_spent;
 
 use super::quantity::{part, percent, rate, size, small_share, time};
@@ -205,6 +206,17 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             "{:.0} losses came at rates that vary by {}: a full queue or a policer drops at about the same rate",
             other(0),
             share()
+        ),
+        Fact::LossesWhilePaced => format!(
+            "experiment: held to {}, below the goodput, it lost segments {value:.0} times; the losses of the test lead to expect {}",
+            rate(other(0)),
+            three_digits(other(1))
+        ),
+        Fact::MoreStreams => format!(
+            "experiment: {:.0} connections reach {}, {} times the goodput of the test",
+            other(1),
+            rate(other(0)),
+            three_digits(value)
         ),
         Fact::LostEach => {
             let segments = if value.round() == 1.0 { "segment" } else { "segments" };

@@ -250,7 +250,7 @@ fn figures(finding: &Finding) -> Option<String> {
             }
         },
         Limit::RandomLoss => {
-            let congestion = of(Fact::LossesAtAnyRate)?.name.as_deref().unwrap_or("TCP");
+            let congestion = of(Fact::LossesAtAnyRate).or(of(Fact::LossesWhilePaced))?.name.as_deref().unwrap_or("TCP");
             let lost = part(of(Fact::RetransmittedShare)?.value);
             Some(format!("{lost} of the segments, which keep {congestion}'s window small"))
         }

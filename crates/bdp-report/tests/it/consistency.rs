@@ -105,7 +105,8 @@ fn sentences(value: &Value, into: &mut Vec<String>) {
 }
 
 /// Shares of a whole, all of which nothing can exceed. What is reached of a rate that is computed or asked for may be more than that.
-const OF_A_RATE: [Fact; 10] = [
+const OF_A_RATE: [Fact; 11] = [
+    Fact::MoreStreams,
     Fact::OfWindowRate,
     Fact::OfFlightRate,
     Fact::OfCeiling,

@@ -150,6 +150,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
             Vec::new()
         },
         loss_episodes: if sending { episodes(&moments, from, longest) } else { Vec::new() },
+        experiments: Vec::new(),
         udp: None,
         conversation: None,
         ceiling: None,

@@ -77,6 +77,10 @@ pub struct MeasureArgs {
     #[arg(long, visible_alias = "rpm", conflicts_with_all = ["bytes", "blockcount", "bidir", "omit", "parallel", "udp", "iperf3", "iperf2", "format"], help_heading = help::TEST, hide_short_help = true)]
     responsiveness: bool,
 
+    /// Run no experiments: short flows after the test, 10 s at most, if it does not show what limits a direction
+    #[arg(long, help_heading = help::TEST, hide_short_help = true)]
+    no_experiments: bool,
+
     /// Number of measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = help::TEST, hide_short_help = true)]
     pub(super) runs: u32,
@@ -448,6 +452,8 @@ impl MeasureArgs {
             url: url.as_ref().map(ToString::to_string),
             responsiveness: self.responsiveness,
             server_output: self.get_server_output,
+            // Who repeats compares figures; a program that reads iperf3's document waits for one test.
+            no_experiments: self.no_experiments || self.runs > 1 || self.is_iperf3_json(),
             ordered: self.ordered,
             access: self.access(),
             ..MeasureRequest::to(host)

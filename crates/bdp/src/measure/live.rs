@@ -70,6 +70,7 @@ fn line(progress: &Progress) -> String {
         Stage::Direction(way) => arrow(way).to_owned(),
         Stage::Both => "<->".to_owned(),
         Stage::Trial(way) => format!("{} trial", arrow(way)),
+        Stage::Experiment(way) => format!("{} experiment", arrow(way)),
     };
     let seconds = |time: Nanos| format!("{:.1}", time.as_secs_f64());
     let mut line = match progress.total {

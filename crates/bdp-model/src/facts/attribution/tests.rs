@@ -42,6 +42,7 @@ fn facts(sent: Vec<SenderSample>) -> Facts {
         received: Vec::new(),
         sent,
         loss_episodes: Vec::new(),
+        experiments: Vec::new(),
         udp: None,
         conversation: None,
         ceiling: None,

@@ -1,0 +1,118 @@
+//! Which experiment tells limits apart that a test leaves open. What came of one is evidence, which [`crate::explain`] reads.
+
+use bdp_model::experiment::{Change, Order};
+use bdp_model::facts::{Facts, Waits};
+use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::{DirectionResult, Measurement};
+use bdp_model::method::EndReason;
+use bdp_model::units::{ByteCount, Nanos};
+
+use crate::rule::part;
+
+/// A test that is shorter has experiments of its own length, in which nothing settles.
+const SHORTEST_TEST: Nanos = Nanos::secs(2);
+/// What an experiment takes at most, and at least.
+const LONGEST: Nanos = Nanos::secs(3);
+const SHORTEST: Nanos = Nanos::secs(1);
+/// Round trips that it takes to settle, and how many it needs.
+const SETTLES: u64 = 8;
+const ROUND_TRIPS: u64 = 24;
+/// Losses that the test leads to expect of an experiment; of fewer, none would be chance.
+const LOSSES_EXPECTED: f64 = 4.0;
+/// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
+const PACED: f64 = 0.8;
+/// Connections that show whether the limit is each one's.
+const STREAMS: u32 = 4;
+
+/// The next experiment of a measurement, `None` if it is clear what limits each direction, or nothing that is known would tell.
+pub fn next(measurement: &Measurement) -> Option<Order> {
+    measurement.directions.iter().find_map(|d| of_direction(measurement, d))
+}
+
+fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order> {
+    let facts = Facts::measured(measurement, d.direction)?;
+    if !allows(measurement, d, &facts) {
+        return None;
+    }
+    let findings = crate::explain(&facts);
+    let first = findings.first().filter(|first| is_open(first))?;
+    if !matches!(part::largest(&facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown)) {
+        return None;
+    }
+    let (change, needed) = change(&facts)?;
+    let least = facts.rtt_least()?;
+    let duration = needed.max(Nanos(ROUND_TRIPS * least.0)).max(SHORTEST);
+    let test = Nanos(d.duration_ns.saturating_sub(d.omit_ns));
+    if duration > LONGEST || duration > test {
+        return None;
+    }
+    let omit = match change {
+        Change::Paced { .. } => Nanos::ZERO,
+        Change::Streams { .. } => Nanos(SETTLES * least.0).max(Nanos(duration.0 / 4)),
+    };
+    Some(Order {
+        direction: d.direction,
+        change,
+        duration,
+        omit,
+        bytes: ByteCount::bytes(d.bytes),
+        between: between(first.limit, change),
+    })
+}
+
+/// Whether the test was one of TCP as fast as it goes, to its end, in one direction at a time.
+fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool {
+    let request = &measurement.request;
+    let is_bulk = d.udp.is_none()
+        && facts.asked_bps().is_none()
+        && facts.asked.application.is_greedy()
+        && !request.responsiveness
+        && request.url.is_none();
+    let is_whole = matches!(d.ended, EndReason::Duration | EndReason::Bytes) && measurement.error.is_none();
+    is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
+}
+
+/// Whether a finding leaves open what an experiment can tell.
+fn is_open(finding: &Finding) -> bool {
+    let of_path = matches!(
+        finding.limit,
+        Limit::Unknown
+            | Limit::RandomLoss
+            | Limit::CongestionLoss
+            | Limit::ShallowQueue
+            | Limit::Policer
+            | Limit::Reordering
+            | Limit::PathRate
+            | Limit::CrossTraffic
+            | Limit::PathChanged
+            | Limit::SackMissing
+    );
+    of_path && finding.confidence < Confidence::High
+}
+
+/// What is changed next, and how long that takes for want of losses.
+fn change(facts: &Facts) -> Option<(Change, Nanos)> {
+    let was_paced = facts.experiments.iter().any(|e| matches!(e.change, Change::Paced { .. }));
+    let had_more = facts.experiments.iter().any(|e| matches!(e.change, Change::Streams { .. }));
+    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    let seconds = facts.duration_ns as f64 / 1e9;
+    let needed = LOSSES_EXPECTED * seconds / (PACED * settled.max(1) as f64);
+    match () {
+        () if !was_paced && settled > 0 && needed <= LONGEST.as_secs_f64() => {
+            Some((Change::Paced { rate_bps: PACED * facts.goodput_bps }, Nanos::from_secs_f64(needed)))
+        }
+        () if !had_more && facts.streams() == 1 => {
+            Some((Change::Streams { streams: STREAMS }, Nanos::secs(2)))
+        }
+        () => None,
+    }
+}
+
+fn between(said: Limit, change: Change) -> Vec<Limit> {
+    let told: &[Limit] = match change {
+        Change::Paced { .. } => &[Limit::RandomLoss, Limit::ShallowQueue, Limit::Policer],
+        Change::Streams { .. } => &[Limit::PathRate, Limit::RandomLoss],
+    };
+    let said = Some(said).filter(|said| *said != Limit::Unknown && !told.contains(said));
+    said.into_iter().chain(told.iter().copied()).collect()
+}

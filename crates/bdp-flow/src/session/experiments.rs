@@ -1,0 +1,89 @@
+//! Short flows after the test, each with one thing changed, where the test alone does not tell what limits a direction.
+
+use bdp_model::caveat::{Caveat, NoExperiment};
+use bdp_model::experiment::{Experiment, Order};
+use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
+use bdp_model::record::RttReport;
+use bdp_model::units::Nanos;
+
+use super::error::{Result, SessionError};
+use super::outcome;
+use super::progress::Stage;
+use super::round::Rounds;
+
+/// What a measurement is to be asked next, by what is known of it so far; `None` if it says enough.
+pub type Choose<'a> = &'a dyn Fn(&Measurement) -> Option<Order>;
+
+/// All of them take no longer than this.
+const LONGEST: Nanos = Nanos::secs(10);
+
+/// Runs those that are chosen, and adds what came of them. The figures of the test stay as they are.
+pub(super) fn run(
+    rounds: &mut Rounds<'_, '_>,
+    request: &MeasureRequest,
+    mut measurement: Measurement,
+    choose: Choose<'_>,
+) -> Measurement {
+    if request.no_experiments {
+        return measurement;
+    }
+    let mut left = LONGEST;
+    while !rounds.context.reporter.concludes {
+        let Some(order) = choose(&measurement).filter(|order| order.duration <= left) else { break };
+        left = left - order.duration;
+        let direction = order.direction;
+        let reason = if rounds.peer.runs_experiments() {
+            match carry_out(rounds, request, &order) {
+                Ok(experiment) => {
+                    measurement.experiments.push(experiment);
+                    continue;
+                }
+                // The test itself is whole.
+                Err(SessionError::Cancelled) => break,
+                Err(error) => NoExperiment::Failed { error: error.to_string() },
+            }
+        } else {
+            NoExperiment::OtherProtocol
+        };
+        measurement.caveats.push(Caveat::NoExperiment { direction, reason });
+        break;
+    }
+    measurement
+}
+
+fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Order) -> Result<Experiment> {
+    let way = order.direction;
+    let asked = MeasureRequest { spec: order.spec(&request.spec), ..request.clone() };
+    let outcomes = rounds.carry_out(&asked, &[way], Stage::Experiment(way))?;
+    if rounds.context.reporter.concludes {
+        return Err(SessionError::Cancelled);
+    }
+    let first = outcomes.into_iter().next().ok_or(SessionError::Cancelled)?;
+    rounds.peer.await_probes(first.counted().end, &mut rounds.context)?;
+    let rtt = match rounds.peer.probes() {
+        Some(probes) => {
+            RttReport::of_probes(probes.outcomes(&rounds.idle), probes.outcomes(&first.counted()))
+        }
+        None => RttReport::of_loaded(first.loaded_rtts_ns.iter().copied()),
+    };
+    let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
+    Ok(experiment(order, &result))
+}
+
+fn experiment(order: &Order, result: &DirectionResult) -> Experiment {
+    let added = result.rtt_ns.loaded.zip(result.rtt_ns.idle).and_then(|(loaded, idle)| {
+        (loaded.received > 0 && idle.received > 0).then(|| loaded.p50.saturating_sub(idle.p50))
+    });
+    Experiment {
+        direction: order.direction,
+        change: order.change,
+        between: order.between.clone(),
+        duration_ns: result.duration_ns,
+        omit_ns: result.omit_ns,
+        bytes: result.bytes,
+        goodput_bps: result.goodput_bps,
+        retransmits: result.retransmits,
+        loss_events: result.loss_episodes.len() as u64,
+        rtt_added_ns: added,
+    }
+}

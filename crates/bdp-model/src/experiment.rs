@@ -1,0 +1,132 @@
+//! Short flows after a test, each with one thing changed: they tell limits apart that the test alone does not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ends::Direction;
+use crate::finding::Limit;
+use crate::flow::FlowSpec;
+use crate::units::{ByteCount, Nanos};
+
+/// What an experiment changes of the test.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// The sender is held below the goodput of the test.
+    Paced {
+        /// Payload of all streams, bit/s.
+        rate_bps: f64,
+    },
+    /// More connections than the test had.
+    Streams {
+        /// How many.
+        streams: u32,
+    },
+}
+
+impl Change {
+    /// The name, as JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paced { .. } => "paced",
+            Self::Streams { .. } => "streams",
+        }
+    }
+}
+
+/// An experiment that is to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// Of which direction.
+    pub direction: Direction,
+    /// What it changes.
+    pub change: Change,
+    /// How long it takes.
+    pub duration: Nanos,
+    /// Of that, the beginning that does not count.
+    pub omit: Nanos,
+    /// What it sends at most: as much as the test did.
+    pub bytes: ByteCount,
+    /// The limits that it tells apart.
+    pub between: Vec<Limit>,
+}
+
+impl Order {
+    /// What its flow is to do, beside what the test did.
+    pub fn spec(&self, test: &FlowSpec) -> FlowSpec {
+        let mut spec = FlowSpec {
+            duration: self.duration,
+            omit: self.omit,
+            bytes: Some(self.bytes),
+            check_payload: false,
+            ..test.clone()
+        };
+        match self.change {
+            Change::Paced { rate_bps } => {
+                spec.pacing_bps = Some(((rate_bps / f64::from(test.streams)) as u64).max(1));
+            }
+            Change::Streams { streams } => spec.streams = streams,
+        }
+        spec
+    }
+}
+
+/// What came of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Of which direction.
+    pub direction: Direction,
+    /// What it changed.
+    #[serde(flatten)]
+    pub change: Change,
+    /// The limits that it was to tell apart.
+    pub between: Vec<Limit>,
+    /// From the first byte to the last.
+    pub duration_ns: u64,
+    /// Of that, the beginning that does not count.
+    pub omit_ns: u64,
+    /// Bytes that came, omit included.
+    pub bytes: u64,
+    /// After omit.
+    pub goodput_bps: f64,
+    /// Segments sent again, all streams, omit included.
+    pub retransmits: Option<u64>,
+    /// Times that the first stream reduced its window for a loss, omit included.
+    pub loss_events: u64,
+    /// What the load added to the median round trip of probes.
+    pub rtt_added_ns: Option<u64>,
+}
+
+impl Experiment {
+    /// Retransmitted segments / segments sent.
+    pub fn retransmitted_share(&self, mss_bytes: u64) -> Option<f64> {
+        let segments = self.bytes as f64 / mss_bytes.max(1) as f64;
+        Some(self.retransmits? as f64 / segments.max(1.0)).map(|share| share.min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(change: Change) -> Order {
+        let (duration, omit) = (Nanos::secs(2), Nanos::millis(500));
+        Order {
+            direction: Direction::To,
+            change,
+            duration,
+            omit,
+            bytes: ByteCount::bytes(1000),
+            between: vec![],
+        }
+    }
+
+    #[test]
+    fn one_thing_is_changed_and_no_more_sent_than_the_test_did() {
+        let test = FlowSpec { streams: 2, window: None, ..FlowSpec::default() };
+        let paced = order(Change::Paced { rate_bps: 10e6 }).spec(&test);
+        assert_eq!((paced.pacing_bps, paced.streams, paced.duration), (Some(5_000_000), 2, Nanos::secs(2)));
+        assert_eq!(paced.bytes, Some(ByteCount::bytes(1000)));
+        let more = order(Change::Streams { streams: 8 }).spec(&test);
+        assert_eq!((more.pacing_bps, more.streams, more.omit), (None, 8, Nanos::millis(500)));
+    }
+}

@@ -21,8 +21,9 @@ const ROUND_TRIPS: u64 = 24;
 const LOSSES_EXPECTED: f64 = 4.0;
 /// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
 const PACED: f64 = 0.8;
-/// Connections that show whether the limit is each one's.
-const STREAMS: u32 = 4;
+/// So many times as many connections show whether the limit is each one's, and how many a test has at the most whose connections still are its limit.
+const MORE: u32 = 4;
+const STREAMS_FEW: u32 = 4;
 
 /// The next experiment of a measurement, `None` if it is clear what limits each direction, or nothing that is known would tell.
 pub fn next(measurement: &Measurement) -> Option<Order> {
@@ -90,28 +91,29 @@ fn is_open(finding: &Finding) -> bool {
     of_path && finding.confidence < Confidence::High
 }
 
-/// What is changed next, and how long that takes for want of losses.
+/// What is changed next, and how long that takes for want of losses. More connections tell most.
 fn change(facts: &Facts) -> Option<(Change, Nanos)> {
     let was_paced = facts.experiments.iter().any(|e| matches!(e.change, Change::Paced { .. }));
     let had_more = facts.experiments.iter().any(|e| matches!(e.change, Change::Streams { .. }));
+    if !had_more {
+        let more = facts.streams() <= STREAMS_FEW;
+        return more.then(|| (Change::Streams { streams: MORE * facts.streams() }, Nanos::secs(2)));
+    }
+    // What a sender by a model loses does not decide over its rate.
+    if was_paced || facts.is_paced() {
+        return None;
+    }
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
     let seconds = facts.duration_ns as f64 / 1e9;
     let needed = LOSSES_EXPECTED * seconds / (PACED * settled.max(1) as f64);
-    match () {
-        () if !was_paced && settled > 0 && needed <= LONGEST.as_secs_f64() => {
-            Some((Change::Paced { rate_bps: PACED * facts.goodput_bps }, Nanos::from_secs_f64(needed)))
-        }
-        () if !had_more && facts.streams() == 1 => {
-            Some((Change::Streams { streams: STREAMS }, Nanos::secs(2)))
-        }
-        () => None,
-    }
+    let paced = Change::Paced { rate_bps: PACED * facts.goodput_bps };
+    (settled > 0 && needed <= LONGEST.as_secs_f64()).then(|| (paced, Nanos::from_secs_f64(needed)))
 }
 
 fn between(said: Limit, change: Change) -> Vec<Limit> {
     let told: &[Limit] = match change {
-        Change::Paced { .. } => &[Limit::RandomLoss, Limit::ShallowQueue, Limit::Policer],
-        Change::Streams { .. } => &[Limit::PathRate, Limit::RandomLoss],
+        Change::Paced { .. } => &[Limit::RandomLoss, Limit::ShallowQueue],
+        Change::Streams { .. } => &[Limit::PathRate, Limit::Policer, Limit::RandomLoss],
     };
     let said = Some(said).filter(|said| *said != Limit::Unknown && !told.contains(said));
     said.into_iter().chain(told.iter().copied()).collect()

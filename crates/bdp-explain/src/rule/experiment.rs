@@ -4,6 +4,7 @@ use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
+use bdp_model::units::Nanos;
 
 use crate::observed;
 use crate::rule::{part, threshold};
@@ -13,13 +14,23 @@ const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
 /// Losses expected, of which none by chance is rare (1 in 30).
 const EXPECTED: f64 = 3.5;
-/// Goodput of more connections / that of the test: at the most where the limit is shared, and at the least where it is each one's.
-const SHARED: f64 = 1.12;
-const EACH: f64 = 1.4;
 /// A slower flow reaches this part of its rate at least, or something else has changed.
 const KEPT: f64 = 0.85;
 /// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
 const EMPTY: f64 = 0.15;
+/// Goodput of more connections / that of the test, at the most if the test had all that the path carries.
+const FILLED: f64 = 1.08;
+/// The same if all connections share the limit, and at the least if it is each one's.
+const SHARED: f64 = 1.15;
+const EACH: f64 = 1.2;
+/// A queue that delays by less than so many segments at the rate of the connections is none: those are their own.
+const SEGMENTS: f64 = 1.5;
+/// A queue / the least round trip, from which on it is no short one.
+const DEEP: f64 = 0.1;
+/// What more connections retransmit at the least of a path that drops what exceeds its rate.
+const DROPPED: f64 = 0.003;
+/// Losses of the test after slow start: one may be of slow start's own queue.
+const LOSSES_MIN: usize = 2;
 
 /// What more is known of the first finding by experiments, and which one stands in its stead if they deny it.
 pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
@@ -31,8 +42,9 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(first) = findings.first().cloned() else { return findings };
     let slower = Slower::of(facts);
     let more = More::of(facts);
-    let decided = by_losses(facts, &first, slower.as_ref(), more.as_ref())
-        .or_else(|| by_streams(facts, &first, more.as_ref()))
+    let decided = by_streams(facts, &first, more.as_ref());
+    let decided = by_losses(facts, decided.as_ref().unwrap_or(&first), slower.as_ref(), more.as_ref())
+        .or(decided)
         .unwrap_or(first);
     let seen = slower.into_iter().map(|slower| slower.evidence);
     let decided = decided.evidence(seen.chain(more.into_iter().map(|more| more.evidence)));
@@ -111,7 +123,19 @@ impl Slower {
 struct More {
     /// Their goodput / that of the test.
     gain: f64,
+    queue: Depth,
+    /// Retransmitted segments / segments sent.
+    lost: f64,
     evidence: Evidence,
+}
+
+/// The queue that more connections make.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    None,
+    Short,
+    Deep,
+    Unseen,
 }
 
 impl More {
@@ -120,10 +144,22 @@ impl More {
         let experiment = facts.experiments.iter().find(is_more)?;
         let Change::Streams { streams } = experiment.change else { return None };
         let gain = experiment.goodput_bps / facts.goodput_bps;
+        let mss = facts.mss_bytes? as f64;
+        let segment_ns = mss * 8e9 / experiment.goodput_bps.max(1.0);
+        let least = facts.rtt_least()?.0 as f64;
+        let queue = match experiment.rtt_added_ns {
+            None => Depth::Unseen,
+            Some(added) if added as f64 >= DEEP * least => Depth::Deep,
+            Some(added) if added as f64 >= SEGMENTS * segment_ns => Depth::Short,
+            Some(_) => Depth::None,
+        };
+        let added = experiment.rtt_added_ns.map(|ns| Quantity::time(Nanos(ns)));
         let evidence = Evidence::share(Fact::MoreStreams, gain)
             .with(Quantity::rate(experiment.goodput_bps))
-            .with(Quantity::count(u64::from(streams)));
-        Some(Self { gain, evidence })
+            .with(Quantity::count(u64::from(streams)))
+            .with_all(added);
+        let lost = experiment.retransmitted_share(mss as u64).unwrap_or(0.0);
+        Some(Self { gain, queue, lost, evidence })
     }
 }
 
@@ -146,65 +182,100 @@ fn by_losses(
                 Some(more) if more.gain < SHARED => return None,
                 _ => Confidence::Medium,
             };
-            if first.limit == Limit::RandomLoss {
-                return Some(surer(first.clone(), confidence));
-            }
-            let share = facts.settled_losses().map(|settled| settled.share).or(facts.retransmitted_share())?;
-            let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence)
-                .evidence([Evidence::share(Fact::RetransmittedShare, share)])
-                .remedy(Remedy::new(Action::FindErrors));
-            Some(finding)
+            random_loss(facts, first, confidence)
         }
         Losses::Ended => match first.limit {
             Limit::CongestionLoss | Limit::ShallowQueue | Limit::Policer => {
                 Some(surer(first.clone(), Confidence::Medium))
             }
             Limit::RandomLoss | Limit::Unknown => {
-                let of_load = threshold::judge(facts).or_else(|| of_load(facts, more));
-                of_load.map(|finding| lower(finding, Confidence::Medium))
+                threshold::judge(facts).map(|finding| lower(finding, Confidence::Medium))
             }
             _ => None,
         },
     }
 }
 
-/// Losses that the load causes, if no more is known: with a queue the path is full, without one something drops what exceeds a rate.
-fn of_load(facts: &Facts, more: Option<&More>) -> Option<Finding> {
-    let is_shared = more.is_some_and(|more| more.gain < SHARED);
-    match facts.standing_queue() {
-        Some(queue) if is_shared => Some(
-            Finding::new(Limit::PathRate, Place::path(), Confidence::Medium).evidence([observed::queue(
-                facts,
-                queue,
-                QUEUE_SHARE,
-            )]),
-        ),
+/// Losses that the load does not cause.
+fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option<Finding> {
+    if first.limit == Limit::RandomLoss {
+        return Some(surer(first.clone(), confidence));
+    }
+    let share = facts.settled_losses().map(|settled| settled.share).or(facts.retransmitted_share())?;
+    let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence)
+        .evidence([Evidence::share(Fact::RetransmittedShare, share)])
+        .remedy(Remedy::new(Action::FindErrors));
+    Some(finding)
+}
+
+/// The path carries no more than the test did.
+fn path_rate(facts: &Facts, first: &Finding) -> Finding {
+    if first.limit == Limit::PathRate {
+        return surer(first.clone(), Confidence::High);
+    }
+    Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+        .evidence(facts.standing_queue().map(|queue| observed::queue(facts, queue, QUEUE_SHARE)))
+        .missing(observed::nic_speed(facts))
+}
+
+/// What exceeds a rate is dropped, and nothing waits.
+fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
+    if first.limit == Limit::Policer {
+        return Some(surer(first.clone(), Confidence::High));
+    }
+    let finding = Finding::new(Limit::Policer, Place::path(), Confidence::Medium)
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::ShapeToRate).value(Quantity::rate(facts.goodput_bps)));
+    Some(finding)
+}
+
+/// What more connections say of a limit.
+fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
+    let more = more?;
+    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    let of_losses = matches!(
+        first.limit,
+        Limit::CongestionLoss | Limit::ShallowQueue | Limit::RandomLoss | Limit::PathChanged | Limit::Unknown
+    );
+    match (first.limit, more.queue) {
+        (Limit::PathRate, Depth::Deep | Depth::Short) if more.gain < SHARED => Some(path_rate(facts, first)),
+        (_, Depth::Deep) if of_losses && more.gain < FILLED => Some(path_rate(facts, first)),
+        (_, Depth::None)
+            if more.gain < SHARED && more.lost >= DROPPED && (of_losses || first.limit == Limit::Policer) =>
+        {
+            policer(facts, first)
+        }
+        // One connection among others has its share of the path, and four have four shares.
+        (Limit::PathRate | Limit::CrossTraffic, Depth::Deep)
+            if more.gain >= EACH && facts.standing_queue().is_some() =>
+        {
+            Some(cross_traffic(first))
+        }
+        // They fill a queue that one connection never saw: what it lost was no queue's.
+        (_, Depth::Deep)
+            if of_losses
+                && more.gain >= EACH
+                && settled >= LOSSES_MIN
+                && facts.standing_queue().is_none()
+                && !facts.is_paced() =>
+        {
+            random_loss(facts, first, Confidence::Medium)
+        }
         _ => None,
     }
 }
 
-/// What more connections say of a limit without losses, or beside them.
-fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
-    let more = more?;
-    let is_queued = facts.standing_queue().is_some();
-    match first.limit {
-        Limit::PathRate if more.gain < SHARED => Some(surer(first.clone(), Confidence::High)),
-        // One connection among others has its share of the path, and four have four shares.
-        Limit::PathRate | Limit::CrossTraffic if more.gain >= EACH && is_queued => {
-            let finding = match first.limit {
-                Limit::CrossTraffic => first.clone(),
-                _ => Finding {
-                    limit: Limit::CrossTraffic,
-                    remedy: Some(Remedy::new(Action::FindTraffic)),
-                    missing: Vec::new(),
-                    ..first.clone()
-                },
-            };
-            Some(surer(finding, Confidence::Medium))
-        }
-        Limit::Unknown if more.gain < SHARED && is_queued => of_load(facts, Some(more)),
-        _ => None,
-    }
+fn cross_traffic(first: &Finding) -> Finding {
+    let finding = match first.limit {
+        Limit::CrossTraffic => first.clone(),
+        _ => Finding {
+            limit: Limit::CrossTraffic,
+            remedy: Some(Remedy::new(Action::FindTraffic)),
+            missing: Vec::new(),
+            ..first.clone()
+        },
+    };
+    surer(finding, Confidence::Medium)
 }
 
 fn surer(finding: Finding, at_least: Confidence) -> Finding {

@@ -238,7 +238,7 @@ named! {
         CameOutOfOrder = "came_out_of_order",
         /// Losses of a short flow after the test that was held below its goodput; with that rate, and the losses that those of the test lead to expect.
         LossesWhilePaced = "losses_while_paced",
-        /// Goodput of more connections after the test / goodput of the test; with their goodput and number.
+        /// Goodput of more connections after the test / goodput of the test; with their goodput, their number, and what they added to the round trip.
         MoreStreams = "more_streams",
     }
 }

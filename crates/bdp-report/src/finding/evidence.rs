@@ -212,12 +212,18 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
             rate(other(0)),
             three_digits(other(1))
         ),
-        Fact::MoreStreams => format!(
-            "experiment: {:.0} connections reach {}, {} times the goodput of the test",
-            other(1),
-            rate(other(0)),
-            three_digits(value)
-        ),
+        Fact::MoreStreams => {
+            let queue = match evidence.with.get(2) {
+                Some(added) => format!(", and their queue adds {}", time(nanos(added.value))),
+                None => String::new(),
+            };
+            format!(
+                "experiment: {:.0} connections reach {}, {} times the goodput of the test{queue}",
+                other(1),
+                rate(other(0)),
+                three_digits(value)
+            )
+        }
         Fact::LostEach => {
             let segments = if value.round() == 1.0 { "segment" } else { "segments" };
             format!("each of {:.0} losses cost {value:.0} {segments} (median)", other(0))

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use bdp_explain::{ceiling, explain};
-use bdp_model::caveat::{Caveat, NotMeasured, WindowShortfall};
+use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
 use bdp_model::ends::{End, PeerProtocol, Task};
 use bdp_model::expectation::{Expectation, Judgement};
+use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::Facts;
+use bdp_model::finding::Limit;
 use bdp_model::latency_parts::LatencyParts;
 use bdp_model::measurement::{Access, Direction, Measurement, MtuBlackHole, SshRequest};
 use bdp_model::method::{EndReason, TimestampSource};
@@ -73,6 +75,8 @@ fn full() -> Measurement {
     m.directions[0].latency_parts_ns = LatencyParts::of(&series);
     m.directions[0].responsiveness = Some(responsiveness());
     m.request.responsiveness = true;
+    m.request.no_experiments = true;
+    m.experiments = experiments();
     (m.idle_probes, m.directions[0].probes) = (Some(series.clone()), Some(series));
     let times = Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
     m.directions[0].udp = Some(UdpReport {
@@ -102,10 +106,34 @@ fn full() -> Measurement {
     m
 }
 
+fn experiments() -> Vec<Experiment> {
+    let paced = Experiment {
+        direction: Direction::To,
+        change: Change::Paced { rate_bps: 1e7 },
+        between: vec![Limit::RandomLoss, Limit::Policer],
+        duration_ns: 2_000_000_000,
+        omit_ns: 0,
+        bytes: 2_500_000,
+        goodput_bps: 1e7,
+        retransmits: Some(3),
+        loss_events: 2,
+        rtt_added_ns: Some(40_000),
+    };
+    let unknown = Experiment {
+        change: Change::Streams { streams: 4 },
+        retransmits: None,
+        rtt_added_ns: None,
+        ..paced.clone()
+    };
+    vec![paced, unknown]
+}
+
 /// One with none of them.
 fn bare() -> Measurement {
     let mut m = full();
     m.label = None;
+    m.experiments = Vec::new();
+    m.request.no_experiments = false;
     m.request.family = None;
     m.request.spec.udp = None;
     m.directions[0].udp = None;
@@ -198,6 +226,8 @@ fn every_caveat() -> Vec<Caveat> {
         not_measured(NotMeasured::NoSecondTest { address }),
         not_measured(NotMeasured::NoAnswer { address, waited_ns: 1 }),
         not_measured(NotMeasured::NoDatagrams { address, waited_ns: 1 }),
+        Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol },
+        Caveat::NoExperiment { direction, reason: NoExperiment::Failed { error: "busy".to_owned() } },
         Caveat::Interrupted { not_measured: directions() },
         Caveat::RecognisedIperf3,
         Caveat::ForeignServer { protocol: PeerProtocol::Iperf2, datagrams: true },
@@ -294,8 +324,8 @@ fn whatever_is_spoiled_fails_wherever_it_is() {
         assert!(!validator.is_valid(&spoiled), "{pointer} with a member x passes");
         for key in keys {
             let mut spoiled = document.clone();
-            // Absent where every probe was answered.
-            if key != "of_answers" {
+            // Absent if every probe was answered, if there were no experiments, and if they may be.
+            if !["of_answers", "experiments", "no_experiments"].contains(&key.as_str()) {
                 object(&mut spoiled, &|o| drop(o.remove(&key)));
                 assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");
             }

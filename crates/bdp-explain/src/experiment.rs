@@ -3,7 +3,7 @@
 use bdp_model::experiment::{Change, Order};
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::measurement::{DirectionResult, Measurement};
+use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::EndReason;
 use bdp_model::units::{ByteCount, Nanos};
 
@@ -18,7 +18,7 @@ const SHORTEST: Nanos = Nanos::secs(1);
 const SETTLES: u64 = 8;
 const ROUND_TRIPS: u64 = 24;
 /// Losses that the test leads to expect of an experiment; of fewer, none would be chance.
-const LOSSES_EXPECTED: f64 = 4.0;
+const LOSSES_EXPECTED: f64 = 3.0;
 /// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
 const PACED: f64 = 0.8;
 /// So many times as many connections show whether the limit is each one's, and how many a test has at the most whose connections still are its limit.
@@ -32,18 +32,20 @@ pub fn next(measurement: &Measurement) -> Option<Order> {
 
 fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order> {
     let facts = Facts::measured(measurement, d.direction)?;
-    if !allows(measurement, d, &facts) {
+    if allows(measurement, d, &facts) { choose(d.direction, &facts) } else { None }
+}
+
+/// The experiment that tells most of a test, if it leaves something open.
+pub fn choose(direction: Direction, facts: &Facts) -> Option<Order> {
+    let findings = crate::explain(facts);
+    let first = findings.first().filter(|first| is_open(facts, first))?;
+    if !matches!(part::largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown)) {
         return None;
     }
-    let findings = crate::explain(&facts);
-    let first = findings.first().filter(|first| is_open(first))?;
-    if !matches!(part::largest(&facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown)) {
-        return None;
-    }
-    let (change, needed) = change(&facts)?;
+    let (change, needed) = change(facts)?;
     let least = facts.rtt_least()?;
     let duration = needed.max(Nanos(ROUND_TRIPS * least.0)).max(SHORTEST);
-    let test = Nanos(d.duration_ns.saturating_sub(d.omit_ns));
+    let test = Nanos(facts.duration_ns.saturating_sub(facts.omit_ns));
     if duration > LONGEST || duration > test {
         return None;
     }
@@ -52,11 +54,11 @@ fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order>
         Change::Streams { .. } => Nanos(SETTLES * least.0).max(Nanos(duration.0 / 4)),
     };
     Some(Order {
-        direction: d.direction,
+        direction,
         change,
         duration,
         omit,
-        bytes: ByteCount::bytes(d.bytes),
+        bytes: ByteCount::bytes(facts.bytes),
         between: between(first.limit, change),
     })
 }
@@ -73,8 +75,9 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 
-/// Whether a finding leaves open what an experiment can tell.
-fn is_open(finding: &Finding) -> bool {
+/// Whether a finding leaves open what an experiment can tell. Of a sender by a model a short queue and a policer have the same losses.
+fn is_open(facts: &Facts, finding: &Finding) -> bool {
+    let alike = facts.is_paced() && matches!(finding.limit, Limit::ShallowQueue | Limit::Policer);
     let of_path = matches!(
         finding.limit,
         Limit::Unknown
@@ -88,7 +91,7 @@ fn is_open(finding: &Finding) -> bool {
             | Limit::PathChanged
             | Limit::SackMissing
     );
-    of_path && finding.confidence < Confidence::High
+    of_path && (alike || finding.confidence < Confidence::High)
 }
 
 /// What is changed next, and how long that takes for want of losses. More connections tell most.

@@ -11,6 +11,7 @@ pub mod hops;
 mod next;
 mod observed;
 pub mod plan;
+mod remedies;
 mod rule;
 mod setting;
 pub mod stream;
@@ -24,7 +25,8 @@ pub use rule::watched_account::outage_over;
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
-    let findings: Vec<Finding> = of(facts).into_iter().map(finite).collect();
+    let findings: Vec<Finding> =
+        of(facts).into_iter().map(|finding| finite(remedies::check(facts, finding))).collect();
     debug_assert!(agree(facts, &findings), "{findings:#?} beside {:#?}", facts.time_counted());
     findings
 }

@@ -51,6 +51,11 @@ pub struct Order {
 }
 
 impl Order {
+    /// The first two of the limits that it tells apart.
+    pub fn between(&self) -> [Limit; 2] {
+        [0, 1].map(|i| self.between.get(i).copied().unwrap_or(Limit::Unknown))
+    }
+
     /// What its flow is to do, beside what the test did.
     pub fn spec(&self, test: &FlowSpec) -> FlowSpec {
         let mut spec = FlowSpec {

@@ -212,6 +212,7 @@ impl PathPlan {
             port: self.request.port,
             family: self.request.family,
             directions: vec![Direction::To],
+            no_experiments: true,
             idle: rounds + self.request.patience,
             spec: FlowSpec { duration: RAMP + rounds + BEHIND, ..FlowSpec::default() },
             bind_address: self.request.bind_address.clone(),

@@ -12,8 +12,8 @@ use crate::rule::{part, threshold};
 /// Of the losses that the test leads to expect of a slower flow: with so many they stay, with so few they have ended.
 const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
-/// Losses expected, of which none by chance is rare (1 in 30).
-const EXPECTED: f64 = 3.5;
+/// Losses expected, of which none by chance is rare (1 in 18).
+const EXPECTED: f64 = 2.9;
 /// A slower flow reaches this part of its rate at least, or something else has changed.
 const KEPT: f64 = 0.85;
 /// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
@@ -54,8 +54,7 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
         return findings;
     }
     // What was first is denied, and is none beside.
-    if !findings.is_empty() && findings[0].confidence < Confidence::High && is_denied(&findings[0], &decided)
-    {
+    if findings.first().is_some_and(|first| is_denied(first, &decided)) {
         findings.remove(0);
     }
     findings.insert(0, decided);

@@ -54,7 +54,7 @@ pub(super) fn run(
 fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Order) -> Result<Experiment> {
     let way = order.direction;
     let asked = MeasureRequest { spec: order.spec(&request.spec), ..request.clone() };
-    let outcomes = rounds.carry_out(&asked, &[way], Stage::Experiment(way))?;
+    let outcomes = rounds.carry_out(&asked, &[way], Stage::Experiment(way, order.between()))?;
     if rounds.context.reporter.concludes {
         return Err(SessionError::Cancelled);
     }

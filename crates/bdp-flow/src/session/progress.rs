@@ -1,5 +1,6 @@
 //! How far a measurement is.
 
+use bdp_model::finding::Limit;
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
@@ -53,6 +54,6 @@ pub enum Stage {
     Both,
     /// A trial of a search for the highest rate without loss, or the second of a rate that is watched before the test.
     Trial(Direction),
-    /// A short flow after the test, to tell what limits a direction.
-    Experiment(Direction),
+    /// A short flow after the test, to tell two limits apart.
+    Experiment(Direction, [Limit; 2]),
 }

@@ -70,19 +70,19 @@ named! {
         FindOutage = "find_outage",
         /// Ask which rate is agreed, and shape to it.
         ShapeToRate = "shape_to_rate",
-        /// Look for errors on the way.
+        /// Look for errors on the way; the setting is what lessens their effect meanwhile.
         FindErrors = "find_errors",
         /// Find what spreads one connection over several links.
         FindSpreading = "find_spreading",
         /// Look for a faulty or congested link on the way back, to the host.
         FixWayBack = "fix_way_back",
-        /// A longer queue before the bottleneck, or a sender that spaces its segments.
+        /// A longer queue before the bottleneck; or, by the setting, a sender that spaces its segments.
         DeepenQueue = "deepen_queue",
         /// Have both ends of a link use full duplex.
         FixDuplex = "fix_duplex",
         /// Find the other traffic, or measure when it is gone.
         FindTraffic = "find_traffic",
-        /// More capacity, or a congestion control that goes less by losses or marks.
+        /// More capacity; or, by the setting, a congestion control that goes less by losses or marks.
         AddCapacity = "add_capacity",
         /// A queue that marks later.
         RaiseMarking = "raise_marking",

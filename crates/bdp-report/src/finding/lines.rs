@@ -1,6 +1,6 @@
 //! What a finding rests on, in lines.
 
-use bdp_model::finding::{Fact, Finding, Limit, Next};
+use bdp_model::finding::{Evidence, Fact, Finding, Limit, Next};
 
 use super::evidence;
 use super::noun::noun;
@@ -27,6 +27,13 @@ pub(crate) fn lines(finding: &Finding) -> Vec<String> {
     }
     lines.extend(next);
     lines
+}
+
+/// What experiments after the test showed, a line each.
+pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
+    let is_one = |evidence: &&Evidence| matches!(evidence.fact, Fact::LossesWhilePaced | Fact::MoreStreams);
+    let words = |evidence| evidence::text(finding, evidence).trim_start_matches("experiment: ").to_owned();
+    finding.evidence.iter().filter(is_one).map(words).collect()
 }
 
 /// What binds once the limit is gone, and what that takes.

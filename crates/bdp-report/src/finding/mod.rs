@@ -12,8 +12,8 @@ use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
 use serde_json::{Value, json as value};
 
 pub(crate) use limit::{claim, subject, summary};
-pub(crate) use lines::lines;
-pub(crate) use noun::noun;
+pub(crate) use lines::{lines, of_experiments};
+pub use noun::noun;
 pub(crate) use plain::reason;
 pub(crate) use quantity::{rate, size, time};
 pub(crate) use remedy::text as remedy;

@@ -3,7 +3,7 @@
 use bdp_model::finding::Limit;
 
 /// A limit as a noun, as where it binds next.
-pub(crate) const fn noun(limit: Limit) -> &'static str {
+pub const fn noun(limit: Limit) -> &'static str {
     match limit {
         Limit::ReceiveWindow => "the receive window",
         Limit::SendBuffer => "the send buffer",

@@ -65,6 +65,8 @@ fn setting(remedy: &Remedy) -> &str {
 fn phrase(finding: &Finding, remedy: &Remedy) -> String {
     let (setting, host) = (setting(remedy), remedy.host.as_deref().unwrap_or("the host"));
     let value = remedy.value;
+    // The sender's congestion control, unless it is what it could be changed to.
+    let changes = remedy.setting.is_some();
     let words = match remedy.action {
         Action::RaiseMaximum => {
             let to = value.map_or_else(String::new, |value| format!(" to {} or more", size(value)));
@@ -177,23 +179,29 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
             "ask which rate is agreed for this path; shape to that rate at the sender (fq, tbf) to lose less"
         }
         Action::FindErrors => {
-            "look for errors on the way (a cable, an optic, a duplex mismatch, radio); until then bbr at the sender goes less \
-             by losses"
+            let until = if changes { "; until then bbr at the sender goes less by losses" } else { "" };
+            return format!(
+                "look for errors on the way (a cable, an optic, a duplex mismatch, radio){until}"
+            );
         }
         Action::FindSpreading => {
             "find what spreads one connection's packets over several links: load balancing by packet, a bonded link, radio \
              retransmission"
         }
         Action::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
-        Action::DeepenQueue => {
+        Action::DeepenQueue if changes => {
             "lengthen the queue before the bottleneck to rate x round trip, or pace the sender (fq, bbr) so that bursts fit"
         }
+        Action::DeepenQueue => "lengthen the queue before the bottleneck to rate x round trip",
         Action::FixDuplex => {
             "have both ends of the link use full duplex (ethtool); a radio channel carries one direction at a time"
         }
         Action::FindTraffic => {
             "find the other traffic (ss, a capture at the bottleneck), or measure when it is gone; more streams take a larger \
              share from it"
+        }
+        Action::AddCapacity if !changes => {
+            "a queue of rate x round trip keeps the bottleneck busier; beyond its rate only a faster one carries more"
         }
         Action::AddCapacity => {
             "a congestion control that reduces its window less (cubic, bbr), or a queue of rate x round trip, keeps the bottleneck \

@@ -20,6 +20,7 @@ use super::printed::printed;
 use super::streams::streams;
 use super::{arrow, ways};
 use crate::caveat;
+use crate::finding;
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, asked_size, loss, percent, size, three_digits};
 use crate::style::{Style, Tint};
@@ -57,6 +58,9 @@ pub fn measurements_text(
     }
     for &(way, m) in &typical {
         text.push_str(&time(m, way, style));
+        if !style.details {
+            text.push_str(&tried(m, way, style));
+        }
     }
     if style.details {
         text.push_str(&details(first, &typical, measurements, style));
@@ -126,6 +130,14 @@ fn time(m: &Measurement, way: Direction, style: &Style) -> String {
     let words = Facts::measured(m, way).as_ref().and_then(time_spent::in_words);
     let lead = format!("time {}   ", arrow(way, style));
     words.map_or_else(String::new, |words| wrap(&lead, Tint::Faint, &words, style))
+}
+
+/// What experiments showed of a direction's limit.
+fn tried(m: &Measurement, way: Direction, style: &Style) -> String {
+    let first = of(m, way).and_then(|d| d.findings.first());
+    let lead = format!("tried {}  ", arrow(way, style));
+    let lines = first.map_or_else(Vec::new, finding::of_experiments);
+    lines.iter().map(|line| wrap(&lead, Tint::Faint, line, style)).collect()
 }
 
 /// The three windows of a direction in a line.

@@ -28,7 +28,7 @@ impl Log {
     /// Takes what there is to tell.
     pub fn note(&mut self, event: &Event<'_>) {
         let Event::Progress { progress, .. } = event else { return };
-        if matches!(progress.stage, Stage::Trial(_) | Stage::Experiment(_)) {
+        if matches!(progress.stage, Stage::Trial(_) | Stage::Experiment(..)) {
             return;
         }
         if progress.is_last {

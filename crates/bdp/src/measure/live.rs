@@ -70,7 +70,13 @@ fn line(progress: &Progress) -> String {
         Stage::Direction(way) => arrow(way).to_owned(),
         Stage::Both => "<->".to_owned(),
         Stage::Trial(way) => format!("{} trial", arrow(way)),
-        Stage::Experiment(way) => format!("{} experiment", arrow(way)),
+        Stage::Experiment(way, [one, other]) => format!(
+            "{} {:.0} s more to tell {} from {}",
+            arrow(way),
+            progress.total.as_secs_f64(),
+            bdp_report::limit_noun(one),
+            bdp_report::limit_noun(other)
+        ),
     };
     let seconds = |time: Nanos| format!("{:.1}", time.as_secs_f64());
     let mut line = match progress.total {

@@ -92,7 +92,7 @@ fn interval(repetition: u32, progress: &Progress) -> Value {
         Stage::Direction(way) => way.name(),
         Stage::Both => "both",
         Stage::Trial(_) => "trial",
-        Stage::Experiment(_) => "experiment",
+        Stage::Experiment(..) => "experiment",
     };
     let directions: Vec<Value> = progress
         .goodput_bps

@@ -2,6 +2,7 @@
 
 mod beside;
 mod changes;
+mod experiments;
 mod losses;
 mod order;
 mod path;

@@ -1,0 +1,145 @@
+//! What short flows after a test tell of it, and which of them are chosen.
+
+use bdp_explain::experiment::choose;
+use bdp_model::experiment::{Change, Experiment, Order};
+use bdp_model::facts::Facts;
+use bdp_model::finding::{Confidence, Fact, Limit};
+use bdp_model::measurement::Direction;
+use bdp_model::units::{ByteCount, Nanos};
+
+use crate::rules::losses::twelve;
+use crate::rules::shape::{MS, findings, plain};
+
+/// Four connections that reach so many Mbit/s, where the test reached 20, lose such a share and add so many microseconds to the round trip of 24 ms.
+fn more(goodput_mbps: f64, lost: f64, added_us: u64) -> Experiment {
+    let bytes = (goodput_mbps * 1e6 * 2.0 / 8.0) as u64;
+    Experiment {
+        direction: Direction::To,
+        change: Change::Streams { streams: 4 },
+        between: vec![Limit::PathRate],
+        duration_ns: 2_000 * MS,
+        omit_ns: 500 * MS,
+        bytes,
+        goodput_bps: goodput_mbps * 1e6,
+        retransmits: Some((bytes as f64 / 1448.0 * lost) as u64),
+        loss_events: 1,
+        rtt_added_ns: Some(added_us * 1_000),
+    }
+}
+
+/// A flow of 2.5 s at 16 Mbit/s that lost so often.
+fn paced(loss_events: u64) -> Experiment {
+    Experiment {
+        change: Change::Paced { rate_bps: 16e6 },
+        bytes: 5_000_000,
+        goodput_bps: 16e6,
+        retransmits: Some(loss_events),
+        loss_events,
+        rtt_added_ns: Some(20_000),
+        ..more(16.0, 0.0, 0)
+    }
+}
+
+/// Losses that say little by themselves: two, after slow start.
+fn few_losses(facts: &mut Facts) {
+    twelve(facts, [40, 42, 41, 43]);
+    facts.loss_episodes.truncate(2);
+}
+
+/// What is found first of a test with these experiments.
+fn first(change: impl FnOnce(&mut Facts), experiments: Vec<Experiment>) -> (Limit, Confidence) {
+    let all = findings(|facts| {
+        change(facts);
+        facts.experiments = experiments;
+    });
+    (all[0].limit, all[0].confidence)
+}
+
+#[test]
+fn what_more_connections_do_not_pass_is_a_full_path_or_a_policer_by_the_queue() {
+    // No rule claims the test alone.
+    assert_eq!(first(few_losses, vec![]).0, Limit::Unknown);
+    // Their queue adds 12 ms; none, though they lose much.
+    assert_eq!(first(few_losses, vec![more(20.5, 0.02, 12_000)]).0, Limit::PathRate);
+    assert_eq!(first(few_losses, vec![more(20.5, 0.02, 200)]).0, Limit::Policer);
+    // A few packets' worth is neither, nor is a limit without losses a policer.
+    assert_eq!(first(few_losses, vec![more(20.5, 0.02, 1_500)]).0, Limit::Unknown);
+    assert_eq!(first(few_losses, vec![more(20.5, 0.0, 200)]).0, Limit::Unknown);
+}
+
+#[test]
+fn what_more_connections_pass_by_far_is_held_back_by_losses_that_no_queue_makes() {
+    assert_eq!(first(few_losses, vec![more(60.0, 0.02, 12_000)]), (Limit::RandomLoss, Confidence::Medium));
+    // One loss may be slow start's own; without a queue it may be a short one.
+    let single = |facts: &mut Facts| {
+        few_losses(facts);
+        facts.loss_episodes.truncate(1);
+    };
+    assert_eq!(first(single, vec![more(60.0, 0.02, 12_000)]).0, Limit::Unknown);
+    assert_eq!(first(few_losses, vec![more(60.0, 0.02, 200)]).0, Limit::Unknown);
+}
+
+#[test]
+fn losses_below_the_rate_are_of_no_load_and_their_end_denies_that() {
+    let random = |facts: &mut Facts| {
+        twelve(facts, [12, 40, 20, 33]);
+        facts.loss_episodes.truncate(7);
+    };
+    assert_eq!(first(random, vec![]), (Limit::RandomLoss, Confidence::Medium));
+    let gain = || more(60.0, 0.02, 12_000);
+    assert_eq!(first(random, vec![gain(), paced(3)]), (Limit::RandomLoss, Confidence::High));
+    let all = findings(|facts| {
+        random(facts);
+        facts.experiments = vec![gain(), paced(3)];
+    });
+    let lost = all[0].observed(Fact::LossesWhilePaced).unwrap();
+    assert_eq!((lost.value, lost.other(0)), (3.0, 16e6));
+    assert!(all[0].observed(Fact::MoreStreams).is_some());
+}
+
+#[test]
+fn an_experiment_is_chosen_for_what_is_open_and_sends_no_more_than_the_test() {
+    let mut facts = plain();
+    few_losses(&mut facts);
+    let order = choose(Direction::To, &facts).unwrap();
+    assert_eq!((order.change, order.duration), (Change::Streams { streams: 4 }, Nanos::secs(2)));
+    assert_eq!((order.bytes, order.omit), (ByteCount::bytes(facts.bytes), Nanos::millis(500)));
+    // Two losses in ten seconds lead to expect none of three.
+    facts.experiments = vec![more(60.0, 0.02, 200)];
+    assert_eq!(choose(Direction::To, &facts), None);
+    twelve(&mut facts, [40, 12, 20, 33]);
+    facts.loss_episodes.truncate(7);
+    facts.experiments = vec![more(30.0, 0.02, 200)];
+    assert_eq!(choose(Direction::To, &facts), None);
+    // Seven in four seconds lead to expect three.
+    facts.duration_ns = 4_000 * MS;
+    let Some(Order { change: Change::Paced { rate_bps }, .. }) = choose(Direction::To, &facts) else {
+        panic!("{:?}", choose(Direction::To, &facts));
+    };
+    assert!((rate_bps - 16e6).abs() < 1.0, "{rate_bps}");
+}
+
+#[test]
+fn what_is_clear_or_too_far_for_an_experiment_has_none() {
+    // High confidence.
+    let mut clear = plain();
+    twelve(&mut clear, [12, 40, 20, 33]);
+    assert_eq!(choose(Direction::To, &clear), None);
+    // A round trip of 200 ms needs 5 s.
+    let mut far = plain();
+    few_losses(&mut far);
+    far.sent.iter_mut().for_each(|s| s.min_rtt_ns = Some(200 * MS));
+    far.rtt.idle = None;
+    assert_eq!(choose(Direction::To, &far), None);
+    // A test of a second is shorter than the experiment.
+    let mut short = plain();
+    few_losses(&mut short);
+    short.duration_ns = 1_000 * MS;
+    assert_eq!(choose(Direction::To, &short), None);
+    // Sixteen connections are not held back by being few.
+    let mut many = plain();
+    few_losses(&mut many);
+    many.asked.streams = 16;
+    many.stream_goodput_bps = vec![1.25e6; 16];
+    assert_eq!(choose(Direction::To, &many), None);
+}

@@ -14,6 +14,7 @@ mod download;
 mod endless;
 mod exact;
 mod exec;
+mod experiments;
 mod export;
 mod faults;
 mod faults_explained;

@@ -1,0 +1,69 @@
+//! Experiments after a test, on paths by the virtual clock: which are run, what they tell, and what they leave alone.
+
+use serde_json::Value;
+
+use crate::support::guests::guests_boot;
+use crate::support::{Bench, start};
+
+/// A measurement of four seconds over such a path of 3 ms, with these options; `None` without a guest.
+fn measured(link: &str, options: &str) -> Option<Value> {
+    let bench = Bench::new();
+    if !guests_boot(&bench) {
+        return None;
+    }
+    let path = "title = \"a path\"\n[[link]]\nbetween = [\"near\", \"far\"]\ndelay = \"1500us\"\n";
+    bench.write("path.toml", format!("{path}{link}\n"));
+    let line = format!(
+        "bdp lab exec path.toml -q --clock virtual --serve 'far=bdp serve --open' --host near -- \
+         bdp measure far --forward -t 4 --json --store none {options}"
+    );
+    let ended = start(bench.shell(&line)).wait();
+    assert_eq!(ended.code(), 0, "{}", ended.err);
+    Some(ended.json())
+}
+
+/// What is found first, how sure it is, and the experiments that were run.
+fn found(document: &Value) -> (&str, &str, Vec<&str>) {
+    let text = |value: &'_ Value| value.as_str().map(str::to_owned);
+    let first = &document["directions"][0]["findings"][0];
+    assert!(text(&first["limit"]).is_some() && text(&first["confidence"]).is_some(), "{first}");
+    let changes = document["experiments"].as_array().into_iter().flatten();
+    let changes = changes.map(|experiment| experiment["change"].as_str().unwrap()).collect();
+    (first["limit"].as_str().unwrap(), first["confidence"].as_str().unwrap(), changes)
+}
+
+/// A sender by a model keeps a policer's losses up and its rate steady, as behind a short queue: four connections show that none is there.
+const POLICED: &str =
+    "rate = \"100M\"\nlimit = 100\n[link.forward]\npolicer = { rate = \"40M\", burst = \"64K\" }\n";
+
+#[test]
+fn a_policer_is_told_from_a_queue_by_four_connections() {
+    let Some(document) = measured(POLICED, "-C bbr") else { return };
+    assert_eq!(found(&document).0, "policer", "{document:#}");
+    let experiment = &document["experiments"][0];
+    assert_eq!((&experiment["change"], &experiment["streams"]), (&"streams".into(), &4.into()));
+    let sent = |value: &Value| value["bytes"].as_u64().unwrap();
+    assert!(sent(experiment) <= sent(&document["directions"][0]), "it sends no more than the test did");
+    // Two seconds, beside the test and its idle round trips.
+    let took_ms = document["took_ms"].as_u64().unwrap();
+    assert!((7_900..10_000).contains(&took_ms), "{took_ms}");
+}
+
+#[test]
+fn a_full_path_is_sure_once_four_connections_reach_no_more() {
+    let Some(document) = measured("rate = \"50M\"\nlimit = 60\n", "") else { return };
+    assert_eq!(found(&document), ("path_rate", "high", vec!["streams"]), "{document:#}");
+}
+
+#[test]
+fn a_test_is_left_as_it_is_where_no_experiment_is_wanted() {
+    let Some(with) = measured(POLICED, "-C bbr") else { return };
+    let Some(without) = measured(POLICED, "-C bbr --no-experiments") else { return };
+    assert_eq!(found(&without).2, Vec::<&str>::new());
+    assert_eq!(without["request"]["no_experiments"], true);
+    // To the byte: what follows a test changes nothing of it.
+    for member in ["goodput_bps", "bytes", "retransmits", "duration_ns"] {
+        assert_eq!(with["directions"][0][member], without["directions"][0][member], "{member}");
+    }
+    assert_eq!(without.get("experiments"), None);
+}

@@ -235,6 +235,10 @@ bench-mixed: build ## Draw paths with several limits each, find the truth by lif
 bench-experiments: build ## Judge what bdp measure says with its experiments and without them: 96 paths by the virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/experiments
 
+.PHONY: bench-until-settled
+bench-until-settled: build ## What --until settled saves, and what it costs in accuracy: 200 paths by the virtual clock, ten minutes
+	BDP=$(abspath $(BDP)) benches/until-settled
+
 .PHONY: mixed-short
 mixed-short: build ## The same with 24 cases, five minutes
 	BDP=$(abspath $(BDP)) BENCH_CASES=24 benches/mixed

@@ -71,7 +71,8 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
         && facts.asked.application.is_greedy()
         && !request.responsiveness
         && request.url.is_none();
-    let is_whole = matches!(d.ended, EndReason::Duration | EndReason::Bytes) && measurement.error.is_none();
+    let is_whole = matches!(d.ended, EndReason::Duration | EndReason::Bytes | EndReason::Settled)
+        && measurement.error.is_none();
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 

@@ -57,6 +57,7 @@ pub mod run_comparison;
 pub mod scenario;
 pub mod segment;
 pub mod segments;
+pub mod settling;
 pub mod stack;
 pub mod stats;
 pub mod tcp_settings;

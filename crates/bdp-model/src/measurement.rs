@@ -21,6 +21,7 @@ use crate::record::{
 };
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
+use crate::settling::Settled;
 use crate::udp::UdpReport;
 use crate::units::{Nanos, Rate};
 
@@ -137,6 +138,9 @@ pub struct MeasureRequest {
     /// The rates that were bought for this path, where the user says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered: Option<OrderedRates>,
+    /// Whether a direction ends as soon as its goodput has settled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_settled: bool,
     /// Whether no short flows may follow the test, however unclear its limit is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_experiments: bool,
@@ -351,6 +355,9 @@ pub struct DirectionResult {
     pub duration_ns: u64,
     /// Of that, the beginning that was left out of the goodput.
     pub omit_ns: u64,
+    /// What the whole test would have come to, if it ended since its goodput had settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
     /// Goodput of the intervals after omit.
     pub spread: Option<IntervalSpread>,
     /// Goodput after omit of each stream, in order of connection.

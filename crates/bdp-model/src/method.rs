@@ -44,6 +44,8 @@ named! {
         Duration = "duration",
         /// All bytes that were asked for have been moved.
         Bytes = "bytes",
+        /// Its goodput had settled.
+        Settled = "settled",
         /// The sender closed its connections.
         Closed = "closed",
         /// A connection was reset.
@@ -58,7 +60,7 @@ named! {
 impl EndReason {
     /// Whether it went on for as long as was asked.
     pub fn is_complete(&self) -> bool {
-        matches!(self, Self::Duration | Self::Bytes)
+        matches!(self, Self::Duration | Self::Bytes | Self::Settled)
     }
 }
 

@@ -34,6 +34,7 @@ pub fn result(
         bytes: received.bytes,
         duration_ns: received.duration_ns,
         omit_ns: received.counted_from.at_ns,
+        settled: None,
         spread: spread(&received),
         stream_goodput_bps: received.stream_goodput_bps(),
         window: match spec.udp {

@@ -11,6 +11,7 @@ use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureReque
 use bdp_model::one_way::{ClockOffset, ClockSkew, EachWay};
 use bdp_model::probes::{ProbeOutcome, ProbeSeries};
 use bdp_model::record::RttSummary;
+use bdp_model::settling::Settled;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
@@ -245,6 +246,8 @@ pub struct Outcome {
     pub loaded_rtts_ns: Vec<u64>,
     /// What this end's kernel reported last of each stream that it sent.
     pub sender_infos: Vec<TcpInfo>,
+    /// What the whole test would have come to, if it was ended since its goodput had settled.
+    pub settled: Option<Settled>,
     /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
     pub framing_bytes: u64,
     /// What a reader should know of it.
@@ -262,6 +265,7 @@ impl Outcome {
             begun_at_ns: None,
             loaded_rtts_ns: Vec::new(),
             sender_infos: Vec::new(),
+            settled: None,
             framing_bytes: 0,
             caveats: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! One round of a measurement: its flows from their beginning to their results.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bdp_model::latency_parts::LatencyParts;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
@@ -9,12 +9,15 @@ use bdp_model::method::EndReason;
 use bdp_model::one_way::EachWayReport;
 use bdp_model::probes::ProbeSeries;
 use bdp_model::record::RttReport;
+use bdp_model::settling::{Settled, Settling};
+use bdp_model::units::Nanos;
 
 use super::error::Result;
 use super::peer::{Context, Outcome, Peer, Polled, Probes};
 use super::progress::Stage;
 use super::reporter::Goodput;
 use super::{datagrams, outcome};
+use crate::background::Passed;
 use crate::disturbance::Moved;
 
 /// What rounds are led with, and what they leave behind.
@@ -54,11 +57,23 @@ impl Rounds<'_, '_> {
     ) -> Result<Vec<Outcome>> {
         self.peer.begin(request, ways, &mut self.context)?;
         let (since, mut reported) = (Instant::now(), Instant::now());
+        let mut settling = match stage {
+            Stage::Direction(_) | Stage::Both if request.until_settled => self.settling(ways),
+            _ => Vec::new(),
+        };
+        let mut settled = Vec::new();
         while self.peer.poll(request, &mut self.context)? == Polled::Running {
             if reported.elapsed() >= self.context.reporter.tick {
                 let span = reported.elapsed();
                 reported = Instant::now();
-                let goodput = Goodput::of(span, self.peer.moved(), self.peer.sender_infos());
+                let moved = self.peer.moved();
+                if settled.is_empty() {
+                    settled = settle(&mut settling, since.elapsed(), &moved, request.spec.duration);
+                    if !settled.is_empty() {
+                        self.peer.interrupt(&mut self.context)?;
+                    }
+                }
+                let goodput = Goodput::of(span, moved, self.peer.sender_infos());
                 let rtt = self.peer.probes().and_then(Probes::last_ns);
                 self.context.reporter.show(stage, since.elapsed(), request.spec.duration, goodput, rtt);
             }
@@ -74,7 +89,11 @@ impl Rounds<'_, '_> {
         let rest = Goodput::of(reported.elapsed(), self.peer.moved(), Vec::new());
         let rtt = self.peer.probes().and_then(Probes::last_ns);
         let over = since.elapsed();
-        let outcomes = self.peer.finish(request, &mut self.context)?;
+        let mut outcomes = self.peer.finish(request, &mut self.context)?;
+        for outcome in &mut outcomes {
+            outcome.settled =
+                settled.iter().find(|(way, _)| *way == outcome.way).map(|(_, settled)| *settled);
+        }
         let senders = outcomes.iter().map(|outcome| (outcome.way, outcome.sender_infos.clone())).collect();
         self.context.reporter.show(stage, over, request.spec.duration, rest.last(senders), rtt);
         for outcome in &outcomes {
@@ -82,6 +101,13 @@ impl Rounds<'_, '_> {
             self.moved.add(*way, outcome.moved_bytes(), sent.retransmits.unwrap_or(0), sent.mss);
         }
         Ok(outcomes)
+    }
+
+    /// The goodputs of directions that begin, over the shortest round trip that is known.
+    fn settling(&self, ways: &[Direction]) -> Vec<(Direction, u64, Settling)> {
+        let least = self.peer.probes().map_or_else(|| self.peer.smallest_rtt_ns(), Probes::smallest_ns);
+        let rtt = Nanos(least.unwrap_or(0));
+        ways.iter().map(|&way| (way, 0, Settling::over(rtt))).collect()
     }
 
     /// Makes results of what both ends report of flows that ran at the same time. Under load are the probes that were sent
@@ -113,9 +139,11 @@ impl Rounds<'_, '_> {
                 ProbeSeries { counted_ns: Some((counted[0], counted[1])), ..all }
             });
             let responsiveness_rpm = probes.and_then(|p| p.responsiveness_rpm(loaded));
-            let Outcome { way, mut received, sent, clocks, caveats, .. } = outcome;
+            let Outcome { way, mut received, sent, clocks, caveats, settled, .. } = outcome;
             if was_cut_short {
                 received.ended = EndReason::Stopped;
+            } else if settled.is_some() {
+                received.ended = EndReason::Settled;
             }
             outcome::note_path(&mut self.path, way, &received, &sent);
             self.peer.note_path(&mut self.path);
@@ -126,6 +154,7 @@ impl Rounds<'_, '_> {
             let result = self.context.reporter.unless_cut_short(result)?;
             let latency_parts_ns = series.as_ref().and_then(LatencyParts::of);
             results.push(DirectionResult {
+                settled: settled.filter(|_| !was_cut_short),
                 udp,
                 responsiveness_rpm,
                 each_way_ns,
@@ -136,4 +165,19 @@ impl Rounds<'_, '_> {
         }
         Ok(results)
     }
+}
+
+/// Notes what each direction has moved by now; what they come to once all have settled.
+fn settle(
+    settling: &mut [(Direction, u64, Settling)],
+    elapsed: Duration,
+    moved: &[(Direction, Passed)],
+    whole: Nanos,
+) -> Vec<(Direction, Settled)> {
+    for (way, bytes, settling) in settling.iter_mut() {
+        *bytes += moved.iter().filter(|(of, _)| of == way).map(|(_, moved)| moved.bytes).sum::<u64>();
+        settling.note(Nanos::from(elapsed).0, *bytes);
+    }
+    let all = settling.iter().map(|(way, _, settling)| Some((*way, settling.settled(whole)?)));
+    all.collect::<Option<Vec<_>>>().unwrap_or_default()
 }

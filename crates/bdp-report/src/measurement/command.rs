@@ -130,6 +130,7 @@ fn flags(m: &Measurement) -> Vec<String> {
         spec.udp.as_ref().and_then(|udp| udp.datagram_bytes).map(|bytes| format!("-l {bytes}")),
         spec.udp.as_ref().filter(|udp| udp.dont_fragment).map(|_| "--dont-fragment".to_owned()),
         r.server_output.then(|| "--get-server-output".to_owned()),
+        r.until_settled.then(|| "--until settled".to_owned()),
         r.no_experiments.then(|| "--no-experiments".to_owned()),
         (spec.length != usual.spec.length).then(|| size("-l", spec.length)),
         spec.mss.map(|mss| format!("-M {mss}")),

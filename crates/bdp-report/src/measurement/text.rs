@@ -8,7 +8,7 @@ use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::WindowMechanism;
 use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{Bound, RttSummary, WindowReport};
-use bdp_model::units::format_bps;
+use bdp_model::units::{Nanos, format_bps};
 
 use super::answer::{Answered, answers, beside};
 use super::command::{against, in_store, several};
@@ -61,6 +61,7 @@ pub fn measurements_text(
         if !style.details {
             text.push_str(&tried(m, way, style));
         }
+        text.push_str(&settled(m, way, unit, style));
     }
     if style.details {
         text.push_str(&details(first, &typical, measurements, style));
@@ -130,6 +131,25 @@ fn time(m: &Measurement, way: Direction, style: &Style) -> String {
     let words = Facts::measured(m, way).as_ref().and_then(time_spent::in_words);
     let lead = format!("time {}   ", arrow(way, style));
     words.map_or_else(String::new, |words| wrap(&lead, Tint::Faint, &words, style))
+}
+
+/// What ended a direction early, and what the whole would have come to.
+fn settled(m: &Measurement, way: Direction, unit: RateUnit, style: &Style) -> String {
+    let direction = of(m, way);
+    let words = direction.and_then(|d| Some((d.settled?, d.bytes))).map(|(settled, bytes)| {
+        format!(
+            "goodput settled after {} and {}: the {} would come to {} {} +/- {}",
+            Nanos(settled.after_ns),
+            size(bytes as f64),
+            Nanos(settled.of_ns),
+            unit.format(settled.goodput_bps),
+            unit.name,
+            percent(settled.error)
+        )
+    });
+    words.map_or_else(String::new, |words| {
+        wrap(&format!("until {}  ", arrow(way, style)), Tint::Faint, &words, style)
+    })
 }
 
 /// What experiments showed of a direction's limit.

@@ -16,6 +16,7 @@ use bdp_model::one_way::{ClockSkew, EachWay, EachWayReport};
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::RttSummary;
 use bdp_model::responsiveness::{ForeignProbe, Responsiveness, WorkingLoad};
+use bdp_model::settling::Settled;
 use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{measurement_json, measurements_json};
 use jsonschema::Validator;
@@ -76,6 +77,8 @@ fn full() -> Measurement {
     m.directions[0].responsiveness = Some(responsiveness());
     m.request.responsiveness = true;
     m.request.no_experiments = true;
+    m.request.until_settled = true;
+    m.directions[0].settled = Some(Settled { after_ns: 1, of_ns: 2, goodput_bps: 1e6, error: 0.02 });
     m.experiments = experiments();
     (m.idle_probes, m.directions[0].probes) = (Some(series.clone()), Some(series));
     let times = Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
@@ -324,8 +327,9 @@ fn whatever_is_spoiled_fails_wherever_it_is() {
         assert!(!validator.is_valid(&spoiled), "{pointer} with a member x passes");
         for key in keys {
             let mut spoiled = document.clone();
-            // Absent if every probe was answered, if there were no experiments, and if they may be.
-            if !["of_answers", "experiments", "no_experiments"].contains(&key.as_str()) {
+            // Absent if every probe was answered, if there were no experiments or they may be, and of a test that goes on to its end.
+            let absent = ["of_answers", "experiments", "no_experiments", "until_settled", "settled"];
+            if !absent.contains(&key.as_str()) {
                 object(&mut spoiled, &|o| drop(o.remove(&key)));
                 assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");
             }

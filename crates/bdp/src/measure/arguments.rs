@@ -77,6 +77,10 @@ pub struct MeasureArgs {
     #[arg(long, visible_alias = "rpm", conflicts_with_all = ["bytes", "blockcount", "bidir", "omit", "parallel", "udp", "iperf3", "iperf2", "format"], help_heading = help::TEST, hide_short_help = true)]
     responsiveness: bool,
 
+    /// End each direction as soon as its goodput no longer changes, -t at most; says what the whole would come to
+    #[arg(long, value_name = "settled", value_parser = ["settled"], conflicts_with_all = ["bytes", "blockcount", "responsiveness", "udp", "omit", "format"], help_heading = help::TEST, hide_short_help = true)]
+    until: Option<String>,
+
     /// Run no experiments: short flows after the test, 10 s at most, if it does not show what limits a direction
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_experiments: bool,
@@ -452,6 +456,7 @@ impl MeasureArgs {
             url: url.as_ref().map(ToString::to_string),
             responsiveness: self.responsiveness,
             server_output: self.get_server_output,
+            until_settled: self.until.is_some(),
             // Who repeats compares figures; a program that reads iperf3's document waits for one test.
             no_experiments: self.no_experiments || self.runs > 1 || self.is_iperf3_json(),
             ordered: self.ordered,

@@ -248,15 +248,13 @@ impl Facts {
         let from = self.omit_ns.max(ramp_up);
         let rtt = self.rtt_loaded()?.as_ns();
         let segments_ns = SEGMENTS * self.mss_bytes.unwrap_or(0) as f64 * 8e9 / self.goodput_bps.max(1.0);
-        let of = |(trips, least_ns): (u64, u64)| -> Vec<f64> {
+        let of = |trips: u64| -> Vec<f64> {
             let counted = self.received.iter().filter(|s| s.at_ns >= from);
-            let span_ns = (trips * rtt).max(least_ns).max(1);
+            let span_ns = (trips * rtt).max(segments_ns as u64).max(1);
             stretches(counted, span_ns).into_iter().map(|(_, bps)| bps).collect()
         };
-        // A transfer that is too short for stretches of so many segments has others.
-        let spans = ROUND_TRIPS.map(|trips| (trips, segments_ns as u64)).into_iter();
-        let spans = spans.chain(ROUND_TRIPS.map(|trips| (trips, 0)));
-        let mut rates = spans.map(of).find(|rates| rates.len() >= STRETCHES_MIN).unwrap_or_default();
+        let mut rates =
+            ROUND_TRIPS.map(of).into_iter().find(|rates| rates.len() >= STRETCHES_MIN).unwrap_or_default();
         if rates.is_empty() {
             let spread = self.spread.filter(|s| s.intervals >= SAMPLES_MIN as u64)?;
             let (low, high, _) = spread.range().filter(|&(_, high, _)| high > 0.0)?;

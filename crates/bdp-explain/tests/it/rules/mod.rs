@@ -3,6 +3,7 @@
 mod beside;
 mod changes;
 mod losses;
+mod meeting;
 mod order;
 mod path;
 mod plans;

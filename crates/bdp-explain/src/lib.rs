@@ -18,7 +18,7 @@ pub mod stream;
 pub mod twin;
 
 use bdp_model::facts::{Facts, Source, Waits};
-use bdp_model::finding::{Fact, Finding};
+use bdp_model::finding::{Confidence, Fact, Finding, Limit};
 
 pub use ceiling::ceiling;
 pub use rule::watched_account::outage_over;
@@ -65,7 +65,10 @@ fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     let Some((waits, first)) = waits.zip(findings.first()) else { return true };
     // A connection that is left open: nothing at all is most of its time.
     let is_left_open = first.observed(Fact::LeftOpen).is_some();
-    is_left_open || waits == Waits::Unknown || rule::part::names(first.limit, waits)
+    // A program that pauses, where nobody knows the cause of what took most.
+    let pauses =
+        matches!(first.limit, Limit::SlowWriter | Limit::SlowReader) && first.confidence == Confidence::Low;
+    is_left_open || pauses || waits == Waits::Unknown || rule::part::names(first.limit, waits)
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::path::{cubic, mathis};
 use bdp_model::record::EpisodeKind;
 
 /// Marked / delivered segments.
 const MARKED: f64 = 0.000_5;
+/// What reductions of the window allow / what the sender had, from which on they leave room: a response function is a mean over many, and a transfer has few.
+const MORE: f64 = 3.0;
 
 /// Claims marks, where the sender reduces its window for them and not for losses.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -20,7 +23,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if share < MARKED || lost > reduced {
         return None;
     }
-    let finding = Finding::new(Limit::EcnMarks, Place::path(), Confidence::High)
+    // As many losses, or marks that leave room for much more than the sender had: something else may be what holds it back.
+    let by_marks = 2 * lost <= reduced
+        && allowed_bps(facts, reduced + lost, delivered)
+            .is_none_or(|allowed| allowed <= MORE * facts.stream_bps());
+    let confidence = if by_marks { Confidence::High } else { Confidence::Medium };
+    let finding = Finding::new(Limit::EcnMarks, Place::path(), confidence)
         .evidence([
             Evidence::share(Fact::Marked, share)
                 .at_least(MARKED)
@@ -32,4 +40,16 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         ])
         .remedy(Remedy::new(Action::RaiseMarking));
     Some(finding)
+}
+
+/// What the response function of the congestion control gives where it reduces its window so many times; `None` of one that has none.
+fn allowed_bps(facts: &Facts, reductions: usize, delivered: u64) -> Option<f64> {
+    let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
+    let signals = (reductions as f64 / delivered as f64).min(1.0);
+    match facts.congestion_control.as_str() {
+        _ if signals <= 0.0 => None,
+        "reno" => Some(mathis::rate_bps(mss, rtt, signals, mathis::C_INDEPENDENT)),
+        "cubic" => Some(cubic::independent_rate_bps(mss, rtt, signals)),
+        _ => None,
+    }
 }

@@ -28,11 +28,14 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         || (back.0 as f64) < OF_SEGMENT * segment_ns
         || back.0 as f64 > BACK * own.0 as f64
         || lost >= LOST
+        || facts.probes_fill_a_way()
         || reverse_path::queued(facts).is_some()
     {
         return None;
     }
-    let confidence = if back > ADDED.0 { Confidence::High } else { Confidence::Medium };
+    // Who waits for less than a segment waited for the one that was on its way: turns cost little beside that, and something else may limit.
+    let turns = back > ADDED.0 && back.0 as f64 >= segment_ns;
+    let confidence = if turns { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::HalfDuplex, Place::path(), confidence)
         .evidence([
             Evidence::time(Fact::QueueOneWay, own).at_least(ADDED.0.0 as f64),

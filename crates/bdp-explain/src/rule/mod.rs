@@ -31,6 +31,7 @@ pub mod slow_start;
 pub mod slow_writer;
 pub mod threshold;
 pub mod timestamps_missing;
+pub mod tokens;
 pub mod transfer;
 pub mod unknown;
 pub mod watched;

@@ -15,11 +15,14 @@ use crate::rule::captured;
 pub const MOST: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.8;
 
+/// Of a program that pauses, where the cause of what takes more of the time is not known.
+pub const PAUSES: f64 = 0.2;
+
 /// What is true of a path that is busy all the time, or that changed: whatever else is full is full because of it.
 const BUSY_PATH: [Rule; 8] = [
-    rule::black_hole::judge,
     rule::at_ceiling::judge,
     rule::outage::judge,
+    rule::tokens::judge,
     rule::path_step::judge,
     rule::reverse_path::judge,
     rule::half_duplex::judge,
@@ -47,7 +50,7 @@ pub const LOSSES: [Rule; 5] = [
     rule::sack_missing::judge,
 ];
 /// A path of which no more is known.
-const PLAIN_PATH: [Rule; 1] = [captured::plain_path];
+const PLAIN_PATH: [Rule; 2] = [rule::slow_start::outlasted, captured::plain_path];
 
 const RECEIVE_WINDOW: [Rule; 2] = [rule::receive_window::half_scaled, rule::receive_window::judge];
 const SEND_BUFFER: [Rule; 3] = [rule::send_buffer::runs_dry, rule::send_buffer::judge, captured::judge];
@@ -73,7 +76,7 @@ const WITHOUT: [&[Rule]; 13] = [
 const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
     match waits {
         Waits::Path => &[&BUSY_PATH, &OVERTAKEN, &SHORT_QUEUE, &LOSSES, &PLAIN_PATH],
-        Waits::SlowStart => &[&[rule::black_hole::judge, rule::slow_start::judge]],
+        Waits::SlowStart => &[&[rule::slow_start::judge, rule::slow_start::outlasted]],
         Waits::ReceiveWindow => &[&RECEIVE_WINDOW],
         Waits::SendBuffer => &[&SEND_BUFFER],
         Waits::Reader => &[&[rule::slow_reader::judge]],
@@ -169,8 +172,9 @@ pub fn sure(share: f64) -> Confidence {
 /// Whether a limit is a name for what is waited for in a part.
 pub const fn names(limit: Limit, waits: Waits) -> bool {
     match limit {
+        // A transfer that is over before its window has grown has its time in slow start, though the path may have been full since its first window.
+        Limit::PathRate => matches!(waits, Waits::Path | Waits::SlowStart),
         Limit::Ceiling
-        | Limit::PathRate
         | Limit::ShallowQueue
         | Limit::HalfDuplex
         | Limit::CrossTraffic
@@ -184,7 +188,9 @@ pub const fn names(limit: Limit, waits: Waits) -> bool {
         | Limit::PathChanged
         | Limit::HostDrops
         | Limit::PeerGone => matches!(waits, Waits::Path),
-        Limit::MtuBlackHole => matches!(waits, Waits::Path | Waits::SlowStart),
+        Limit::MtuBlackHole => {
+            matches!(waits, Waits::Path | Waits::SlowStart | Waits::ReceiveWindow | Waits::SendBuffer)
+        }
         Limit::SlowStart => matches!(waits, Waits::SlowStart),
         Limit::ReceiveWindow => matches!(waits, Waits::ReceiveWindow),
         Limit::SendBuffer => matches!(waits, Waits::SendBuffer),

@@ -27,7 +27,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 /// goodput is steadier.
 pub fn judge_shallow(facts: &Facts) -> Option<Finding> {
     let finding = claim(facts, facts.queue_of(SHALLOW)?, SHALLOW, STEADIER)?;
-    facts.window_use().is_none_or(|w| w.receive_full < WINDOW_FREE).then_some(finding)
+    let window_is_free = facts.window_use().is_none_or(|w| w.receive_full < WINDOW_FREE);
+    (window_is_free || facts.queue_never_drains()).then_some(finding)
 }
 
 fn remedy(facts: &Facts) -> Remedy {

@@ -68,8 +68,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false if step.ratio() <= RATE_FAR => APART_FAR,
             false => APART,
         };
+        // Up from nothing is the end of a stall.
         step.clearness >= least
             && step.ratio() <= RATE
+            && step.before > 0.0
             && !(step.ratio() > RATE_FAR && is_cut(facts, step))
             && !is_own(facts, step)
     });

@@ -73,6 +73,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 /// Ten losses at rates that differ by a quarter are no threshold's.
 fn confidence(picture: &LossPicture) -> Confidence {
     match () {
+        // What slow start met was a threshold all the same.
+        () if threshold::overshot(picture) => Confidence::Medium,
         () if picture.settled >= 10 && picture.variation >= 0.25 => Confidence::High,
         () if picture.settled >= 6 => Confidence::Medium,
         () => Confidence::Low,

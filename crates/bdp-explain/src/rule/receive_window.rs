@@ -19,6 +19,8 @@ const REACHED_WELL: f64 = 0.85;
 const ABOVE: f64 = 1.25;
 /// Share of the busy time that the kernel counts as limited by the window: it under-reports, so that half of it is most.
 const COUNTED: f64 = 0.5;
+/// Of few segments in flight a loss is repaired by a timer: above this share of the segments those take time that counts as the window's.
+const LOST: f64 = 0.01;
 /// A buffer of this part of the largest that autotuning may make is bounded by it.
 const AT_MAXIMUM: f64 = 0.9;
 
@@ -44,7 +46,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let kernel_denies = facts.rwnd_limited().is_some_and(|share| share < WORTH_A_WORD);
     let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&of_least);
+    // Between what delayed acknowledgements and none make of a window of few segments anything lies: that much is no proof.
+    let anywhere = reached < WINDOW_REACHED
+        && facts.stream_bps() > ABOVE * bound.stream_least_bps
+        && !holds_no_segment(facts, window, reached);
+    // What is in flight comes through in the round trip that it has, always. That the window sets the rate shows where it would in the idle one, too: what load adds
+    // is a queue, of whomever.
+    let is_inflated = reached >= WINDOW_REACHED
+        && facts.queue_of_the_other_way().is_none()
+        && facts.rtt_idle().is_some_and(|idle| WINDOW_REACHED * bound.rtt.0 as f64 > idle.0 as f64);
     let confidence = match (window.receive_full >= FULL_ALWAYS || counted) && explained {
+        _ if anywhere && facts.retransmitted_share().is_some_and(|share| share > LOST) => Confidence::Low,
+        _ if anywhere || is_inflated => Confidence::Medium,
         true if kernel_denies => Confidence::Medium,
         true => Confidence::High,
         false if kernel_denies || at_times => Confidence::Low,

@@ -1,6 +1,6 @@
 //! Segments that overtake others, so that the sender takes late ones for lost (RFC 4737).
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
@@ -11,6 +11,11 @@ const SEEN: f64 = 0.002;
 /// Of what was retransmitted so much had arrived all the same (DSACK, RFC 3708), and in so many segments, at the least: those were late, and not lost. The
 /// kernel does not count what comes later than a round trip as reordering.
 const NEEDLESS: (f64, u64) = (0.5, 5);
+
+/// Copies that arrive / segments that were retransmitted, at the most: the kernel may send one twice.
+const COPIES: u64 = 2;
+/// Share of the time that repairs take, from which on losses hold back the sender, where more was lost than was late.
+const REPAIRS: f64 = 0.1;
 
 /// How segments were seen to overtake others.
 pub enum Seen {
@@ -28,18 +33,38 @@ pub fn seen(facts: &Facts) -> Option<Seen> {
     }
     let delivered = facts.delivered()?;
     let matters = |count: u64| count as f64 >= SEEN * delivered as f64;
-    let counted = facts.counted(|s| s.reorder_seen).filter(|&count| matters(count));
+    if losses_rule(facts) {
+        return None;
+    }
+    let counted = often_counted(facts);
     counted.map(|count| Seen::Counted(count, delivered)).or_else(|| {
         let again = facts.counted(|s| s.retransmits)?;
         let needless = facts.counted(|s| s.needless_retransmits)?;
         // A timeout that was too early retransmits for nothing too.
         let timeouts = facts.counted(|s| s.timeouts).unwrap_or(0);
+        // More copies than were sent again are the network's own.
         let late = needless >= NEEDLESS.1
+            && needless <= COPIES * again
             && needless as f64 >= NEEDLESS.0 * again as f64
             && matters(needless)
             && 2 * timeouts < needless;
         late.then_some(Seen::Late(delivered))
     })
+}
+
+/// How often the kernel saw it, where that is often enough to matter.
+pub fn often_counted(facts: &Facts) -> Option<u64> {
+    let delivered = facts.delivered()?;
+    facts.counted(|s| s.reorder_seen).filter(|&count| count as f64 >= SEEN * delivered as f64)
+}
+
+/// Whether repairs take a good part of the time, and most of what was retransmitted had been lost indeed: whatever arrives in another order besides, the sender
+/// reduces its window for losses.
+fn losses_rule(facts: &Facts) -> bool {
+    let counts = facts.counted(|s| s.retransmits).zip(facts.counted(|s| s.needless_retransmits));
+    let is_repair = |state| matches!(state, TimeState::Recovery | TimeState::Timeout);
+    counts.is_some_and(|(again, needless)| again > 2 * needless)
+        && facts.time_counted().is_some_and(|spent| spent.share_of(is_repair) >= REPAIRS)
 }
 
 /// Whether what was seen of it holds back the sender, whose goodput stays below what the path gave for a round trip.

@@ -12,6 +12,10 @@ const DATA_LOST: f64 = 0.34;
 /// Probes of which so many are lost on the way back say little of the queue on the way there.
 const LOST_MOST: f64 = 0.3;
 
+/// The delay that load adds to the way back, median / that of the data's own way at the 95th percentile, from which on the round trip is long by the way back,
+/// whatever stands on the way there at times.
+const BY_FAR: f64 = 2.0;
+
 /// Goodput / its peak, its steadiness, and the share of the time in which the path was full, of a way back that holds back nothing.
 const UNHINDERED: (f64, f64, f64) = (0.97, 0.95, 0.8);
 
@@ -21,17 +25,30 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let own = facts.own_way_added();
     // A queue on the data's own way is there because the bottleneck there is full, however acknowledgements fare.
     let is_queued = facts.own_way_added_p95().or(own).is_some_and(|own| own.0 >= noise);
+    // Of a full bottleneck the queue stands most of the time.
+    let stands = own.is_some_and(|own| own.0 >= noise);
     // Where the other end counts probes, those that are lost there are known apart.
     let lost =
         facts.probes_lost_shares().map(|(idle, loaded)| (idle, facts.probes_lost_back().unwrap_or(loaded)));
     let lost = lost.filter(|&(_, loaded)| loaded >= LOST);
-    let lost = lost.zip(facts.retransmitted_share()).filter(|&((_, loaded), data)| {
-        let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
-        data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
+    let again = facts.retransmitted_share();
+    let data_lost = again.map(|again| match (facts.probes_lost_own_way(), lost) {
+        (Some(own), Some((_, back))) if times_out(facts, back) => again.min(own),
+        _ => again,
     });
+    let lost = lost.zip(data_lost).filter(|&((_, loaded), data)| {
+        let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
+        // Who waits for no timer has the queue filled by what comes through: it is full, however acknowledgements fare.
+        let is_full = stands && !times_out(facts, loaded);
+        data < DATA_LOST * loaded && !at_rate && !is_full && (!is_queued || loaded >= LOST_MOST)
+    });
+    let own_most = facts.own_way_added_p95().or(own).map_or(0.0, |own| own.0 as f64);
+    let is_longest = |back: Nanos| !is_queued || !stands && back.0 as f64 >= BY_FAR * own_most;
     let delayed =
-        facts.way_back_added().filter(|back| back.0 >= noise && !is_queued && !is_unhindered(facts));
-    if facts.both_directions || lost.is_none() && delayed.is_none() {
+        facts.way_back_added().filter(|&back| back.0 >= noise && is_longest(back) && !is_unhindered(facts));
+    // Data that runs the other way loses probes of its own; a queue that it makes is one all the same.
+    let lost = lost.filter(|_| !facts.both_directions);
+    if lost.is_none() && delayed.is_none() {
         return None;
     }
     let confidence = if lost.is_some() && delayed.is_some() { Confidence::High } else { Confidence::Medium };
@@ -51,6 +68,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         }))
         .remedy(Remedy::new(Action::FixWayBack).host(&facts.sender.name));
     Some(finding)
+}
+
+/// Whether so many lost acknowledgements leave whole windows without one again and again: then the sender retransmits what has arrived, and what its own way loses
+/// shows by probes.
+fn times_out(facts: &Facts, lost: f64) -> bool {
+    /// Segments that one acknowledgement is for.
+    const EACH: f64 = 2.0;
+    /// Windows of which none comes, of all.
+    const WINDOWS: f64 = 0.01;
+    let segments =
+        facts.window_use().zip(facts.mss_bytes).map(|(used, mss)| used.in_flight_bytes / mss.max(1) as f64);
+    segments.is_some_and(|segments| lost.powf((segments / EACH).max(1.0)) >= WINDOWS)
 }
 
 /// Sees a queue on the way back beside one on the data's own way: acknowledgements that stand in it come in bursts, and some are lost.

@@ -1,8 +1,44 @@
 //! A transfer that was over before slow start was.
 
-use bdp_model::facts::Facts;
+use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
 use bdp_model::units::Nanos;
+
+use crate::rule::part::MOST;
+
+/// Round trips / those in which a window that doubles carries the bytes, one of them to spare: more, and growth is less than half of what took the time.
+const OF_GROWTH: f64 = 2.0;
+
+/// Round trips in which a window that doubles from the first one carries so many bytes, and as many more as there may be of it to be its growth.
+fn growth_trips(facts: &Facts, bytes: f64) -> Option<f64> {
+    let first = f64::from(facts.sent.iter().find_map(|s| s.cwnd)?) * facts.mss_bytes? as f64;
+    (first > 0.0).then(|| OF_GROWTH * ((bytes / first + 1.0).log2() + 1.0))
+}
+
+/// Claims the path's rate where a short transfer took much longer than its window needs to grow, and lost nothing: the first windows were more than the path
+/// carries in a round trip.
+pub fn outlasted(facts: &Facts) -> Option<Finding> {
+    let bytes = facts.asked.bytes?.as_bytes() as f64;
+    let rtt = facts.rtt_least().filter(|&rtt| rtt > Nanos::ZERO)?;
+    let trips = facts.duration_ns as f64 / rtt.as_ns() as f64;
+    let growth = growth_trips(facts, bytes)?;
+    let window = facts.sent.iter().filter_map(|s| s.cwnd).max()?;
+    let carries = f64::from(window) * facts.mss_bytes? as f64 * 8.0 / rtt.as_secs_f64();
+    if trips <= growth
+        || carries <= OF_GROWTH * facts.stream_bps()
+        || facts.retransmits.is_none_or(|again| again > 0)
+    {
+        return None;
+    }
+    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
+        .evidence([Evidence::new(Fact::TookRoundTrips, Quantity { value: trips, unit: Unit::Count })
+            .at_least(growth)
+            .with(Quantity::bytes(bytes))
+            .with(Quantity::time(rtt))
+            .with(Quantity::rate(facts.goodput_bps))])
+        .remedy(Remedy::new(Action::AddCapacity));
+    Some(finding)
+}
 
 /// Claims that a transfer of so many bytes was over before slow start was.
 pub fn judge(facts: &Facts) -> Option<Finding> {
@@ -12,7 +48,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let rtt = facts.rtt_idle().filter(|&rtt| rtt > Nanos::ZERO)?;
     let trips = facts.duration_ns as f64 / rtt.as_ns() as f64;
     let left_it = facts.sent.iter().any(|s| s.ssthresh.is_some()) && !facts.is_paced();
-    if trips > ROUND_TRIPS || left_it || facts.retransmits.is_none_or(|again| again > 0) {
+    let by_growth = growth_trips(facts, bytes as f64).is_none_or(|growth| trips <= growth);
+    // Of a few readings, too: a buffer that is full keeps the window from growing.
+    let buffered = facts.time_counted().is_some_and(|spent| spent.share(TimeState::SendBuffer) >= MOST);
+    if buffered
+        || trips > ROUND_TRIPS
+        || !by_growth
+        || left_it
+        || facts.retransmits.is_none_or(|again| again > 0)
+    {
         return None;
     }
     let windows: Vec<u32> = facts.sent.iter().filter_map(|s| s.cwnd).collect();

@@ -2,7 +2,7 @@
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::threshold::QUEUE_NOISE;
+use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE};
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -47,6 +47,10 @@ const OVERSHOT_MANY: u64 = 20;
 const OVERSHOT_ALL: f64 = 1.0;
 /// Of the segments in flight a sender that probes with a quarter more loses a fifth to a full queue, and more to a policer, where no queue tells it when to stop.
 const PROBED_LOST: f64 = 0.25;
+/// Probes that are lost elsewhere than on the data's own way, from which on acknowledgements are.
+const ACKNOWLEDGEMENTS_LOST: f64 = 0.1;
+/// A round trip that is no longer than two of the bursts in which the kernel sends (`tcp_tso_autosize`).
+const BURSTS: Nanos = Nanos::millis(2);
 /// In fewer segments in flight one more or less is too much of the rate.
 const SEGMENTS_MIN: f64 = 8.0;
 
@@ -61,12 +65,19 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     if let Some(finding) = congestion(facts, &picture) {
-        return Some(finding);
+        return Some(at_rate(facts).unwrap_or(finding));
     }
     let lost = facts.retransmitted_share()?;
     let least = facts.rtt_least()?;
     let in_flight = facts.stream_bps() * least.as_secs_f64() / 8.0 / facts.mss_bytes? as f64;
     if in_flight < SEGMENTS_MIN {
+        return None;
+    }
+    let is_model = facts.congestion_control.starts_with("bbr");
+    if let Some(finding) = at_rate(facts).filter(|_| is_model) {
+        return Some(finding);
+    }
+    if picture.settled == 0 && !facts.is_paced() && is_disturbed(facts) {
         return None;
     }
     let met = if facts.is_paced() { probing(facts, lost)? } else { going_by_losses(&picture)? };
@@ -79,13 +90,21 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         || match facts.is_paced() {
             true if picture.settled > 0 => picture.lost_share <= PROBED_LOST,
             true => queue.0 as f64 >= bound,
-            false => is_queue(&picture, queue.0 as f64 >= bound)?,
+            false => is_queue(&picture, seen_by(facts, &picture, bound), least)?,
         };
     let evidence = Evidence::time(Fact::QueueBeforeLosses, queue).with(Quantity::time(least));
-    let confidence = match met.len() {
-        0 | 1 => Confidence::Medium,
-        _ => Confidence::High,
+    // Several losses at one rate are a threshold; what a single one cost is that, or a burst that came at a bad moment.
+    let at_one_rate = met.iter().any(|e| e.fact == Fact::LossesAtOneRate) && picture.settled > EVENTS_MIN;
+    let confidence = match at_one_rate && met.len() > 1 {
+        true => Confidence::High,
+        false => Confidence::Medium,
     };
+    if is_seen
+        && picture.settled >= EVENTS_MIN
+        && let Some(finding) = at_rate(facts)
+    {
+        return Some(finding);
+    }
     let finding = match is_seen {
         true => Finding::new(Limit::ShallowQueue, Place::path(), confidence)
             .evidence(met)
@@ -104,22 +123,50 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding.evidence(observed::retransmitted(facts)))
 }
 
+/// The path's rate, of a sender that has as much as it ever had, though a queue drops what it adds: a longer one would give it no more. A policer lets bursts pass
+/// at more than its rate, so that the peak of a sender that goes by a model is higher.
+fn at_rate(facts: &Facts) -> Option<Finding> {
+    let reached = observed::of_peak(facts, AT_PEAK)?;
+    let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
+    let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
+        .evidence([
+            reached,
+            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+        ])
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::AddCapacity))
+        .missing(observed::nic_speed(facts));
+    Some(finding)
+}
+
 /// Whether losses of a sender that goes by them are of a queue, beside what was seen of one; `None` where they may be of either.
-fn is_queue(picture: &LossPicture, is_seen: bool) -> Option<bool> {
+fn is_queue(picture: &LossPicture, seen_by: usize, least: Nanos) -> Option<bool> {
+    let is_seen = seen_by > 0;
     let many = overshot_many(picture);
     let share = lost_at_once(picture);
     let costly = picture.lost_each >= COSTS_MANY.0 && picture.lost_share >= COSTS_MANY.1;
     if share <= OVERSHOT_ALL && picture.settled > 0 && is_seen && costs_little(picture) {
         return Some(true);
     }
+    // A policer has no queue; one that all see at each of several losses outweighs how slow start ended.
+    if picture.settled >= EVENTS_MIN && seen_by == 2 {
+        return (!costly).then_some(true);
+    }
+    // The kernel sends at once what a millisecond carries: of a shorter round trip that is the window, and what a burst loses tells nothing.
+    if least < BURSTS {
+        return None;
+    }
     if share > OVERSHOT_ALL || many && share > OVERSHOT_POLICER {
         return Some(false);
     }
     match picture.settled {
+        // A few segments of a single loss are a large share of a window that has just begun.
+        0 if !many && share > OVERSHOT_EITHER => None,
         0 if share > OVERSHOT_EITHER && share <= OVERSHOT_POLICER => None,
         0 => Some(share <= OVERSHOT_EITHER),
         // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
         settled if settled < EVENTS_MIN => Some(share <= OVERSHOT_QUEUE && (is_seen || !costly)),
+        _ if costly && is_seen => None,
         _ => Some(!costly && is_seen),
     }
 }
@@ -171,6 +218,14 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
             .evidence(observed::retransmitted(facts))
             .remedy(Remedy::new(Action::AddCapacity))
     })
+}
+
+/// Whether the end of slow start says nothing of what dropped: segments that overtake each other begin a repair long before there is a loss, and of
+/// acknowledgements that are lost each that comes releases a burst.
+fn is_disturbed(facts: &Facts) -> bool {
+    let lost = facts.probes_lost_shares().map_or(0.0, |(idle, loaded)| idle.max(loaded));
+    let on_the_way_back = lost - facts.probes_lost_own_way().unwrap_or(0.0);
+    reordering::often_counted(facts).is_some() || on_the_way_back >= ACKNOWLEDGEMENTS_LOST
 }
 
 /// Whether load adds delay to the way back, and none to the data's own.
@@ -238,6 +293,12 @@ fn probing(facts: &Facts, lost: f64) -> Option<Vec<Evidence>> {
             Evidence::share(Fact::RetransmittedShare, lost).at_least(PROBING_LOST),
         ]
     })
+}
+
+/// Of probes and the sender itself just before losses, how many saw a queue of so many nanoseconds.
+fn seen_by(facts: &Facts, picture: &LossPicture, bound: f64) -> usize {
+    let probes = facts.rtt_added_p95().unwrap_or_default();
+    [probes, picture.queue].into_iter().filter(|queue| queue.0 as f64 >= bound).count()
 }
 
 /// The most that a queue added: as probes saw it, or the sender just before losses.

@@ -110,6 +110,10 @@ struct Rules<'a> {
     is_watched: bool,
     /// A queue stands on the data's own way, by the probes.
     queue_stands: bool,
+    /// The bottleneck is never idle, by the probes.
+    never_drains: bool,
+    /// One end uses window scaling and the other does not, so that the sender takes the window for a fraction of what it is.
+    window_is_misread: bool,
     /// The receive window shrinks again and again: it does so only where a program leaves data unread.
     window_shrinks: bool,
     /// The send buffer is smaller than what a round trip needs, and the sender runs dry.
@@ -174,6 +178,12 @@ impl<'a> Rules<'a> {
             keeps_rate: facts.kept_rate_bps().is_some(),
             is_watched: facts.source == Source::Watched,
             queue_stands,
+            never_drains: facts.queue_never_drains(),
+            window_is_misread: facts
+                .sender
+                .window_scaling
+                .zip(facts.receiver.window_scaling)
+                .is_some_and(|(sender, receiver)| sender != receiver),
             window_shrinks: window.is_some_and(|window| window.receive_shrunk >= WINDOW_SHRUNK),
             buffer_runs_dry: !facts.is_paced()
                 && window.is_some_and(|w| w.starved >= WINDOW_FULL && w.receive_full < WINDOW_FULL)
@@ -267,6 +277,8 @@ impl<'a> Rules<'a> {
         match () {
             () if self.is_at_ceiling => TimeState::FullPath,
             () if self.keeps_rate => TimeState::Pacing,
+            // What a buffer that runs dry sends in bursts queues for a moment each time.
+            () if self.stands_in_queue() && !self.buffer_runs_dry => TimeState::FullPath,
             () => TimeState::SendBuffer,
         }
     }
@@ -286,15 +298,20 @@ impl<'a> Rules<'a> {
             () if self.reader_pauses(now) => TimeState::ReceiverApplication,
             () if self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
             () if is_unread || self.window_shrinks => TimeState::ReceiverApplication,
+            () if self.stands_in_queue() => TimeState::FullPath,
             () if part(|s| s.read_waited_ns).is_some_and(|part| part >= MOSTLY) => TimeState::ReceiveWindow,
             // A receiver that reads what comes never shrinks its window.
             () if window.is_some_and(|bytes| bytes < now.largest.window / 2) => {
                 TimeState::ReceiverApplication
             }
-            // What is in flight stands in a queue: a larger window would only make that longer.
             () if self.queue_stands && self.is_queued(now.b) => TimeState::FullPath,
             () => TimeState::ReceiveWindow,
         }
+    }
+
+    /// What is in flight stands in a queue: a larger window or buffer would only make that longer.
+    fn stands_in_queue(&self) -> bool {
+        self.never_drains && !self.window_is_misread
     }
 
     /// The time that neither window nor buffer explains.
@@ -317,10 +334,10 @@ impl<'a> Rules<'a> {
                     let so_far = parts.states.iter().find(|s| s.0 == TimeState::SenderApplication);
                     let counted = so_far.map_or(0, |s| s.1);
                     parts.take(&mut left, TimeState::SenderApplication, idle.saturating_sub(counted));
-                    parts.take(&mut left, TimeState::SendBuffer, blocked);
+                    parts.take(&mut left, self.of_buffer(), blocked);
                 }
                 None if self.buffer_is_full(now.b) => {
-                    parts.take(&mut left, TimeState::SendBuffer, u64::MAX);
+                    parts.take(&mut left, self.of_buffer(), u64::MAX);
                 }
                 None if self.sender_is_busy(now) => {}
                 None => parts.take(&mut left, TimeState::SenderApplication, u64::MAX),

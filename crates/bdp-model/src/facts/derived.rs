@@ -11,6 +11,7 @@ use crate::threshold::{
     BUSY_THREAD, HOST_PAUSE, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT, REACHED,
     SAMPLES_MIN,
 };
+use crate::udp::OneWayDelay;
 use crate::units::Nanos;
 
 /// A queue that stands while the load lasts.
@@ -86,7 +87,8 @@ impl Facts {
 
     /// Median round trip before the load.
     pub fn rtt_idle(&self) -> Option<Nanos> {
-        self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50))
+        let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
+        Some(Nanos(if self.probes_fill_a_way() { idle.min } else { idle.answers().p50 }))
     }
 
     /// Median round trip under load, of the probe flow or as the sender's kernel smoothed it, whichever is less: an end
@@ -149,6 +151,29 @@ impl Facts {
         (queue.added > QUEUE_NOISE && queue.added.as_secs_f64() > share * idle.as_secs_f64()).then_some(queue)
     }
 
+    /// Whether the bottleneck is busy all the time: a queue stands that adds more than round trips differed by before the load, and nearly no probe found it empty.
+    /// Then whatever window or buffer is full would only make it longer.
+    pub fn queue_never_drains(&self) -> bool {
+        /// Of the idle round trip, at the least.
+        const SHARE: f64 = 0.05;
+        /// Share of the probes that waited, and how many there are at the least.
+        const WAITED: (f64, usize) = (0.95, 10);
+        let spread = self.rtt.idle.map(|idle| {
+            let answers = idle.answers();
+            answers.p95.unwrap_or(answers.p50).saturating_sub(idle.min)
+        });
+        // Jitter that keeps the order of segments looks like a queue of its own size.
+        let stands =
+            |share| self.queue_of(share).zip(spread).is_some_and(|(queue, spread)| queue.added.0 > spread);
+        match self.probes_that_waited(QUEUE_NOISE) {
+            Some((waited, of)) => stands(SHARE) && of >= WAITED.1 && waited as f64 >= WAITED.0 * of as f64,
+            // Without a series the shortest of them has to have waited.
+            None => self.rtt.loaded.zip(self.rtt_idle()).is_some_and(|(loaded, idle)| {
+                stands(QUEUE_SHARE) && loaded.received > 0 && loaded.min >= (idle + QUEUE_NOISE).as_ns()
+            }),
+        }
+    }
+
     /// What the other direction's load adds to this one's round trip, where that is known and more than noise.
     pub fn queue_of_the_other_way(&self) -> Option<Nanos> {
         let own = self.own_way_added().filter(|_| self.both_directions)?;
@@ -159,28 +184,47 @@ impl Facts {
     /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.
     pub fn own_way_added(&self) -> Option<Nanos> {
         let own = self.one_way?;
-        let added = own.loaded?.p50.saturating_sub(own.idle?.p50);
+        let added = own.loaded?.p50.saturating_sub(self.unloaded(own.idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
+    }
+
+    /// The delay of a way without a load: its median, or the least where probes alone fill a way.
+    fn unloaded(&self, idle: OneWayDelay) -> i64 {
+        if self.probes_fill_a_way() { idle.min } else { idle.p50 }
+    }
+
+    /// Whether round trips were longer before the load than under it, by far more than clocks and chance make of them: then the probes themselves stood in a
+    /// queue of their own, and what is least of them is the path's.
+    pub fn probes_fill_a_way(&self) -> bool {
+        let both = self
+            .rtt
+            .idle
+            .zip(self.rtt.loaded)
+            .filter(|(idle, loaded)| idle.received.min(loaded.received) > 0);
+        both.is_some_and(|(idle, loaded)| {
+            let (idle, loaded) = (idle.answers().p50 as f64, loaded.answers().p50 as f64);
+            idle > loaded + (QUEUE_SHARE * loaded).max(QUEUE_NOISE.0 as f64)
+        })
     }
 
     /// What the load adds to the data's own way at the 95th percentile.
     pub fn own_way_added_p95(&self) -> Option<Nanos> {
         let own = self.one_way?;
-        let added = own.loaded?.p95?.saturating_sub(own.idle?.p50);
+        let added = own.loaded?.p95?.saturating_sub(self.unloaded(own.idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
     /// What the load adds to the median delay of the way of the acknowledgements.
     pub fn way_back_added(&self) -> Option<Nanos> {
         let ways = self.one_way?;
-        let added = ways.back_loaded?.p50.saturating_sub(ways.back_idle?.p50);
+        let added = ways.back_loaded?.p50.saturating_sub(self.unloaded(ways.back_idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
     /// The same at the 95th percentile.
     pub fn way_back_added_p95(&self) -> Option<Nanos> {
         let ways = self.one_way?;
-        let added = ways.back_loaded?.p95?.saturating_sub(ways.back_idle?.p50);
+        let added = ways.back_loaded?.p95?.saturating_sub(self.unloaded(ways.back_idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
@@ -196,14 +240,18 @@ impl Facts {
         const ROUND_TRIPS: [u64; 3] = [5, 2, 1];
         /// Fewer stretches have no quartiles.
         const STRETCHES_MIN: usize = 4;
+        /// Segments of a stretch, at the goodput: of fewer one more or less is a good part of the rate.
+        const SEGMENTS: f64 = 20.0;
         // What takes longer than a quarter of the time is no slow start.
         let ramp_up = self.ramp_up().map(|ramp_up| ramp_up.took.as_ns());
         let ramp_up = ramp_up.filter(|&ns| ns <= self.duration_ns / 4).unwrap_or(0);
         let from = self.omit_ns.max(ramp_up);
         let rtt = self.rtt_loaded()?.as_ns();
+        let segments_ns = SEGMENTS * self.mss_bytes.unwrap_or(0) as f64 * 8e9 / self.goodput_bps.max(1.0);
         let of = |trips: u64| -> Vec<f64> {
             let counted = self.received.iter().filter(|s| s.at_ns >= from);
-            stretches(counted, (trips * rtt).max(1)).into_iter().map(|(_, bps)| bps).collect()
+            let span_ns = (trips * rtt).max(segments_ns as u64).max(1);
+            stretches(counted, span_ns).into_iter().map(|(_, bps)| bps).collect()
         };
         let mut rates =
             ROUND_TRIPS.map(of).into_iter().find(|rates| rates.len() >= STRETCHES_MIN).unwrap_or_default();

@@ -155,6 +155,13 @@ impl Facts {
             .map(|lost| lost.way_back as f64 / lost.known as f64)
     }
 
+    /// Share of the probes under load that were lost on the data's own way; `None` where the other end counts none.
+    pub fn probes_lost_own_way(&self) -> Option<f64> {
+        self.probes_lost
+            .filter(|lost| lost.known >= PROBES_MIN)
+            .map(|lost| lost.own_way as f64 / lost.known as f64)
+    }
+
     /// Share of probes that were lost before the load, and under it.
     pub fn probes_lost_shares(&self) -> Option<(f64, f64)> {
         let share = |probes: RttSummary| {

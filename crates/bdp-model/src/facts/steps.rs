@@ -80,7 +80,8 @@ impl Facts {
 
     /// Rates at which data came, each with the end of its stretch of two round trips or more, after slow start.
     fn rates(&self) -> Option<Vec<(u64, f64)>> {
-        let trips = 2 * self.rtt_idle().or_else(|| self.rtt_loaded())?.as_ns();
+        // Within a round trip or two of those under load a lost segment holds back what came after it.
+        let trips = 2 * self.rtt_idle().max(self.rtt_loaded())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
         let counted = || self.received.iter().filter(|s| s.at_ns >= from);

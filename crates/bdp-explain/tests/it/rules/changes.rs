@@ -8,7 +8,7 @@ use bdp_model::udp::OneWayDelay;
 use crate::rules::shape::{MS, came, findings, found, limit, retransmit};
 
 /// Probes every 50 ms: what became of each by when it was sent.
-fn probes(outcome: impl Fn(u64) -> ProbeOutcome) -> ProbeSeries {
+pub fn probes(outcome: impl Fn(u64) -> ProbeOutcome) -> ProbeSeries {
     let at = |i: u64| {
         let at_ns = i * 50 * MS;
         ProbePoint::plain(at_ns as i64, at_ns as i64, outcome(at_ns / MS))
@@ -17,7 +17,7 @@ fn probes(outcome: impl Fn(u64) -> ProbeOutcome) -> ProbeSeries {
 }
 
 /// Data at these rates in Mbit/s, by the tenth of a second.
-fn rates(facts: &mut Facts, mbps: impl Fn(u64) -> u64) {
+pub fn rates(facts: &mut Facts, mbps: impl Fn(u64) -> u64) {
     let mut bytes = 0;
     facts.received = (0..=100)
         .map(|i| {
@@ -28,7 +28,7 @@ fn rates(facts: &mut Facts, mbps: impl Fn(u64) -> u64) {
 }
 
 /// Delay that load adds each way, in microseconds: that of the data, that of the acknowledgements.
-fn added(facts: &mut Facts, own_us: i64, back_us: i64) {
+pub fn added(facts: &mut Facts, own_us: i64, back_us: i64) {
     let delay = |us: i64| {
         let ns = 12_000_000 + us * 1000;
         Some(OneWayDelay { min: ns, p50: ns, p95: Some(ns), p99: Some(ns), max: ns, clock_error: 0 })

@@ -25,7 +25,7 @@ pub fn repairing(facts: &mut Facts, sack: bool, hundredths: usize) {
 }
 
 /// The end of slow start, which lost so many of 60 segments.
-fn overshoot(retransmits: u64) -> LossEpisode {
+pub fn overshoot(retransmits: u64) -> LossEpisode {
     LossEpisode { slow_start: true, retransmits, ..lost(1, 60) }
 }
 

@@ -4,6 +4,7 @@ mod beside;
 mod changes;
 mod experiments;
 mod losses;
+mod meeting;
 mod order;
 mod path;
 mod plans;

@@ -1,0 +1,45 @@
+//! A policer whose tokens had gathered: all that comes passes until they are used up, and its rate from then on. To a receiver that is a path that became slower.
+
+use bdp_model::facts::Facts;
+use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
+use bdp_model::units::Nanos;
+
+use crate::observed;
+
+/// The rate after / the rate before, at the most.
+const RATE: f64 = 0.7;
+/// Distance of the two levels / how far values lie from their own, at the least.
+const APART: f64 = 6.0;
+/// Losses since then, at the least.
+const LOSSES: usize = 3;
+/// What is no queue: this share of the idle round trip.
+const NO_QUEUE: f64 = 0.01;
+
+/// Claims a policer, where the rate falls, losses begin, and the queue that stood before is gone: a link that became slower empties its queue more slowly.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let step = facts
+        .rate_step()
+        .filter(|step| step.before > 0.0 && step.after <= RATE * step.before && step.clearness >= APART)?;
+    let idle = facts.rtt_idle()?.0 as f64;
+    let (before, after) = facts.round_trips_around(step.at)?;
+    let lost = facts.loss_episodes.iter().filter(|e| e.at_ns >= step.at.as_ns() && e.retransmits > 0).count();
+    if lost < LOSSES || after > (1.0 + NO_QUEUE) * idle || before < (1.0 + 2.0 * NO_QUEUE) * idle {
+        return None;
+    }
+    let clearness = Quantity { value: step.clearness, unit: Unit::Count };
+    let finding = Finding::new(Limit::Policer, Place::path(), Confidence::Medium)
+        .evidence([
+            Evidence::share(Fact::RateStep, step.ratio())
+                .at_most(RATE)
+                .with(Quantity::rate(step.before))
+                .with(Quantity::rate(step.after))
+                .with(Quantity::time(step.at))
+                .with(clearness),
+            Evidence::time(Fact::QueueBeforeLosses, Nanos((after - idle).max(0.0) as u64))
+                .at_most(NO_QUEUE * idle)
+                .with(Quantity::time(Nanos(idle as u64))),
+        ])
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::ShapeToRate).value(Quantity::rate(step.after)));
+    Some(finding)
+}

@@ -18,7 +18,8 @@ const EXPECTED: f64 = 2.9;
 const KEPT: f64 = 0.85;
 /// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
 const EMPTY: f64 = 0.15;
-/// Goodput of more connections / that of the test, at the most if the test had all that the path carries.
+/// Goodput of more connections / that of the test, at the most if they have no more of the path beyond doubt, and if the test had all that the path carries.
+const NO_MORE: f64 = 1.05;
 const FILLED: f64 = 1.08;
 /// The same if all connections share the limit, and at the least if it is each one's.
 const SHARED: f64 = 1.15;
@@ -208,9 +209,10 @@ fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option
 }
 
 /// The path carries no more than the test did.
-fn path_rate(facts: &Facts, first: &Finding) -> Finding {
+fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
     if first.limit == Limit::PathRate {
-        return surer(first.clone(), Confidence::High);
+        let sure = if more.gain < NO_MORE { Confidence::High } else { Confidence::Medium };
+        return surer(first.clone(), sure);
     }
     Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence(facts.standing_queue().map(|queue| observed::queue(facts, queue, QUEUE_SHARE)))
@@ -237,10 +239,14 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         Limit::CongestionLoss | Limit::ShallowQueue | Limit::RandomLoss | Limit::PathChanged | Limit::Unknown
     );
     match (first.limit, more.queue) {
-        (Limit::PathRate, Depth::Deep | Depth::Short) if more.gain < SHARED => Some(path_rate(facts, first)),
-        (_, Depth::Deep) if of_losses && more.gain < FILLED => Some(path_rate(facts, first)),
+        (Limit::PathRate, Depth::Deep | Depth::Short) if more.gain < SHARED => {
+            Some(path_rate(facts, first, more))
+        }
+        (_, Depth::Deep) if of_losses && more.gain < FILLED => Some(path_rate(facts, first, more)),
         (_, Depth::None)
-            if more.gain < SHARED && more.lost >= DROPPED && (of_losses || first.limit == Limit::Policer) =>
+            if more.gain < SHARED
+                && more.lost >= DROPPED
+                && (of_losses || matches!(first.limit, Limit::Policer | Limit::PathRate)) =>
         {
             policer(facts, first)
         }

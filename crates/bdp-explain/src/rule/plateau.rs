@@ -33,7 +33,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let reached = observed::of_peak(facts, least)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     // What arrives in another order is retransmitted, and not lost.
-    let lost = if reordering::seen(facts).is_some() { 0.0 } else { facts.retransmitted_share()? };
+    let overtaken = reordering::seen(facts).is_some() || reordering::often_counted(facts).is_some();
+    let lost = if overtaken { 0.0 } else { facts.retransmitted_share()? };
     // One that goes by losses grows on until it meets one: without a queue it is not at the rate yet, or something else holds it back.
     if observed::held_back(facts)
         || facts.busy_thread().is_some()

@@ -5,6 +5,7 @@ use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Pla
 use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
 use crate::observed;
+use crate::rule::part::MOST;
 
 /// Times that reordering was seen / segments delivered, from which on it matters; likewise of retransmissions for nothing.
 const SEEN: f64 = 0.002;
@@ -16,6 +17,9 @@ const NEEDLESS: (f64, u64) = (0.5, 5);
 const COPIES: u64 = 2;
 /// Share of the time that repairs take, from which on losses hold back the sender, where more was lost than was late.
 const REPAIRS: f64 = 0.1;
+
+/// Losses: of fewer, as at the end of slow start, each is over for most of the time.
+const SEVERAL: usize = 3;
 
 /// How segments were seen to overtake others.
 pub enum Seen {
@@ -64,7 +68,11 @@ fn losses_rule(facts: &Facts) -> bool {
     let counts = facts.counted(|s| s.retransmits).zip(facts.counted(|s| s.needless_retransmits));
     let is_repair = |state| matches!(state, TimeState::Recovery | TimeState::Timeout);
     counts.is_some_and(|(again, needless)| again > 2 * needless)
-        && facts.time_counted().is_some_and(|spent| spent.share_of(is_repair) >= REPAIRS)
+        && facts.time_counted().is_some_and(|spent| {
+            let repairs = spent.share_of(is_repair);
+            let several = facts.loss_picture().is_some_and(|picture| picture.events >= SEVERAL);
+            repairs >= MOST || several && repairs >= REPAIRS
+        })
 }
 
 /// Whether what was seen of it holds back the sender, whose goodput stays below what the path gave for a round trip.

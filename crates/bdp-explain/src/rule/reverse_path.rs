@@ -38,9 +38,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     });
     let lost = lost.zip(data_lost).filter(|&((_, loaded), data)| {
         let at_rate = facts.of_peak().is_some_and(|reached| reached >= AT_PEAK);
-        // Who waits for no timer has the queue filled by what comes through: it is full, however acknowledgements fare.
-        let is_full = stands && !times_out(facts, loaded);
-        data < DATA_LOST * loaded && !at_rate && !is_full && (!is_queued || loaded >= LOST_MOST)
+        data < DATA_LOST * loaded && !at_rate && (!is_queued || loaded >= LOST_MOST)
     });
     let own_most = facts.own_way_added_p95().or(own).map_or(0.0, |own| own.0 as f64);
     let is_longest = |back: Nanos| !is_queued || !stands && back.0 as f64 >= BY_FAR * own_most;

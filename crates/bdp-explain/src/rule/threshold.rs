@@ -73,10 +73,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if in_flight < SEGMENTS_MIN {
         return None;
     }
-    let is_model = facts.congestion_control.starts_with("bbr");
-    if let Some(finding) = at_rate(facts).filter(|_| is_model) {
-        return Some(finding);
-    }
     if picture.settled == 0 && !facts.is_paced() && is_disturbed(facts) {
         return None;
     }
@@ -99,8 +95,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         true => Confidence::High,
         false => Confidence::Medium,
     };
+    // One that goes by losses has a peak of its own only after some of them.
+    let is_settled = picture.settled >= EVENTS_MIN || facts.congestion_control.starts_with("bbr");
     if is_seen
-        && picture.settled >= EVENTS_MIN
+        && is_settled
         && let Some(finding) = at_rate(facts)
     {
         return Some(finding);
@@ -123,8 +121,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding.evidence(observed::retransmitted(facts)))
 }
 
-/// The path's rate, of a sender that has as much as it ever had, though a queue drops what it adds: a longer one would give it no more. A policer lets bursts pass
-/// at more than its rate, so that the peak of a sender that goes by a model is higher.
+/// The path's rate, of a sender that has as much as it ever had, though a queue drops what it adds: a longer one would give it no more.
 fn at_rate(facts: &Facts) -> Option<Finding> {
     let reached = observed::of_peak(facts, AT_PEAK)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;

@@ -233,18 +233,20 @@ fn losses_beside_reordering_are_the_limit_where_they_were_lost_indeed() {
 }
 
 #[test]
-fn model_that_has_what_it_ever_had_is_at_the_paths_rate_whatever_it_loses() {
-    let of = |peak: u64| {
+fn model_that_has_what_it_ever_had_is_at_the_paths_rate_whatever_a_queue_drops() {
+    let of = |peak: u64, each: u64| {
         said(|facts| {
             facts.congestion_control = "bbr".to_owned();
             facts.sent.iter_mut().for_each(|s| s.delivery_rate_bps = Some(peak));
             twelve(facts, [40, 40, 40, 40]);
-            facts.loss_episodes.iter_mut().for_each(|episode| episode.retransmits = 40);
-            retransmit(facts, 480);
+            facts.loss_episodes.iter_mut().for_each(|episode| episode.retransmits = each);
+            retransmit(facts, 12 * each);
         })
     };
-    assert_eq!(of(20_400_000), (Limit::PathRate, Confidence::Medium));
-    assert_eq!(of(36_000_000), (Limit::Policer, Confidence::Medium), "tokens let bursts pass at more");
+    assert_eq!(of(20_400_000, 8), (Limit::PathRate, Confidence::Medium));
+    assert_eq!(of(36_000_000, 8), (Limit::ShallowQueue, Confidence::Medium), "it had more at times");
+    // Without a queue that is a policer's rate as well.
+    assert_eq!(of(20_400_000, 40), (Limit::Policer, Confidence::Medium));
 }
 
 #[test]

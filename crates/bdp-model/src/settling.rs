@@ -137,7 +137,10 @@ mod tests {
     #[test]
     fn what_grows_or_swings_does_not_settle() {
         assert_eq!(settles(Nanos::millis(1), |at| 1e6 * (1.0 + at)), None);
-        assert_eq!(settles(Nanos::millis(1), |at| if (at * 2.0) as u64 % 2 == 0 { 2e6 } else { 1e6 }), None);
+        assert_eq!(
+            settles(Nanos::millis(1), |at| if ((at * 2.0) as u64).is_multiple_of(2) { 2e6 } else { 1e6 }),
+            None
+        );
     }
 
     #[test]

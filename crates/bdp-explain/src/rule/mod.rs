@@ -3,6 +3,7 @@
 pub mod asked_rate;
 pub mod at_ceiling;
 pub mod beside;
+pub mod beyond_doubt;
 pub mod black_hole;
 pub mod captured;
 pub mod conversation;

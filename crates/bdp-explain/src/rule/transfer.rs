@@ -6,7 +6,7 @@ use bdp_model::threshold::EXCEEDED;
 
 use crate::next;
 use crate::rule::beside::BESIDE;
-use crate::rule::{black_hole, part, paused, unknown};
+use crate::rule::{beyond_doubt, black_hole, part, paused, unknown};
 
 /// What limits it, first, and what stands beside that.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
@@ -21,7 +21,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     let limit = binding.limit;
     let beside = BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
     let programs = programs_beside(facts, waits, GOOD_PART).filter(|finding| finding.limit != limit);
-    let binding = next::known(facts, binding);
+    let binding = next::known(facts, beyond_doubt::temper(facts, binding));
     let all = std::iter::once(binding).chain(beside).chain(programs);
     all.map(|finding| paused::temper(facts, finding)).collect()
 }

@@ -1,11 +1,11 @@
-//! Experiments after a test, on paths by the virtual clock: which are run, what they tell, and what they leave alone.
+//! Experiments after a test, and tests that end early, on paths by the virtual clock.
 
 use serde_json::Value;
 
 use crate::support::guests::guests_boot;
 use crate::support::{Bench, start};
 
-/// A measurement of four seconds over such a path of 3 ms, with these options; `None` without a guest.
+/// A measurement over such a path of 3 ms, with these options; `None` without a guest.
 fn measured(link: &str, options: &str) -> Option<Value> {
     let bench = Bench::new();
     if !guests_boot(&bench) {
@@ -15,7 +15,7 @@ fn measured(link: &str, options: &str) -> Option<Value> {
     bench.write("path.toml", format!("{path}{link}\n"));
     let line = format!(
         "bdp lab exec path.toml -q --clock virtual --serve 'far=bdp serve --open' --host near -- \
-         bdp measure far --forward -t 4 --json --store none {options}"
+         bdp measure far --forward --json --store none {options}"
     );
     let ended = start(bench.shell(&line)).wait();
     assert_eq!(ended.code(), 0, "{}", ended.err);
@@ -38,7 +38,7 @@ const POLICED: &str =
 
 #[test]
 fn a_policer_is_told_from_a_queue_by_four_connections() {
-    let Some(document) = measured(POLICED, "-C bbr") else { return };
+    let Some(document) = measured(POLICED, "-t 4 -C bbr") else { return };
     assert_eq!(found(&document).0, "policer", "{document:#}");
     let experiment = &document["experiments"][0];
     assert_eq!((&experiment["change"], &experiment["streams"]), (&"streams".into(), &4.into()));
@@ -51,14 +51,14 @@ fn a_policer_is_told_from_a_queue_by_four_connections() {
 
 #[test]
 fn a_full_path_is_sure_once_four_connections_reach_no_more() {
-    let Some(document) = measured("rate = \"50M\"\nlimit = 60\n", "") else { return };
+    let Some(document) = measured("rate = \"50M\"\nlimit = 60\n", "-t 4") else { return };
     assert_eq!(found(&document), ("path_rate", "high", vec!["streams"]), "{document:#}");
 }
 
 #[test]
 fn a_test_is_left_as_it_is_where_no_experiment_is_wanted() {
-    let Some(with) = measured(POLICED, "-C bbr") else { return };
-    let Some(without) = measured(POLICED, "-C bbr --no-experiments") else { return };
+    let Some(with) = measured(POLICED, "-t 4 -C bbr") else { return };
+    let Some(without) = measured(POLICED, "-t 4 -C bbr --no-experiments") else { return };
     assert_eq!(found(&without).2, Vec::<&str>::new());
     assert_eq!(without["request"]["no_experiments"], true);
     // To the byte: what follows a test changes nothing of it.
@@ -66,4 +66,20 @@ fn a_test_is_left_as_it_is_where_no_experiment_is_wanted() {
         assert_eq!(with["directions"][0][member], without["directions"][0][member], "{member}");
     }
     assert_eq!(without.get("experiments"), None);
+}
+
+#[test]
+fn a_goodput_that_has_settled_ends_the_test_and_says_what_the_whole_would_come_to() {
+    let link = "rate = \"50M\"\nlimit = 60\n";
+    let Some(short) = measured(link, "--until settled --no-experiments") else { return };
+    let Some(whole) = measured(link, "--no-experiments") else { return };
+    let of = |document: &Value| document["directions"][0].clone();
+    let (short, whole) = (of(&short), of(&whole));
+    assert_eq!((&short["ended"], &whole["ended"]), (&"settled".into(), &"duration".into()));
+    let number = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_f64).unwrap();
+    assert!(number(&short, "/bytes") < 0.3 * number(&whole, "/bytes"), "{short:#}");
+    assert!(number(&short, "/settled/error") <= 0.035);
+    let off = number(&short, "/settled/goodput_bps") / number(&whole, "/goodput_bps") - 1.0;
+    assert!(off.abs() < 0.03, "{off}");
+    assert_eq!(whole.get("settled"), None);
 }

@@ -435,3 +435,37 @@ fn program_that_pauses_is_named_where_nobody_knows_the_rest() {
     assert_eq!(of(30), (Limit::SlowWriter, Confidence::Low));
     assert_eq!(of(15).0, Limit::Unknown);
 }
+
+#[test]
+fn nothing_is_beyond_doubt_beside_what_may_hold_back_as_well() {
+    let window = |change: &dyn Fn(&mut Facts)| {
+        said(|facts| {
+            for sample in &mut facts.sent {
+                (sample.snd_wnd_bytes, sample.cwnd) = (Some(42 * MSS), Some(90));
+                sample.rwnd_limited_ns = sample.busy_ns;
+            }
+            change(facts);
+        })
+    };
+    assert_eq!(window(&|_| {}), (Limit::ReceiveWindow, Confidence::High));
+    assert_eq!(window(&|facts| retransmit(facts, 100)), (Limit::ReceiveWindow, Confidence::High));
+    assert_eq!(window(&|facts| retransmit(facts, 400)), (Limit::ReceiveWindow, Confidence::Medium));
+    let back = |facts: &mut Facts| {
+        facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 40, unknown: 0 });
+    };
+    assert_eq!(window(&back), (Limit::ReceiveWindow, Confidence::Medium));
+    // Losses, and a program that pauses for a part of the time.
+    let random = |paused: u64| {
+        said(|facts| {
+            twelve(facts, [12, 40, 20, 33]);
+            for sample in &mut facts.sent {
+                sample.congestion_state = Some(CongestionState::Open);
+                (sample.write_idle_ns, sample.write_blocked_ns) =
+                    (Some(sample.at_ns * paused / 100), Some(0));
+                sample.busy_ns = Some(sample.at_ns * (100 - paused) / 100);
+            }
+        })
+    };
+    assert_eq!(random(2), (Limit::RandomLoss, Confidence::High));
+    assert_eq!(random(15), (Limit::RandomLoss, Confidence::Medium));
+}

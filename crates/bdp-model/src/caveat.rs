@@ -354,6 +354,11 @@ pub enum NotMeasured {
 pub enum NoExperiment {
     /// The server's protocol has no word for a second test.
     OtherProtocol,
+    /// It was run, and a host paused meanwhile.
+    HostPaused {
+        /// For how long.
+        pause_ns: u64,
+    },
     /// It failed, or the server refused it.
     Failed {
         /// What was said.

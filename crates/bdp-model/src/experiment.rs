@@ -99,6 +99,9 @@ pub struct Experiment {
     pub loss_events: u64,
     /// What the load added to the median round trip of probes.
     pub rtt_added_ns: Option<u64>,
+    /// A host paused for so long meanwhile: what came of it is no evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_paused_ns: Option<u64>,
 }
 
 impl Experiment {

@@ -331,6 +331,13 @@ fn of_session(caveat: &Caveat) -> String {
                 NoExperiment::OtherProtocol => {
                     "the server is no 'bdp serve', which alone runs a short second test".to_owned()
                 }
+                NoExperiment::HostPaused { pause_ns } => {
+                    return format!(
+                        "direction '{}': an experiment is void, a host paused for {} meanwhile",
+                        direction.name(),
+                        Nanos(*pause_ns)
+                    );
+                }
                 NoExperiment::Failed { error } => error.clone(),
             };
             format!("direction '{}': no experiment was run to tell what limits it: {why}", direction.name())

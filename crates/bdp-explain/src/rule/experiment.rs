@@ -14,7 +14,7 @@ const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
 /// Losses expected, of which none by chance is rare (1 in 18).
 const EXPECTED: f64 = 2.9;
-/// A slower flow reaches this part of its rate at least, or something else has changed.
+/// A slower flow reaches this part of its rate at least, and more connections this part of the goodput of the test, or something else has changed.
 const KEPT: f64 = 0.85;
 /// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
 const EMPTY: f64 = 0.15;
@@ -62,6 +62,11 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// Experiments during which no host paused.
+fn evidence(facts: &Facts) -> impl Iterator<Item = &Experiment> {
+    facts.experiments.iter().filter(|experiment| experiment.host_paused_ns.is_none())
+}
+
 /// Whether two findings explain the same losses.
 fn is_denied(before: &Finding, now: &Finding) -> bool {
     let of_losses = |limit| {
@@ -96,7 +101,7 @@ enum Losses {
 
 impl Slower {
     fn of(facts: &Facts) -> Option<Self> {
-        let (experiment, rate_bps) = facts.experiments.iter().find_map(|e| match e.change {
+        let (experiment, rate_bps) = evidence(facts).find_map(|e| match e.change {
             Change::Paced { rate_bps } => Some((e, rate_bps)),
             Change::Streams { .. } => None,
         })?;
@@ -141,7 +146,7 @@ enum Depth {
 impl More {
     fn of(facts: &Facts) -> Option<Self> {
         let is_more = |e: &&Experiment| matches!(e.change, Change::Streams { .. });
-        let experiment = facts.experiments.iter().find(is_more)?;
+        let experiment = evidence(facts).find(is_more)?;
         let Change::Streams { streams } = experiment.change else { return None };
         let gain = experiment.goodput_bps / facts.goodput_bps;
         let mss = facts.mss_bytes? as f64;
@@ -232,7 +237,8 @@ fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
 
 /// What more connections say of a limit.
 fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
-    let more = more?;
+    // Fewer bytes than the test had: the path has changed meanwhile.
+    let more = more.filter(|more| more.gain >= KEPT)?;
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
     let of_losses = matches!(
         first.limit,

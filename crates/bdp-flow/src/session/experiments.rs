@@ -2,6 +2,7 @@
 
 use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Experiment, Order};
+use bdp_model::facts::Facts;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
 use bdp_model::record::RttReport;
 use bdp_model::units::Nanos;
@@ -14,6 +15,8 @@ use super::round::Rounds;
 /// What a measurement is to be asked next, by what is known of it so far; `None` if it says enough.
 pub type Choose<'a> = &'a dyn Fn(&Measurement) -> Option<Order>;
 
+/// A host that pauses for this part of an experiment decides over what comes of it.
+const PAUSED: f64 = 0.05;
 /// All of them take no longer than this.
 const LONGEST: Nanos = Nanos::secs(10);
 
@@ -35,8 +38,12 @@ pub(super) fn run(
         let reason = if rounds.peer.runs_experiments() {
             match carry_out(rounds, request, &order) {
                 Ok(experiment) => {
+                    let paused = experiment.host_paused_ns;
                     measurement.experiments.push(experiment);
-                    continue;
+                    match paused {
+                        Some(pause_ns) => NoExperiment::HostPaused { pause_ns },
+                        None => continue,
+                    }
                 }
                 // The test itself is whole.
                 Err(SessionError::Cancelled) => break,
@@ -67,10 +74,13 @@ fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Orde
         None => RttReport::of_loaded(first.loaded_rtts_ns.iter().copied()),
     };
     let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
-    Ok(experiment(order, &result))
+    let test = Measurement { directions: vec![result], ..Measurement::of(&asked) };
+    let paused = Facts::measured(&test, way).and_then(|facts| facts.host_pause());
+    let least = Nanos((PAUSED * test.directions[0].duration_ns as f64) as u64);
+    Ok(experiment(order, &test.directions[0], paused.filter(|&pause| pause >= least)))
 }
 
-fn experiment(order: &Order, result: &DirectionResult) -> Experiment {
+fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) -> Experiment {
     let added = result.rtt_ns.loaded.zip(result.rtt_ns.idle).and_then(|(loaded, idle)| {
         (loaded.received > 0 && idle.received > 0).then(|| loaded.p50.saturating_sub(idle.p50))
     });
@@ -85,5 +95,6 @@ fn experiment(order: &Order, result: &DirectionResult) -> Experiment {
         retransmits: result.retransmits,
         loss_events: result.loss_episodes.len() as u64,
         rtt_added_ns: added,
+        host_paused_ns: paused.map(Nanos::as_ns),
     }
 }

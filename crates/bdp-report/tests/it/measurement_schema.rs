@@ -121,11 +121,13 @@ fn experiments() -> Vec<Experiment> {
         retransmits: Some(3),
         loss_events: 2,
         rtt_added_ns: Some(40_000),
+        host_paused_ns: Some(200_000_000),
     };
     let unknown = Experiment {
         change: Change::Streams { streams: 4 },
         retransmits: None,
         rtt_added_ns: None,
+        host_paused_ns: None,
         ..paced.clone()
     };
     vec![paced, unknown]
@@ -230,6 +232,7 @@ fn every_caveat() -> Vec<Caveat> {
         not_measured(NotMeasured::NoAnswer { address, waited_ns: 1 }),
         not_measured(NotMeasured::NoDatagrams { address, waited_ns: 1 }),
         Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol },
+        Caveat::NoExperiment { direction, reason: NoExperiment::HostPaused { pause_ns: 1 } },
         Caveat::NoExperiment { direction, reason: NoExperiment::Failed { error: "busy".to_owned() } },
         Caveat::Interrupted { not_measured: directions() },
         Caveat::RecognisedIperf3,
@@ -328,7 +331,8 @@ fn whatever_is_spoiled_fails_wherever_it_is() {
         for key in keys {
             let mut spoiled = document.clone();
             // Absent if every probe was answered, if there were no experiments or they may be, and of a test that goes on to its end.
-            let absent = ["of_answers", "experiments", "no_experiments", "until_settled", "settled"];
+            let absent =
+                ["of_answers", "experiments", "no_experiments", "until_settled", "settled", "host_paused_ns"];
             if !absent.contains(&key.as_str()) {
                 object(&mut spoiled, &|o| drop(o.remove(&key)));
                 assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");

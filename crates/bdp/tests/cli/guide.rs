@@ -44,9 +44,9 @@ const NOT_RUN: &str = " not-run: ";
 const UNITS: [&str; 13] =
     ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "%"];
 
-/// Lines of a layout that depend on the figures: what can't be recommended or resolved has none, nor slow start over loopback.
-const NOT_ALWAYS: [&str; 9] =
-    ["below:", "throughput", "latency", "memory", "start", "time", "RPM", "one", "spread"];
+/// Lines of a layout that depend on the figures: what can't be recommended or resolved has none, nor slow start over loopback, nor what needs no experiment.
+const NOT_ALWAYS: [&str; 10] =
+    ["below:", "throughput", "latency", "memory", "start", "time", "tried", "RPM", "one", "spread"];
 
 /// The whole guide may take so long, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(240);

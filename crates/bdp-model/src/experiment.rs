@@ -99,6 +99,8 @@ pub struct Experiment {
     pub loss_events: u64,
     /// What the load added to the median round trip of probes.
     pub rtt_added_ns: Option<u64>,
+    /// What it added to the connections' own round trips, as the sender's kernel smoothed them (median), over the least: a queue of each flow's own delays no probe.
+    pub own_rtt_added_ns: Option<u64>,
     /// A host paused for so long meanwhile: what came of it is no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_paused_ns: Option<u64>,

@@ -28,6 +28,8 @@ const EACH: f64 = 1.2;
 const SEGMENTS: f64 = 1.5;
 /// A queue / the least round trip, from which on it is no short one.
 const DEEP: f64 = 0.1;
+/// What their own round trips gain at the most if nothing makes them wait: this part of the least, but so much at the least and at the most. CoDel lets 5 ms stand.
+const OWN: (f64, Nanos, Nanos) = (0.05, Nanos::millis(1), Nanos::millis(2));
 /// What more connections retransmit at the least of a path that drops what exceeds its rate.
 const DROPPED: f64 = 0.003;
 /// Losses of the test after slow start: one may be of slow start's own queue.
@@ -129,6 +131,8 @@ struct More {
     /// Their goodput / that of the test.
     gain: f64,
     queue: Depth,
+    /// Whether their own segments did not wait either, as they would in a queue of each flow's own.
+    waited_nowhere: bool,
     /// Retransmitted segments / segments sent.
     lost: f64,
     evidence: Evidence,
@@ -164,7 +168,9 @@ impl More {
             .with(Quantity::count(u64::from(streams)))
             .with_all(added);
         let lost = experiment.retransmitted_share(mss as u64).unwrap_or(0.0);
-        Some(Self { gain, queue, lost, evidence })
+        let bound = (OWN.0 * least).clamp(OWN.1.0 as f64, OWN.2.0 as f64);
+        let waited_nowhere = experiment.own_rtt_added_ns.is_some_and(|added| added as f64 <= bound);
+        Some(Self { gain, queue, waited_nowhere, lost, evidence })
     }
 }
 
@@ -250,7 +256,8 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         }
         (_, Depth::Deep) if of_losses && more.gain < FILLED => Some(path_rate(facts, first, more)),
         (_, Depth::None)
-            if more.gain < SHARED
+            if more.waited_nowhere
+                && more.gain < SHARED
                 && more.lost >= DROPPED
                 && (of_losses || matches!(first.limit, Limit::Policer | Limit::PathRate)) =>
         {

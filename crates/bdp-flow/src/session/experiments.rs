@@ -95,6 +95,16 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
         retransmits: result.retransmits,
         loss_events: result.loss_episodes.len() as u64,
         rtt_added_ns: added,
+        own_rtt_added_ns: own_rtt_added_ns(result),
         host_paused_ns: paused.map(Nanos::as_ns),
     }
+}
+
+/// The median of the smoothed round trips after omit, above the least that the kernel saw.
+fn own_rtt_added_ns(result: &DirectionResult) -> Option<u64> {
+    let least = result.sent.iter().filter_map(|s| s.min_rtt_ns).filter(|&ns| ns > 0).min()?;
+    let counted = result.sent.iter().filter(|s| s.at_ns >= result.omit_ns);
+    let mut smoothed: Vec<u64> = counted.filter_map(|s| s.srtt_ns).filter(|&ns| ns > 0).collect();
+    smoothed.sort_unstable();
+    smoothed.get(smoothed.len() / 2).map(|median| median.saturating_sub(least))
 }

@@ -121,12 +121,14 @@ fn experiments() -> Vec<Experiment> {
         retransmits: Some(3),
         loss_events: 2,
         rtt_added_ns: Some(40_000),
+        own_rtt_added_ns: Some(50_000),
         host_paused_ns: Some(200_000_000),
     };
     let unknown = Experiment {
         change: Change::Streams { streams: 4 },
         retransmits: None,
         rtt_added_ns: None,
+        own_rtt_added_ns: None,
         host_paused_ns: None,
         ..paced.clone()
     };

@@ -24,6 +24,7 @@ fn more(goodput_mbps: f64, lost: f64, added_us: u64) -> Experiment {
         retransmits: Some((bytes as f64 / 1448.0 * lost) as u64),
         loss_events: 1,
         rtt_added_ns: Some(added_us * 1_000),
+        own_rtt_added_ns: Some(added_us.min(500) * 1_000),
         host_paused_ns: None,
     }
 }
@@ -66,6 +67,9 @@ fn what_more_connections_do_not_pass_is_a_full_path_or_a_policer_by_the_queue() 
     // A few packets' worth is neither, nor is a limit without losses a policer.
     assert_eq!(first(few_losses, vec![more(20.5, 0.02, 1_500)]).0, Limit::Unknown);
     assert_eq!(first(few_losses, vec![more(20.5, 0.0, 200)]).0, Limit::Unknown);
+    // Where each flow has a queue of its own probes meet none.
+    let fair = Experiment { own_rtt_added_ns: Some(5 * MS), ..more(20.5, 0.02, 200) };
+    assert_eq!(first(few_losses, vec![fair]).0, Limit::Unknown);
     // Less than the test had is of a path that changed meanwhile; and a host that paused makes all void.
     assert_eq!(first(few_losses, vec![more(12.0, 0.02, 12_000)]).0, Limit::Unknown);
     let paused = Experiment { host_paused_ns: Some(200 * MS), ..more(20.5, 0.02, 12_000) };

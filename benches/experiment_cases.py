@@ -1,9 +1,13 @@
 """Paths with one fault each for benches/experiments and benches/until-settled: 5 to 500 Mbit/s, 2 to 100 ms, reno, cubic or bbr, by the virtual clock."""
+import json
 import math
 import random
+import subprocess
+import tempfile
 
 WIRE, SEGMENT = 1538, 1448
 RATE = ("path_rate", "ceiling")
+TOKEN = "experiments-of-the-lab"
 
 
 class Case:
@@ -31,13 +35,30 @@ class Case:
         return min(0.05, 1.5 / (self.segments * self.between(low, high)) ** 2)
 
     def scenario(self):
-        parts = {"link": "", "forward": "", "reverse": "", "more": "", "on": []}
+        parts = {"forward": "", "reverse": ""}
         self.right = self.write(self, parts)
         limit = max(4, round(self.segments * self.queue))
-        text = f'title = "experiments"\n{parts["more"]}[[link]]\nbetween = ["near", "far"]\nrate = {round(self.rate)}\ndelay = "{self.rtt / 2 * 1e6:.0f}us"\nlimit = {limit}\n{parts["link"]}'
+        text = f'title = "experiments"\n[[link]]\nbetween = ["near", "far"]\nrate = {round(self.rate)}\ndelay = "{self.rtt / 2 * 1e6:.0f}us"\nlimit = {limit}\n'
         text += f'[link.forward]\n{parts["forward"]}' if parts["forward"] else ""
         text += f'[link.reverse]\n{parts["reverse"]}' if parts["reverse"] else ""
-        return text, parts["on"]
+        return text
+
+    def measure(self, bdp, text, options):
+        """What `bdp measure` writes on the hosts of the scenario with these options; a text instead if it wrote no measurement."""
+        with tempfile.TemporaryDirectory(prefix="experiments-") as folder:
+            scenario, out = f"{folder}/path.toml", f"{folder}/out.json"
+            with open(scenario, "w", encoding="utf-8") as file:
+                file.write(text)
+            measure = f"{bdp} measure far --token {TOKEN} --forward -C {self.control} --json --store {folder}/in.sqlite {options}"
+            command = [bdp, "lab", "exec", scenario, "--clock", "virtual", "--seed", str(self.number + 1), "--json", "--store", f"{folder}/out.sqlite",
+                       "--serve", f"far={bdp} serve --token {TOKEN}", "--on", f"near={measure} > {out}"]
+            ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=600, check=False)
+            try:
+                with open(out, encoding="utf-8") as file:
+                    document = json.load(file)
+            except (OSError, json.JSONDecodeError):
+                return ended.stderr.decode(errors="replace")[-600:]
+        return document if "runs" in document else str(document.get("error", {}).get("message"))
 
 
 def random_loss(case, parts):

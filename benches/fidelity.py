@@ -13,7 +13,6 @@ refused ones that are off by less. Needs root.
 import argparse
 import gzip
 import json
-import math
 import os
 import random
 import signal
@@ -22,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from intervals import interval
 
 CASE = """title = "{name}"
 idle = "500ms"
@@ -206,25 +207,11 @@ def table(paths, quiet):
 
 
 def share(part, whole):
-    """A share in per cent with its exact 95 % interval (Clopper and Pearson, Biometrika 26, 1934)."""
+    """A share in per cent with its exact 95 % interval."""
     if not whole:
         return "-"
-    least = 0 if part == 0 else bisect(lambda p: 1 - at_most(part - 1, whole, p) < 0.025)
-    most = 1 if part == whole else bisect(lambda p: at_most(part, whole, p) > 0.025)
+    least, most = interval(part, whole)
     return f"{100 * part / whole:.1f} % ({100 * least:.1f} to {100 * most:.1f})"
-
-
-def at_most(part, whole, p):
-    return sum(math.comb(whole, k) * p**k * (1 - p) ** (whole - k) for k in range(part + 1))
-
-
-def bisect(is_below):
-    """The probability up to which this holds."""
-    low, high = 0, 1
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_below(middle) else (low, middle)
-    return low
 
 
 def main():

@@ -59,9 +59,12 @@ impl DemoArgs {
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
         // By the virtual clock every case is valid on any machine, however busy.
-        let virtual_clock = || {
-            let boots = bdp_run::guest::try_boot(&crate::guest::commands().keeper, None).is_ok();
-            boots.then(|| ("clock".to_owned(), Clock::Virtual.name().to_owned()))
+        let virtual_clock = || match crate::guest::obstacle() {
+            None => Some(("clock".to_owned(), Clock::Virtual.name().to_owned())),
+            Some(cause) => {
+                output::note(&format!("note: it goes by this machine's clock, since no guest boots: {cause}"));
+                None
+            }
         };
         let asked = self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()));
         let overrides = asked.or_else(virtual_clock).into_iter().collect();

@@ -5,6 +5,7 @@
 //! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
+pub mod candidate;
 mod ceiling;
 pub mod experiment;
 pub mod hops;
@@ -18,20 +19,42 @@ pub mod stream;
 pub mod twin;
 
 use bdp_model::facts::{Facts, Source, Waits};
-use bdp_model::finding::{Confidence, Fact, Finding, Limit};
+use bdp_model::finding::{Fact, Finding, Limit};
 
 pub use ceiling::ceiling;
 pub use rule::watched_account::outage_over;
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
+    let findings = unweighed(facts);
+    let weighs = grounds_are_known(facts);
+    let findings = if weighs { candidate::weighed(facts, findings) } else { findings };
     let findings: Vec<Finding> =
-        of(facts).into_iter().map(|finding| finite(remedies::check(facts, finding))).collect();
+        findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect();
     debug_assert!(agree(facts, &findings), "{findings:#?} beside {:#?}", facts.time_counted());
     findings
 }
 
-fn of(facts: &Facts) -> Vec<Finding> {
+/// What the rules say of it, before that is weighed by how often they are right.
+pub fn unweighed(facts: &Facts) -> Vec<Finding> {
+    let findings = by_rules(facts);
+    findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect()
+}
+
+/// What candidates of a transfer are weighed by; `None` of one whose candidates are not.
+pub fn grounds(facts: &Facts) -> Option<candidate::Grounds> {
+    grounds_are_known(facts)
+        .then(|| unweighed(facts))
+        .and_then(|findings| Some(candidate::Grounds::of(facts, findings.first()?)))
+}
+
+/// Whether the transfer is one of those that weights were fitted to: bulk data over TCP, seen from its ends, in readings enough to know its time by.
+fn grounds_are_known(facts: &Facts) -> bool {
+    let is_bulk = facts.udp.is_none() && !facts.through_tunnel && facts.conversation.is_none();
+    is_bulk && rule::part::largest(facts).is_some()
+}
+
+fn by_rules(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = rule::datagrams::judge(facts) {
         return vec![finding];
     }
@@ -66,8 +89,13 @@ fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     // A connection that is left open: nothing at all is most of its time.
     let is_left_open = first.observed(Fact::LeftOpen).is_some();
     // A program that pauses, where nobody knows the cause of what took most.
-    let pauses =
-        matches!(first.limit, Limit::SlowWriter | Limit::SlowReader) && first.confidence == Confidence::Low;
+    let pauses = matches!(first.limit, Limit::SlowWriter | Limit::SlowReader)
+        && facts.time_counted().is_some_and(|spent| {
+            spent
+                .parts()
+                .iter()
+                .any(|part| rule::part::names(first.limit, part.0) && part.1 >= rule::part::PAUSES)
+        });
     is_left_open || pauses || waits == Waits::Unknown || rule::part::names(first.limit, waits)
 }
 

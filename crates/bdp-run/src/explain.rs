@@ -1,5 +1,6 @@
 //! Findings for what was measured, now or long ago: the same rules over the same facts.
 
+pub use bdp_explain::candidate::{Claim, Grounds};
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;
 use bdp_model::measurement::{DirectionResult, Measurement};
@@ -26,6 +27,17 @@ pub fn measurement(measurement: &mut Measurement) {
         direction.findings = findings;
         judge_streams(&mut direction.streams, &direction.findings);
     }
+}
+
+/// What candidates of each flow of a record are weighed by.
+pub fn grounds_of_record(record: &Record) -> Vec<Grounds> {
+    (0..record.flows.len()).filter_map(|i| bdp_explain::grounds(&Facts::emulated(record, i)?)).collect()
+}
+
+/// The same of each direction of a measurement.
+pub fn grounds_of_measurement(measurement: &Measurement) -> Vec<Grounds> {
+    let of = |d: &DirectionResult| bdp_explain::grounds(&Facts::measured(measurement, d.direction)?);
+    measurement.directions.iter().filter_map(of).collect()
 }
 
 fn findings(facts: Option<Facts>) -> Vec<Finding> {

@@ -2,7 +2,9 @@
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_run::explain;
+use bdp_run::explain::{self, Claim, Grounds};
+use serde::Serialize;
+use serde_json::{Map, json};
 
 use crate::exit::Outcome;
 use crate::found::{Found, Kept};
@@ -24,6 +26,10 @@ pub struct ExplainArgs {
     #[arg(long)]
     without_ceiling: bool,
 
+    /// Print what candidates are weighed by, a line of JSON each: 'benches/calibrate' reads it
+    #[arg(long, hide = true)]
+    candidates: bool,
+
     /// Print JSON: the run as 'bdp show --json' has it, with the findings of this bdp
     #[arg(long)]
     json: bool,
@@ -42,6 +48,11 @@ impl ExplainArgs {
                     record.ceiling_unknown = self.without_ceiling;
                     explain::record(record);
                 }
+                if self.candidates {
+                    return print(&candidates(
+                        records.iter().map(|r| (&r.scenario, explain::grounds_of_record(r))),
+                    ));
+                }
                 print(&if self.json {
                     format!("{:#}\n", bdp_report::json(&records, run))
                 } else {
@@ -51,6 +62,10 @@ impl ExplainArgs {
             Kept::Measurements(all) => {
                 let mut all: Vec<Measurement> = all.into_iter().map(|kept| kept.measurement).collect();
                 all.iter_mut().for_each(explain::measurement);
+                if self.candidates {
+                    let of = all.iter().map(|m| (&m.label, explain::grounds_of_measurement(m)));
+                    return print(&candidates(of));
+                }
                 print(&if self.json {
                     format!("{:#}\n", bdp_report::measurements_json(&all, run, &[]))
                 } else {
@@ -59,4 +74,24 @@ impl ExplainArgs {
             }
         }
     }
+}
+
+/// What candidates are weighed by, a line of JSON for each transfer.
+fn candidates(all: impl Iterator<Item = (impl Serialize, Vec<Grounds>)>) -> String {
+    let mut lines = String::new();
+    for (of, grounds) in all {
+        for Grounds { claims, terms } in grounds {
+            let claims: Vec<_> = claims
+                .iter()
+                .map(|claim| {
+                    let Claim { finding, own_part } = claim;
+                    json!({ "limit": finding.limit, "confidence": finding.confidence, "own_part": own_part })
+                })
+                .collect();
+            let terms: Map<_, _> =
+                terms.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+            lines.push_str(&format!("{}\n", json!({ "of": of, "claims": claims, "terms": terms })));
+        }
+    }
+    lines
 }

@@ -101,6 +101,11 @@ pub fn cause(facts: &Facts, waits: Waits) -> Option<Finding> {
     rules(waits).iter().copied().flatten().find_map(|rule| rule(facts))
 }
 
+/// Every cause that a rule of the part claims, in their order.
+pub fn causes(facts: &Facts, waits: Waits) -> impl Iterator<Item = Finding> {
+    rules(waits).iter().copied().flatten().filter_map(|rule| rule(facts))
+}
+
 /// What took most of the time, and for how much of it; `None` of too few readings.
 pub fn largest(facts: &Facts) -> Option<(Waits, f64)> {
     let spent = facts.time_counted()?;

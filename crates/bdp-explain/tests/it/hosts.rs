@@ -1,6 +1,6 @@
 //! What the two hosts themselves hold back or drop, on hand-made facts.
 
-use bdp_explain::explain;
+use bdp_explain::unweighed as explain;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Limit, Place};
 use bdp_model::host_counters::{DeviceCounters, HostCounters, StackCounters};

@@ -5,3 +5,4 @@ mod hosts;
 mod lab;
 mod rules;
 mod watched;
+mod weighed;

@@ -29,6 +29,12 @@ pub struct Finding {
     pub place: Place,
     /// How sure it is.
     pub confidence: Confidence,
+    /// How probable it is, 0 to 1, by what came of transfers whose truth is known; `None` where nobody has counted.
+    #[serde(default)]
+    pub probability: Option<f64>,
+    /// Where it is unknown, what it may be, the most probable first.
+    #[serde(default)]
+    pub candidates: Vec<Likely>,
     /// What was observed, the strongest first.
     pub evidence: Vec<Evidence>,
     /// What binds once this limit is gone, where that is known.
@@ -43,12 +49,21 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// The evidence fits, other causes would too.
+    /// Right in half of the cases at least.
     Low,
-    /// The evidence fits, few other causes would.
+    /// In four of five.
     Medium,
-    /// Independent evidence agrees.
+    /// In nineteen of twenty.
     High,
+}
+
+/// What may limit a flow, and how probable that is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Likely {
+    /// The limit.
+    pub limit: Limit,
+    /// 0 to 1.
+    pub probability: f64,
 }
 
 /// What binds once a limit is gone.
@@ -70,6 +85,8 @@ impl Finding {
             cause: None,
             place,
             confidence,
+            probability: None,
+            candidates: Vec::new(),
             evidence: Vec::new(),
             next: None,
             remedy: None,

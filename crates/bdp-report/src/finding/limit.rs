@@ -5,6 +5,7 @@ use bdp_model::units::asked_size;
 
 use super::evidence::{self, nanos};
 use super::lines::lines;
+use super::noun::noun;
 use super::quantity::{part, percent, rate, size, time};
 
 /// What a finding is about: `receive window of ams1`.
@@ -198,8 +199,22 @@ pub(crate) fn claim(finding: &Finding) -> String {
             let sent = sent.or(of(Fact::SentUnbounded).map(|sent| sent.value)).unwrap_or(0.0);
             format!("{name} can send no more than {}; the path carried all of it", rate(sent))
         }
-        Limit::Unknown => "limit unknown".to_owned(),
+        Limit::Unknown => match may_be(finding) {
+            Some(candidates) => format!("limit unknown: {candidates}"),
+            None => "limit unknown".to_owned(),
+        },
     }
+}
+
+/// What an unknown limit may be, as `random loss (41 %), the policer (33 %) or other traffic (12 %)`.
+fn may_be(finding: &Finding) -> Option<String> {
+    let mut all: Vec<String> = finding
+        .candidates
+        .iter()
+        .map(|one| format!("{} ({:.0} %)", noun(one.limit), one.probability * 100.0))
+        .collect();
+    let last = all.pop()?;
+    Some(if all.is_empty() { format!("perhaps {last}") } else { format!("{} or {last}", all.join(", ")) })
 }
 
 /// What the claim rests on first, or is of.

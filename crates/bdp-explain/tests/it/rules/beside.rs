@@ -1,6 +1,6 @@
 //! What stands beside the limit that binds, and what binds next.
 
-use bdp_explain::explain;
+use bdp_explain::unweighed as explain;
 use bdp_model::connection::Connection;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Fact, Finding, Limit};

@@ -1,6 +1,6 @@
 //! Where several limits meet: which of them binds, and that less is said where evidence does not tell them apart.
 
-use bdp_explain::explain;
+use bdp_explain::unweighed as explain;
 use bdp_model::facts::{Facts, ProbesLost};
 use bdp_model::finding::{Confidence, Fact, Finding, Limit};
 use bdp_model::probes::ProbeOutcome;

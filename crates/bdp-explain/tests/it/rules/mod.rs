@@ -9,6 +9,6 @@ mod order;
 mod path;
 mod plans;
 mod programs;
-mod shape;
+pub mod shape;
 mod unknown;
 mod windows;

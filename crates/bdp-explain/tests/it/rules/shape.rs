@@ -16,7 +16,7 @@ pub const MS: u64 = 1_000_000;
 
 /// What is found of one direction; nothing where it was not measured.
 pub fn explain(way: Direction, m: &Measurement) -> Vec<Finding> {
-    Facts::measured(m, way).as_ref().map_or_else(Vec::new, bdp_explain::explain)
+    Facts::measured(m, way).as_ref().map_or_else(Vec::new, bdp_explain::unweighed)
 }
 
 /// A measurement of ten seconds towards ams1, 24.2 ms away, as the parts of it say.
@@ -200,7 +200,7 @@ pub fn retransmit(facts: &mut Facts, segments: u64) {
 pub fn findings(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
     let mut facts = plain();
     change(&mut facts);
-    bdp_explain::explain(&facts)
+    bdp_explain::unweighed(&facts)
 }
 
 /// The one finding of these facts.

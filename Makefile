@@ -231,6 +231,10 @@ explain-short: build ## The same with three cases of each fault, held to 95 % ri
 bench-mixed: build ## Draw paths with several limits each, find the truth by lifting each, and judge what bdp says: 120 cases, 20 minutes
 	BDP=$(abspath $(BDP)) benches/mixed
 
+.PHONY: calibrate
+calibrate: ## Fit how probable each limit is, from transfers whose truth is known: seconds; wants python3-numpy
+	benches/calibrate
+
 .PHONY: bench-experiments
 bench-experiments: build ## Judge what bdp measure says with its experiments and without them: 96 paths by the virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/experiments

@@ -5,6 +5,8 @@
 //! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
+mod buffer;
+mod capacity;
 mod ceiling;
 pub mod experiment;
 pub mod hops;
@@ -13,6 +15,7 @@ mod observed;
 pub mod plan;
 mod remedies;
 mod rule;
+mod scaling;
 mod setting;
 pub mod stream;
 pub mod twin;

@@ -1,20 +1,85 @@
-//! Remedies beside the facts: nothing is advised that is so already.
+//! Remedies beside the facts, before they are printed: nothing is advised that is so already, that does not reach the socket, that exceeds what the path
+//! carries, or that the plan of a fix leaves alone for a reason that is known here.
 
-use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Finding};
+use bdp_model::facts::{End, Facts};
+use bdp_model::finding::{Action, Finding, Quantity, Remedy};
 
-/// What chooses a host's congestion control.
-const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+use crate::buffer::{self, Buffer, Fit};
+use crate::capacity;
+use crate::scaling::Unscaled;
+use crate::setting::{RMEM, SOCKET_BUFFER, Setting, WMEM, name_of, value_of};
 
-/// Names the sender's congestion control as what helps besides, unless it is one that goes by a model already.
+/// A congestion control that goes by rate and round trip, and neither by losses nor until a queue is full.
+pub const BY_RATE: &str = "bbr";
+
+/// A finding with the remedy that the facts leave of it.
 pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
-    let by_model = facts.congestion_control.starts_with("bbr");
-    if let Some(remedy) = &mut finding.remedy
-        && matches!(remedy.action, Action::FindErrors | Action::DeepenQueue | Action::AddCapacity)
-        && remedy.setting.is_none()
-        && !by_model
-    {
-        remedy.setting = Some(CONGESTION_CONTROL.to_owned());
-    }
+    finding.remedy = finding.remedy.take().and_then(|remedy| checked(facts, remedy));
     finding
+}
+
+fn checked(facts: &Facts, mut remedy: Remedy) -> Option<Remedy> {
+    let by_losses = matches!(remedy.action, Action::FindErrors | Action::DeepenQueue | Action::AddCapacity);
+    if by_losses && remedy.setting.is_none() && can_go_by_rate(facts) {
+        remedy.setting = Some(name_of(facts, Setting::Congestion).to_owned());
+    }
+    let buffer = match (remedy.action, remedy.setting.as_deref()) {
+        (Action::RaiseMaximum, Some(RMEM)) => Some(Buffer::Receive),
+        (Action::RaiseMaximum, Some(WMEM)) => Some(Buffer::Send),
+        _ => None,
+    };
+    match buffer {
+        Some(buffer) => raised(facts, remedy, buffer),
+        None => Some(remedy),
+    }
+}
+
+/// Whether the sender could go by rate: it does not yet, and its kernel has what does, as far as it says.
+fn can_go_by_rate(facts: &Facts) -> bool {
+    !facts.sends_by_model() && has_by_rate(&facts.sender) != Some(false)
+}
+
+fn has_by_rate(end: &End) -> Option<bool> {
+    let all = value_of(end, "net.ipv4.tcp_available_congestion_control")?;
+    Some(all.split_whitespace().any(|known| known == BY_RATE))
+}
+
+/// A larger maximum of a buffer: the program's own call in its stead if that locked the size, window scaling if no larger window fits without, and no more than
+/// the path needs and the host has.
+fn raised(facts: &Facts, remedy: Remedy, buffer: Buffer) -> Option<Remedy> {
+    if let Some(locked) = locked(facts, buffer) {
+        return Some(locked);
+    }
+    if let (Buffer::Receive, Some(unscaled)) = (buffer, Unscaled::of(facts)) {
+        return Some(unscaled.remedy());
+    }
+    let (Some(path), Some(rtt)) = (capacity::known(facts), facts.rtt_idle()) else { return Some(remedy) };
+    let in_flight = buffer::in_flight(path.goodput_bps, rtt.as_secs_f64(), facts.streams());
+    let needed = buffer::size(in_flight, buffer::payload_share(facts, buffer));
+    let host = match buffer {
+        Buffer::Receive => &facts.receiver.host,
+        Buffer::Send => &facts.sender.host,
+    };
+    match buffer::fit(host, buffer, needed, facts.streams()) {
+        Some(Fit::Enough | Fit::Memory { .. }) => None,
+        Some(Fit::Raise(_)) | None => Some(remedy.value(Quantity::bytes(needed as f64))),
+    }
+}
+
+/// Who locked the size of a buffer, so that the host's setting does not reach it: an option of bdp, or another program by its call.
+pub fn locked(facts: &Facts, buffer: Buffer) -> Option<Remedy> {
+    let (end, by_program) = match buffer {
+        Buffer::Receive => {
+            (&facts.receiver, facts.receiver.socket.and_then(|socket| socket.receive_buffer_asked))
+        }
+        Buffer::Send => (&facts.sender, facts.sender.socket.and_then(|socket| socket.send_buffer_asked)),
+    };
+    if buffer == Buffer::Receive && facts.asked.window.is_some() {
+        return Some(Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window)));
+    }
+    if facts.asked.socket_buffer.is_some() {
+        return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));
+    }
+    (by_program == Some(true))
+        .then(|| Remedy::new(Action::AskSocketBuffer).setting(buffer.call()).host(&end.name))
 }

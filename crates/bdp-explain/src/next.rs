@@ -16,7 +16,6 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
         finding.limit,
         Limit::SlowWriter
             | Limit::SlowReader
-            | Limit::Nagle
             | Limit::AskedRate
             | Limit::Cpu
             | Limit::RandomLoss

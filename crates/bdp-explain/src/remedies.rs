@@ -2,7 +2,8 @@
 //! carries, or that the plan of a fix leaves alone for a reason that is known here.
 
 use bdp_model::facts::{End, Facts};
-use bdp_model::finding::{Action, Finding, Quantity, Remedy};
+use bdp_model::finding::{Action, Finding, Limit, Quantity, Remedy};
+use bdp_model::units::Nanos;
 
 use crate::buffer::{self, Buffer, Fit};
 use crate::capacity;
@@ -12,16 +13,28 @@ use crate::setting::{RMEM, SOCKET_BUFFER, Setting, WMEM, name_of, value_of};
 /// A congestion control that goes by rate and round trip, and neither by losses nor until a queue is full.
 pub const BY_RATE: &str = "bbr";
 
+/// Goodput / the highest rate of delivery, from which on a bottleneck is busy all the time.
+const BUSY: f64 = 0.97;
+
 /// A finding with the remedy that the facts leave of it.
 pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
-    finding.remedy = finding.remedy.take().and_then(|remedy| checked(facts, remedy));
+    finding.remedy = finding.remedy.take().and_then(|remedy| checked(facts, finding.limit, remedy));
     finding
 }
 
-fn checked(facts: &Facts, mut remedy: Remedy) -> Option<Remedy> {
-    let by_losses = matches!(remedy.action, Action::FindErrors | Action::DeepenQueue | Action::AddCapacity);
+fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
+    let is_idle = limit != Limit::PathRate && is_idle_at_times(facts);
+    let by_losses = match remedy.action {
+        Action::FindErrors | Action::DeepenQueue => true,
+        // A bottleneck that is busy all the time carries no more by any congestion control.
+        Action::AddCapacity => is_idle,
+        _ => false,
+    };
     if by_losses && remedy.setting.is_none() && can_go_by_rate(facts) {
         remedy.setting = Some(name_of(facts, Setting::Congestion).to_owned());
+    }
+    if remedy.action == Action::DeepenQueue || remedy.action == Action::AddCapacity && is_idle {
+        remedy = remedy.value(longer_queue(facts).map(Quantity::bytes));
     }
     let buffer = match (remedy.action, remedy.setting.as_deref()) {
         (Action::RaiseMaximum, Some(RMEM)) => Some(Buffer::Receive),
@@ -32,6 +45,22 @@ fn checked(facts: &Facts, mut remedy: Remedy) -> Option<Remedy> {
         Some(buffer) => raised(facts, remedy, buffer),
         None => Some(remedy),
     }
+}
+
+/// Whether the bottleneck is idle at times, as far as is known: the sender reduces its window by so much that it has less than its highest rate.
+fn is_idle_at_times(facts: &Facts) -> bool {
+    !facts.sends_by_model() && facts.of_peak().is_none_or(|reached| reached < BUSY)
+}
+
+/// Rate x round trip in bytes, the queue that keeps a bottleneck busy while a sender that goes by losses has halved its window; `None` if as long a one stood.
+fn longer_queue(facts: &Facts) -> Option<f64> {
+    let rate = capacity::known(facts).map(|known| known.goodput_bps);
+    let rate = rate.or_else(|| Some(facts.delivery_peak_bps()? * f64::from(facts.streams())))?;
+    let idle = facts.rtt_idle()?;
+    let stood =
+        facts.loss_picture().map_or(Nanos::ZERO, |picture| picture.queue.max(picture.overshoot_queue));
+    let bytes = rate / 8.0 * idle.as_secs_f64();
+    (stood < idle && bytes > 0.0 && !facts.sends_by_model()).then_some(bytes)
 }
 
 /// Whether the sender could go by rate: it does not yet, and its kernel has what does, as far as it says.

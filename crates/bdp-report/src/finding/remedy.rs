@@ -208,10 +208,12 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
              retransmission"
         }
         Action::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
-        Action::DeepenQueue if changes => {
-            "lengthen the queue before the bottleneck to rate x round trip, or pace the sender (fq, bbr) so that bursts fit"
+        Action::DeepenQueue => {
+            let queue =
+                value.map_or("rate x round trip".to_owned(), |v| format!("rate x round trip ({})", size(v)));
+            let pace = if changes { ", or pace the sender (fq, bbr) so that bursts fit" } else { "" };
+            return format!("lengthen the queue before the bottleneck to {queue}{pace}");
         }
-        Action::DeepenQueue => "lengthen the queue before the bottleneck to rate x round trip",
         Action::FixDuplex => {
             "have both ends of the link use full duplex (ethtool); a radio channel carries one direction at a time"
         }
@@ -219,12 +221,18 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
             "find the other traffic (ss, a capture at the bottleneck), or measure when it is gone; more streams take a larger \
              share from it"
         }
-        Action::AddCapacity if !changes => {
-            "a queue of rate x round trip keeps the bottleneck busier; beyond its rate only a faster one carries more"
-        }
         Action::AddCapacity => {
-            "a congestion control that reduces its window less (cubic, bbr), or a queue of rate x round trip, keeps the bottleneck \
-             busier; beyond its rate only a faster one carries more"
+            let control =
+                changes.then(|| "a congestion control that reduces its window less (cubic, bbr)".to_owned());
+            let queue = value.map(|value| format!("a queue of rate x round trip ({})", size(value)));
+            let busier: Vec<String> = control.into_iter().chain(queue).collect();
+            return match busier.is_empty() {
+                true => "only a faster bottleneck carries more".to_owned(),
+                false => format!(
+                    "{} keeps the bottleneck busier; beyond its rate only a faster one carries more",
+                    busier.join(", or ")
+                ),
+            };
         }
         Action::RaiseMarking => {
             "let the queue mark later, where it is yours: a threshold below rate x round trip leaves the bottleneck idle at times; \

@@ -520,3 +520,24 @@ fn twice_a_window_is_not_said_to_carry_more_than_what_binds_next() {
     assert!(of(941e6).contains("twice the window would carry"), "{}", of(941e6));
     assert!(!of(40e6).contains("twice"), "{}", of(40e6));
 }
+
+#[test]
+fn more_capacity_names_what_keeps_the_bottleneck_busier_if_that_is_known() {
+    let of = |remedy: Remedy| {
+        let finding = Finding::new(Limit::CongestionLoss, Place::path(), Confidence::Medium);
+        remedy::text(&finding.remedy(remedy)).unwrap()
+    };
+    let more = Remedy::new(Action::AddCapacity);
+    let busier = "keeps the bottleneck busier; beyond its rate only a faster one carries more";
+    let control = "a congestion control that reduces its window less (cubic, bbr)";
+    assert_eq!(of(more.clone()), "only a faster bottleneck carries more");
+    assert_eq!(of(more.clone().setting("-C")), format!("{control} {busier}"));
+    let queue = more.value(Quantity::bytes(MIB));
+    assert_eq!(of(queue.clone()), format!("a queue of rate x round trip (1 MiB) {busier}"));
+    assert_eq!(
+        of(queue.setting("-C")),
+        format!("{control}, or a queue of rate x round trip (1 MiB) {busier}")
+    );
+    let longer = Remedy::new(Action::DeepenQueue).value(Quantity::bytes(MIB));
+    assert_eq!(of(longer), "lengthen the queue before the bottleneck to rate x round trip (1 MiB)");
+}

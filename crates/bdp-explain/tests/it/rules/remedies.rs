@@ -6,6 +6,7 @@ use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::{Facts, SocketFacts, Source};
 use bdp_model::finding::{Action, Cause, Finding, Limit, Quantity, Remedy};
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::record::LossEpisode;
 use bdp_model::tuning::{Plan, Target, Why};
 use bdp_model::units::ByteCount;
 
@@ -325,4 +326,40 @@ fn plan_and_remedy_agree() {
         }
     }
     assert!(raised > 20, "{raised}");
+}
+
+/// A queue of 20 ms before each of twelve losses.
+fn congestion(change: impl FnOnce(&mut Facts)) -> Remedy {
+    let mut facts = plain();
+    retransmit(&mut facts, 12);
+    let at = |i: u64| LossEpisode { srtt_ns: 44 * MS, ..lost(8 * i + 4, [12, 40, 20, 33][i as usize % 4]) };
+    facts.loss_episodes = (0..12).map(at).collect();
+    facts.asked.congestion = None;
+    change(&mut facts);
+    let finding = bdp_explain::explain(&facts).remove(0);
+    let remedy = finding.remedy.unwrap();
+    assert_eq!(remedy.action, Action::AddCapacity, "{:?}", finding.limit);
+    remedy
+}
+
+#[test]
+fn a_longer_queue_is_advised_if_the_bottleneck_is_idle_at_times() {
+    let remedy = congestion(|_| ());
+    // The peak of 36 Mbit/s x 24.1 ms.
+    let bytes = remedy.value.unwrap();
+    assert!((100_000.0..115_000.0).contains(&bytes) && remedy.setting.is_some(), "{remedy:?}");
+    // It has all of its peak: only a faster bottleneck carries more.
+    let full = congestion(|facts| {
+        for sample in &mut facts.sent {
+            sample.delivery_rate_bps = Some(20_400_000);
+        }
+    });
+    assert_eq!((full.value, full.setting), (None, None));
+    // The queue was as long as that already.
+    let long = congestion(|facts| {
+        for episode in &mut facts.loss_episodes {
+            episode.srtt_ns = 60 * MS;
+        }
+    });
+    assert_eq!(long.value, None, "{long:?}");
 }

@@ -239,6 +239,10 @@ calibrate: ## Fit how probable each limit is, from transfers whose truth is know
 bench-experiments: build ## Judge what bdp measure says with its experiments and without them: 96 paths by the virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/experiments
 
+.PHONY: bench-remedies
+bench-remedies: build ## Carry out what bdp advises for 210 paths with faults, by the virtual clock, and print what came of it
+	BDP=$(abspath $(BDP)) benches/remedies
+
 .PHONY: bench-until-settled
 bench-until-settled: build ## What --until settled saves, and what it costs in accuracy: 200 paths by the virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/until-settled

@@ -5,7 +5,9 @@
 //! said to be. [`hops`] does the same for the probes of a path.
 #![forbid(unsafe_code)]
 
+mod buffer;
 pub mod candidate;
+mod capacity;
 mod ceiling;
 pub mod experiment;
 pub mod hops;
@@ -14,6 +16,7 @@ mod observed;
 pub mod plan;
 mod remedies;
 mod rule;
+mod scaling;
 mod setting;
 pub mod stream;
 pub mod twin;

@@ -3,6 +3,7 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit, Next};
 
+use crate::capacity::{self, Capacity};
 use crate::setting::{RMEM, WMEM, maximum};
 
 /// Less than this above the goodput is no gain to name.
@@ -15,7 +16,6 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
         finding.limit,
         Limit::SlowWriter
             | Limit::SlowReader
-            | Limit::Nagle
             | Limit::AskedRate
             | Limit::Cpu
             | Limit::RandomLoss
@@ -30,11 +30,12 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
     finding.next(next)
 }
 
-/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the ceiling.
+/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the path. If nobody knows what that carries, nobody
+/// knows which of them.
 pub fn after_window(facts: &Facts, bytes: f64, other: Option<Window>) -> Option<Next> {
-    let ceiling = of_ceiling(facts).filter(|next| next.needed_bytes.is_some());
+    let path = of_path(facts).filter(|next| next.needed_bytes.is_some())?;
     let window = other.and_then(|window| of_window(facts, window));
-    first(window.into_iter().chain(ceiling))
+    first(window.into_iter().chain([path]))
         .filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
         // What was reached already is no limit that is yet to come.
         .filter(|next| next.goodput_bps >= facts.goodput_bps)
@@ -42,10 +43,10 @@ pub fn after_window(facts: &Facts, bytes: f64, other: Option<Window>) -> Option<
 
 fn least(facts: &Facts) -> Option<Next> {
     // Where nobody knows what the path carries, a window that is larger than that says nothing.
-    let ceiling = of_ceiling(facts)?;
+    let path = of_path(facts)?;
     let windows = [receive_window(facts), send_buffer(facts)];
     let windows = windows.into_iter().flatten().filter_map(|window| of_window(facts, window));
-    first(windows.chain([ceiling])).map(|next| Next { needed_bytes: None, ..next })
+    first(windows.chain([path])).map(|next| Next { needed_bytes: None, ..next })
 }
 
 /// A window or a buffer, and what it holds in flight at the most.
@@ -57,9 +58,9 @@ fn of_window(facts: &Facts, (limit, most): Window) -> Option<Next> {
     Some(Next { limit, goodput_bps, needed_bytes: Some(most) })
 }
 
-fn of_ceiling(facts: &Facts) -> Option<Next> {
-    let goodput_bps = facts.ceiling.as_ref()?.goodput_bps;
-    Some(Next { limit: Limit::Ceiling, goodput_bps, needed_bytes: facts.needed_bytes() })
+fn of_path(facts: &Facts) -> Option<Next> {
+    let Capacity { limit, goodput_bps } = capacity::known(facts)?;
+    Some(Next { limit, goodput_bps, needed_bytes: capacity::bytes_at(facts, goodput_bps) })
 }
 
 fn first(all: impl Iterator<Item = Next>) -> Option<Next> {

@@ -1,20 +1,114 @@
-//! Remedies beside the facts: nothing is advised that is so already.
+//! Remedies beside the facts, before they are printed: nothing is advised that is so already, that does not reach the socket, that exceeds what the path
+//! carries, or that the plan of a fix leaves alone for a reason that is known here.
 
-use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Finding};
+use bdp_model::facts::{End, Facts};
+use bdp_model::finding::{Action, Finding, Limit, Quantity, Remedy};
+use bdp_model::units::Nanos;
 
-/// What chooses a host's congestion control.
-const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+use crate::buffer::{self, Buffer, Fit};
+use crate::capacity;
+use crate::scaling::Unscaled;
+use crate::setting::{RMEM, SOCKET_BUFFER, Setting, WMEM, name_of, value_of};
 
-/// Names the sender's congestion control as what helps besides, unless it is one that goes by a model already.
+/// A congestion control that goes by rate and round trip, and neither by losses nor until a queue is full.
+pub const BY_RATE: &str = "bbr";
+
+/// Goodput / the highest rate of delivery, from which on a bottleneck is busy all the time.
+const BUSY: f64 = 0.97;
+
+/// A finding with the remedy that the facts leave of it.
 pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
-    let by_model = facts.congestion_control.starts_with("bbr");
-    if let Some(remedy) = &mut finding.remedy
-        && matches!(remedy.action, Action::FindErrors | Action::DeepenQueue | Action::AddCapacity)
-        && remedy.setting.is_none()
-        && !by_model
-    {
-        remedy.setting = Some(CONGESTION_CONTROL.to_owned());
-    }
+    finding.remedy = finding.remedy.take().and_then(|remedy| checked(facts, finding.limit, remedy));
     finding
+}
+
+fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
+    let is_idle = limit != Limit::PathRate && is_idle_at_times(facts);
+    let by_losses = match remedy.action {
+        Action::FindErrors | Action::DeepenQueue => true,
+        // A bottleneck that is busy all the time carries no more by any congestion control.
+        Action::AddCapacity => is_idle,
+        _ => false,
+    };
+    if by_losses && remedy.setting.is_none() && can_go_by_rate(facts) {
+        remedy.setting = Some(name_of(facts, Setting::Congestion).to_owned());
+    }
+    if remedy.action == Action::DeepenQueue || remedy.action == Action::AddCapacity && is_idle {
+        remedy = remedy.value(longer_queue(facts).map(Quantity::bytes));
+    }
+    let buffer = match (remedy.action, remedy.setting.as_deref()) {
+        (Action::RaiseMaximum, Some(RMEM)) => Some(Buffer::Receive),
+        (Action::RaiseMaximum, Some(WMEM)) => Some(Buffer::Send),
+        _ => None,
+    };
+    match buffer {
+        Some(buffer) => raised(facts, remedy, buffer),
+        None => Some(remedy),
+    }
+}
+
+/// Whether the bottleneck is idle at times, as far as is known: the sender reduces its window by so much that it has less than its highest rate.
+fn is_idle_at_times(facts: &Facts) -> bool {
+    !facts.sends_by_model() && facts.of_peak().is_none_or(|reached| reached < BUSY)
+}
+
+/// Rate x round trip in bytes, the queue that keeps a bottleneck busy while a sender that goes by losses has halved its window; `None` if as long a one stood.
+fn longer_queue(facts: &Facts) -> Option<f64> {
+    let rate = capacity::known(facts).map(|known| known.goodput_bps);
+    let rate = rate.or_else(|| Some(facts.delivery_peak_bps()? * f64::from(facts.streams())))?;
+    let idle = facts.rtt_idle()?;
+    let stood =
+        facts.loss_picture().map_or(Nanos::ZERO, |picture| picture.queue.max(picture.overshoot_queue));
+    let bytes = rate / 8.0 * idle.as_secs_f64();
+    (stood < idle && bytes > 0.0 && !facts.sends_by_model()).then_some(bytes)
+}
+
+/// Whether the sender could go by rate: it does not yet, and its kernel has what does, as far as it says.
+fn can_go_by_rate(facts: &Facts) -> bool {
+    !facts.sends_by_model() && has_by_rate(&facts.sender) != Some(false)
+}
+
+fn has_by_rate(end: &End) -> Option<bool> {
+    let all = value_of(end, "net.ipv4.tcp_available_congestion_control")?;
+    Some(all.split_whitespace().any(|known| known == BY_RATE))
+}
+
+/// A larger maximum of a buffer: the program's own call in its stead if that locked the size, window scaling if no larger window fits without, and no more than
+/// the path needs and the host has.
+fn raised(facts: &Facts, remedy: Remedy, buffer: Buffer) -> Option<Remedy> {
+    if let Some(locked) = locked(facts, buffer) {
+        return Some(locked);
+    }
+    if let (Buffer::Receive, Some(unscaled)) = (buffer, Unscaled::of(facts)) {
+        return Some(unscaled.remedy());
+    }
+    let (Some(path), Some(rtt)) = (capacity::known(facts), facts.rtt_idle()) else { return Some(remedy) };
+    let in_flight = buffer::in_flight(path.goodput_bps, rtt.as_secs_f64(), facts.streams());
+    let needed = buffer::size(in_flight, buffer::payload_share(facts, buffer));
+    let host = match buffer {
+        Buffer::Receive => &facts.receiver.host,
+        Buffer::Send => &facts.sender.host,
+    };
+    match buffer::fit(host, buffer, needed, facts.streams()) {
+        Some(Fit::Enough | Fit::Memory { .. }) => None,
+        Some(Fit::Raise(_)) | None => Some(remedy.value(Quantity::bytes(needed as f64))),
+    }
+}
+
+/// Who locked the size of a buffer, so that the host's setting does not reach it: an option of bdp, or another program by its call.
+pub fn locked(facts: &Facts, buffer: Buffer) -> Option<Remedy> {
+    let (end, by_program) = match buffer {
+        Buffer::Receive => {
+            (&facts.receiver, facts.receiver.socket.and_then(|socket| socket.receive_buffer_asked))
+        }
+        Buffer::Send => (&facts.sender, facts.sender.socket.and_then(|socket| socket.send_buffer_asked)),
+    };
+    if buffer == Buffer::Receive && facts.asked.window.is_some() {
+        return Some(Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window)));
+    }
+    if facts.asked.socket_buffer.is_some() {
+        return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));
+    }
+    (by_program == Some(true))
+        .then(|| Remedy::new(Action::AskSocketBuffer).setting(buffer.call()).host(&end.name))
 }

@@ -1,6 +1,7 @@
 //! What a user changes, and by which name; what a host is set to.
 
 use bdp_model::facts::{End, Facts, Source};
+use bdp_model::measurement::HostFacts;
 
 /// Sizes of a receive buffer.
 pub const RMEM: &str = "net.ipv4.tcp_rmem";
@@ -10,6 +11,8 @@ pub const WMEM: &str = "net.ipv4.tcp_wmem";
 pub const SCALING: &str = "net.ipv4.tcp_window_scaling";
 /// Whether receive buffers grow by themselves.
 pub const AUTOTUNING: &str = "net.ipv4.tcp_moderate_rcvbuf";
+/// A host's congestion control.
+pub const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 /// The option that asks for a socket buffer.
 pub const SOCKET_BUFFER: &str = "--sockbuf";
 
@@ -24,6 +27,8 @@ pub enum Setting {
     Streams,
     /// Payload of a datagram.
     Datagram,
+    /// Congestion control of the sender.
+    Congestion,
 }
 
 /// What changes a setting: the option of a measurement, the key of a scenario.
@@ -33,6 +38,11 @@ pub fn name_of(facts: &Facts, setting: Setting) -> &'static str {
         (Source::Measured, Setting::Rate) => "-b",
         (Source::Measured, Setting::Streams) => "-P",
         (Source::Measured, Setting::Datagram) => "-l",
+        // What chooses it for all of a host, unless it was asked for.
+        (_, Setting::Congestion) if facts.asked.congestion.is_none() => CONGESTION_CONTROL,
+        (Source::Measured, Setting::Congestion) => "-C",
+        (Source::Emulated, Setting::Congestion) => "flow.congestion",
+        (Source::Watched | Source::Captured, Setting::Congestion) => "TCP_CONGESTION",
         (Source::Emulated, Setting::Window) => "flow.window",
         (Source::Emulated, Setting::Rate) => "flow.rate",
         (Source::Emulated, Setting::Streams) => "flow.streams",
@@ -51,5 +61,12 @@ pub fn value_of<'a>(end: &'a End, sysctl: &str) -> Option<&'a str> {
 
 /// The last of the three numbers of `tcp_rmem` or `tcp_wmem`.
 pub fn maximum(end: &End, sysctl: &str) -> Option<u64> {
-    end.host.sysctls.get(sysctl)?.split_whitespace().nth(2)?.parse().ok()
+    Some(numbers(&end.host, sysctl)?[2])
+}
+
+/// A sysctl of three numbers.
+pub fn numbers(host: &HostFacts, sysctl: &str) -> Option<[u64; 3]> {
+    let words = host.sysctls.get(sysctl)?.split_whitespace();
+    let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    numbers.try_into().ok()
 }

@@ -1,46 +1,17 @@
 //! Socket buffers: what autotuning may reach, beside what the path needs in flight.
 
 use bdp_model::ends::End;
-use bdp_model::facts::Facts;
-use bdp_model::finding::Limit;
+use bdp_model::finding::{Action, Cause, Finding, Limit};
 use bdp_model::tuning::{Change, Gain, Reason, Target, Why};
 
 use super::draft::Draft;
 use super::host::Host;
 use super::path::{Described, Way};
-use crate::setting::{RMEM, SOCKET_BUFFER, WMEM};
+use crate::buffer::{self, Buffer, Fit, PAYLOAD};
+use crate::remedies;
 
-/// In flight / (rate x round trip): without room a flow is idle at the ends of its rounds, and more would be a queue.
-const ROOM: f64 = 1.15;
-/// Window / receive buffer, and payload / send buffer, at the least: the rest is the memory that packets take.
-const PAYLOAD_LEAST: f64 = 0.5;
-/// Buffers are rounded up to a multiple of this.
-const ROUND_BYTES: u64 = 16 << 10;
 /// Where nobody knows what the path carries, a plan goes no further than so many times what was measured.
 const FURTHEST: f64 = 4.0;
-
-/// A buffer of an end, and its setting.
-#[derive(Clone, Copy, PartialEq)]
-enum Buffer {
-    Receive,
-    Send,
-}
-
-impl Buffer {
-    const fn setting(self) -> &'static str {
-        match self {
-            Self::Receive => RMEM,
-            Self::Send => WMEM,
-        }
-    }
-
-    const fn call(self) -> &'static str {
-        match self {
-            Self::Receive => "SO_RCVBUF",
-            Self::Send => "SO_SNDBUF",
-        }
-    }
-}
 
 /// What a direction needs of a buffer.
 struct Need {
@@ -53,23 +24,31 @@ struct Need {
     gain: Option<Gain>,
 }
 
-/// Plans both buffers of a direction. What limits it after that is the rate, as far as it is known.
+/// Plans the buffers of a direction. What limits it after that is the rate, as far as it is known.
 pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>) {
     let facts = &way.facts;
-    let Some(rtt) = facts.rtt_idle() else { return };
-    let limited = way.findings.first().map(|finding| finding.limit);
-    let by_window = matches!(limited, Some(Limit::ReceiveWindow | Limit::SendBuffer));
-    let asked = facts.asked.window.is_some().then_some("-w").or(facts
-        .asked
-        .socket_buffer
-        .is_some()
-        .then_some(SOCKET_BUFFER));
-    if let (Some(option), true) = (asked, by_window) {
-        return draft.refuse(None, None, Why::Asked { option: option.to_owned() });
+    let (Some(rtt), Some(first)) = (facts.rtt_idle(), way.findings.first()) else { return };
+    let by_window = matches!(first.limit, Limit::ReceiveWindow | Limit::SendBuffer);
+    let mut buffers = [(Buffer::Receive, way.receiver()), (Buffer::Send, way.sender())];
+    if by_window {
+        if first.limit == Limit::SendBuffer {
+            buffers.reverse();
+        }
+        let binding = buffers[0].0;
+        if let Some(option) = remedies::locked(facts, binding).and_then(|locked| locked.setting) {
+            return draft.refuse(None, None, Why::Asked { option });
+        }
+    }
+    // A larger maximum does not widen what something else keeps small: the remedy says what does, or that nobody knows.
+    let by_switch = first.remedy.as_ref().is_some_and(|remedy| remedy.action == Action::Set);
+    let mut is_elsewhere = by_window && !is_of_settings(first);
+    // A larger buffer only holds more of what a program does not read, or has not written.
+    if is_of_programs(first.limit) {
+        return;
     }
     let Some(rate) = way.rate_bps.or_else(|| by_window.then(|| furthest(way)).flatten()) else { return };
     let streams = facts.streams();
-    let in_flight = rate / 8.0 * rtt.as_secs_f64() * ROOM / f64::from(streams);
+    let in_flight = buffer::in_flight(rate, rtt.as_secs_f64(), streams);
     let gain = way.rate_bps.filter(|&rate| by_window && rate > facts.goodput_bps).map(|rate| Gain {
         direction: way.direction,
         before_bps: facts.goodput_bps,
@@ -77,69 +56,89 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
         next: None,
         loaded_rtt_less_ns: None,
     });
-    let host = |end| if end == End::Near { near } else { far };
-    let needs = [
-        Need {
-            end: way.receiver(),
-            buffer: Buffer::Receive,
-            in_flight,
-            share: window_share(facts),
-            streams,
-            gain,
-        },
-        Need { end: way.sender(), buffer: Buffer::Send, in_flight, share: PAYLOAD_LEAST, streams, gain },
-    ];
-    for need in needs {
-        fit(draft, host(need.end), &need);
+    for (buffer, end) in buffers {
+        // The setting does not reach a socket whose size was asked for, and what came through went through the buffers that there are.
+        let is_left = is_elsewhere
+            || remedies::locked(facts, buffer).is_some()
+            || !by_window && rate <= facts.goodput_bps;
+        let share = buffer::payload_share(facts, buffer);
+        let need = Need { end, buffer, in_flight, share, streams, gain };
+        let is_raised = fit(draft, if end == End::Near { near } else { far }, &need, is_left);
+        // What is beside the buffer that binds helps after that alone.
+        is_elsewhere |= by_window && !is_raised && !by_switch;
     }
+}
+
+/// Whether a setting of a host is what widens a window or a buffer.
+fn is_of_settings(finding: &Finding) -> bool {
+    match &finding.remedy {
+        Some(remedy) => matches!(remedy.action, Action::RaiseMaximum | Action::Set),
+        // The maximum that binds is enough for all that the path carries, or the host has not the memory: either is said of it.
+        None => matches!(finding.cause, Some(Cause::RmemMaximum | Cause::WmemMaximum | Cause::BufferRunsDry)),
+    }
+}
+
+/// Whether a program is the limit, or what it asked for.
+const fn is_of_programs(limit: Limit) -> bool {
+    matches!(
+        limit,
+        Limit::SlowReader
+            | Limit::SlowWriter
+            | Limit::Nagle
+            | Limit::AskedRate
+            | Limit::ProgramWindow
+            | Limit::ClientIdle
+            | Limit::RoundTrips
+            | Limit::Cpu
+    )
 }
 
 /// Plans both buffers of a machine, which sends and receives on a path that is described by figures.
 pub(super) fn for_both_roles(draft: &mut Draft, host: &Host<'_>, path: &Described) {
     let streams = path.streams.max(1);
-    let in_flight = path.rate_bps / 8.0 * path.rtt_ns as f64 / 1e9 * ROOM / f64::from(streams);
+    let in_flight = buffer::in_flight(path.rate_bps, path.rtt_ns as f64 / 1e9, streams);
     for buffer in [Buffer::Receive, Buffer::Send] {
-        let need = Need { end: End::Near, buffer, in_flight, share: PAYLOAD_LEAST, streams, gain: None };
-        fit(draft, host, &need);
+        let need = Need { end: End::Near, buffer, in_flight, share: PAYLOAD, streams, gain: None };
+        fit(draft, host, &need, false);
     }
 }
 
-fn fit(draft: &mut Draft, host: &Host<'_>, need: &Need) {
+/// Plans one buffer, or refuses it, and says which; of one that is to be left it says only that it is enough.
+fn fit(draft: &mut Draft, host: &Host<'_>, need: &Need, is_left: bool) -> bool {
     let name = need.buffer.setting();
     let target = Target::sysctl(name);
-    let Some([least, first, most]) = host.triple(name) else {
-        return draft.refuse(need.end, target, Why::Unknown);
+    let needed = buffer::size(need.in_flight, need.share);
+    let refused = match host.triple(name).zip(host.fit(need.buffer, needed, need.streams)) {
+        None => Why::Unknown,
+        Some((_, Fit::Enough)) => {
+            let value = host.value(name).unwrap_or_default().to_owned();
+            Why::Enough { value, needed: needed.to_string() }
+        }
+        Some((_, Fit::Memory { needed_bytes, available_bytes })) => {
+            Why::Memory { needed_bytes, available_bytes }
+        }
+        Some(([least, first, most], Fit::Raise(to))) if !is_left => {
+            raise(draft, need, &target, [least, first, most], to);
+            return true;
+        }
+        Some(_) => return false,
     };
-    let needed = ((need.in_flight / need.share) as u64).next_multiple_of(ROUND_BYTES);
-    if most >= needed {
-        let why = Why::Enough {
-            value: host.value(name).unwrap_or_default().to_owned(),
-            needed: needed.to_string(),
-        };
-        return draft.refuse(need.end, target, why);
+    if !is_left || matches!(refused, Why::Enough { .. }) {
+        draft.refuse(need.end, target, refused);
     }
-    let all = needed.saturating_mul(u64::from(need.streams));
-    if let Some(available_bytes) = host.tcp_memory().filter(|&available| all > available) {
-        return draft.refuse(need.end, target, Why::Memory { needed_bytes: all, available_bytes });
-    }
-    draft.program(need.end, format!("setsockopt({}, {})", need.buffer.call(), needed / 2), target.clone());
-    draft.change(Change {
-        end: need.end,
-        target,
-        from: Some(format!("{least} {first} {most}")),
-        to: format!("{least} {first} {needed}"),
-        reason: Reason::Buffer { needed_bytes: needed, in_flight_bytes: need.in_flight as u64 },
-        gain: need.gain,
-    });
+    false
 }
 
-/// The part of a receive buffer that is window, as it was measured.
-fn window_share(facts: &Facts) -> f64 {
-    let share = || {
-        let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)?;
-        Some(facts.window.on_the_wire_bytes? as f64 / buffer as f64)
-    };
-    share().unwrap_or(PAYLOAD_LEAST).clamp(PAYLOAD_LEAST, 1.0)
+fn raise(draft: &mut Draft, need: &Need, target: &Target, [least, first, most]: [u64; 3], to: u64) {
+    draft.program(need.end, format!("setsockopt({}, {})", need.buffer.call(), to / 2), target.clone());
+    draft.change(Change {
+        end: need.end,
+        target: target.clone(),
+        from: Some(format!("{least} {first} {most}")),
+        to: format!("{least} {first} {to}"),
+        reason: Reason::Buffer { needed_bytes: to, in_flight_bytes: need.in_flight as u64 },
+        gain: need.gain,
+    });
 }
 
 /// How far to go where nobody knows what the path carries: to the next limit that is known, within bounds.

@@ -2,8 +2,8 @@
 
 use bdp_model::measurement::HostFacts;
 
-/// Bytes of a page, in which `tcp_mem` counts.
-const PAGE_BYTES: u64 = 4096;
+use crate::buffer::{self, Buffer, Fit};
+use crate::setting;
 
 /// The settings of a host.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +28,12 @@ impl<'a> Host<'a> {
 
     /// A sysctl of three numbers.
     pub(super) fn triple(&self, name: &str) -> Option<[u64; 3]> {
-        let numbers: Vec<u64> =
-            self.value(name)?.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        numbers.try_into().ok()
+        setting::numbers(self.facts, name)
     }
 
-    /// What all connections may have in buffers before TCP saves memory, bytes.
-    pub(super) fn tcp_memory(&self) -> Option<u64> {
-        Some(self.triple("net.ipv4.tcp_mem")?[1].saturating_mul(PAGE_BYTES))
+    /// A buffer's setting beside a need of each of so many streams.
+    pub(super) fn fit(&self, buffer: Buffer, needed: u64, streams: u32) -> Option<Fit> {
+        buffer::fit(self.facts, buffer, needed, streams)
     }
 
     /// Whether the kernel has this congestion control; `None` where it does not say.

@@ -5,6 +5,8 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::tuning::PlanDirection;
 
+use crate::capacity;
+
 /// What is asked of a plan besides the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
@@ -61,7 +63,7 @@ impl Way {
 }
 
 /// What the direction can carry: as another measurement showed, or its ceiling by the devices; where the path itself was full, what came through.
-pub(super) fn rate(facts: &Facts, findings: &[Finding], capacity: Option<f64>) -> Option<f64> {
+pub(super) fn rate(facts: &Facts, findings: &[Finding], shown: Option<f64>) -> Option<f64> {
     let full = findings.iter().any(|finding| {
         matches!(finding.limit, Limit::PathRate | Limit::Ceiling | Limit::Policer | Limit::HalfDuplex)
     });
@@ -69,10 +71,10 @@ pub(super) fn rate(facts: &Facts, findings: &[Finding], capacity: Option<f64>) -
         return Some(facts.goodput_bps);
     }
     // What a short queue lets through is not all that the path carries; nor is what other limits did.
-    let ceiling = facts.ceiling.as_ref().map(|ceiling| ceiling.goodput_bps);
-    let shown = capacity.filter(|&bps| bps > facts.goodput_bps);
-    match (shown, ceiling) {
-        (Some(shown), Some(ceiling)) => Some(shown.min(ceiling)),
-        (shown, ceiling) => shown.or(ceiling),
+    let known = capacity::known(facts).map(|known| known.goodput_bps);
+    let shown = shown.filter(|&bps| bps > facts.goodput_bps);
+    match (shown, known) {
+        (Some(shown), Some(known)) => Some(shown.min(known)),
+        (shown, known) => shown.or(known),
     }
 }

@@ -12,10 +12,9 @@ use super::buffers;
 use super::draft::Draft;
 use super::host::Host;
 use super::path::Way;
-use crate::setting::{AUTOTUNING, SCALING};
+use crate::remedies::BY_RATE;
+use crate::setting::{AUTOTUNING, CONGESTION_CONTROL, SCALING};
 
-/// A congestion control that goes by rate and round trip, and neither by losses nor until a queue is full.
-const BY_RATE: &str = "bbr";
 /// A queue that adds so much of the idle round trip is worth a change.
 const LONG_QUEUE: f64 = 0.5;
 /// Of the rate on the wire a sender is paced to so much, so that no queue grows.
@@ -167,11 +166,11 @@ impl Ends<'_> {
         let end = self.way.sender();
         let facts = &self.way.facts;
         let (to, from) = (BY_RATE.to_owned(), facts.congestion_control.clone());
-        let for_all = Target::sysctl("net.ipv4.tcp_congestion_control");
+        let for_all = Target::sysctl(CONGESTION_CONTROL);
         if facts.asked.congestion.is_some() {
             return draft.refuse(end, for_all, Why::Asked { option: "--congestion".to_owned() });
         }
-        if from.starts_with(BY_RATE) {
+        if facts.sends_by_model() {
             return draft.refuse(end, for_all, Why::Enough { value: from, needed: to });
         }
         match self.sender.has_congestion_control(BY_RATE) {

@@ -4,6 +4,7 @@ use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 
+use crate::capacity;
 use crate::observed;
 use crate::rule::reordering;
 use crate::setting::{Setting, name_of};
@@ -37,7 +38,17 @@ fn remedy(facts: &Facts) -> Remedy {
         Source::Measured if facts.both_directions => Action::SmallerWindowOneWay,
         _ => Action::SmallerWindow,
     };
-    Remedy::new(action).setting(name_of(facts, Setting::Window))
+    Remedy::new(action).setting(name_of(facts, Setting::Window)).value(smaller(facts).map(Quantity::bytes))
+}
+
+/// The window that holds what the path carries without the queue, and a little more; `None` if that is no smaller than what was in flight.
+fn smaller(facts: &Facts) -> Option<f64> {
+    /// Above rate x round trip by this at the most, or by this part of the queue.
+    const MORE: (f64, f64) = (0.1, 0.25);
+    let needed = capacity::bytes_at(facts, facts.goodput_bps)?;
+    let queue = facts.rtt_loaded()?.saturating_sub(facts.rtt_idle()?).as_secs_f64();
+    let share = queue / facts.rtt_idle()?.as_secs_f64();
+    (share > 0.0).then(|| needed * (1.0 + (MORE.1 * share).min(MORE.0)))
 }
 
 fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Option<Finding> {

@@ -28,7 +28,7 @@ fn flat(facts: &Facts, steady: f64) -> bool {
 
 /// Claims the path's rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    let probes = facts.congestion_control.starts_with("bbr");
+    let probes = facts.sends_by_model();
     let least = if probes { PROBED } else { AT_PEAK };
     let reached = observed::of_peak(facts, least)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;

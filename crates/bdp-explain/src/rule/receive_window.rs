@@ -6,8 +6,10 @@ use bdp_model::finding::{
 };
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
+use crate::buffer::AT_MAXIMUM;
+use crate::scaling::{LARGEST_UNSCALED, Unscaled};
 use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, maximum, name_of, value_of};
-use crate::{next, observed};
+use crate::{capacity, next, observed};
 
 /// Full less often, the goodput has to be just what it carries, and doubt remains.
 const FULL_AT_TIMES: f64 = 0.4;
@@ -21,8 +23,6 @@ const ABOVE: f64 = 1.25;
 const COUNTED: f64 = 0.5;
 /// Of few segments in flight a loss is repaired by a timer: above this share of the segments those take time that counts as the window's.
 const LOST: f64 = 0.01;
-/// A buffer of this part of the largest that autotuning may make is bounded by it.
-const AT_MAXIMUM: f64 = 0.9;
 
 /// Claims the limit where both agree; the kernel's own count corroborates, and stands in for the samples where it is high: as
 /// it is known to under-report, a low one denies little.
@@ -64,12 +64,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         false => Confidence::Medium,
     };
     let origin = origin(facts);
+    let cause = cause(facts, &origin);
     let least_full = if at_times { FULL_AT_TIMES } else { WINDOW_FULL };
     let elsewhere = matches!(origin, Origin::Elsewhere { .. });
     let finding = Finding::new(Limit::ReceiveWindow, Place::receiver(&facts.receiver.name), confidence)
-        .cause(cause(facts, &origin))
+        .cause(cause)
         .evidence(evidence(facts, window, bound, reached, least_full))
-        .evidence(bounds(facts, unscaled(facts).as_ref().unwrap_or(&origin)))
+        .evidence(bounds(facts, &Unscaled::of(facts).map_or(origin, Origin::Unscaled)))
         .evidence(facts.asked.window.map(|asked| {
             let evidence = Evidence::bytes(Fact::WindowAsked, asked.as_bytes() as f64);
             evidence.named(name_of(facts, Setting::Window))
@@ -103,12 +104,8 @@ pub fn half_scaled(facts: &Facts) -> Option<Finding> {
 
 /// What keeps a window from being larger.
 enum Origin {
-    /// No window scaling, since it is off at this host.
-    ScalingOff(String),
-    /// No window scaling, though both hosts offer it.
-    ScalingRemoved,
-    /// No window scaling, and one host does not report whether it offers it.
-    ScalingUnknown,
+    /// The connection has no window scaling.
+    Unscaled(Unscaled),
     /// Autotuning is off: the buffer stays at its first size.
     AutotuningOff,
     /// The largest buffer of `tcp_rmem`, or it is not known.
@@ -121,10 +118,10 @@ enum Origin {
 
 fn origin(facts: &Facts) -> Origin {
     let is_asked = facts.asked.window.is_some() || facts.asked.socket_buffer.is_some();
-    match unscaled(facts) {
+    match Unscaled::of(facts) {
         // Window scaling alone adds nothing to a smaller window that was asked for.
         unscaled if is_asked && (unscaled.is_none() || asks_for_less(facts)) => return Origin::Asked,
-        Some(unscaled) => return unscaled,
+        Some(unscaled) => return Origin::Unscaled(unscaled),
         None => {}
     }
     let (Some(buffer), Some(maximum)) = (facts.window.socket_buffer_bytes, maximum(&facts.receiver, RMEM))
@@ -141,39 +138,18 @@ fn origin(facts: &Facts) -> Origin {
     }
 }
 
-/// Without window scaling no window is larger (RFC 7323, section 2.2).
-const LARGEST_UNSCALED: f64 = 65_535.0;
-
 /// Whether what was asked for keeps the window below what it may be without window scaling. Nobody means 64 KiB - 1 by 64K.
 fn asks_for_less(facts: &Facts) -> bool {
     let asked = facts.asked.window.is_some_and(|window| window.as_bytes() as f64 <= LARGEST_UNSCALED + 1.0);
     asked || facts.window_bound().is_some_and(|bound| bound.bytes < AT_MAXIMUM * LARGEST_UNSCALED)
 }
 
-/// Why the connection has no window scaling, where it has none. Both ends know whether it was agreed on; a kernel that does
-/// not say shows it by its setting and the window.
-fn unscaled(facts: &Facts) -> Option<Origin> {
-    let ends = [&facts.receiver, &facts.sender];
-    let refused = ends.iter().any(|end| end.window_scaling == Some(false));
-    let unknown = ends.iter().all(|end| end.window_scaling.is_none());
-    let fits = facts.window_use().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
-    let off = ends.iter().find(|end| value_of(end, SCALING) == Some("0"));
-    match off {
-        Some(end) if refused || (unknown && fits) => Some(Origin::ScalingOff(end.name.clone())),
-        None if refused && ends.iter().all(|end| value_of(end, SCALING).is_some()) => {
-            Some(Origin::ScalingRemoved)
-        }
-        None if refused => Some(Origin::ScalingUnknown),
-        _ => None,
-    }
-}
-
 /// The same, by its name.
 fn cause(facts: &Facts, origin: &Origin) -> Option<Cause> {
     Some(match origin {
-        Origin::ScalingOff(_) => Cause::ScalingOff,
-        Origin::ScalingRemoved => Cause::ScalingStripped,
-        Origin::ScalingUnknown => Cause::ScalingMissing,
+        Origin::Unscaled(Unscaled::Off(_)) => Cause::ScalingOff,
+        Origin::Unscaled(Unscaled::Removed) => Cause::ScalingStripped,
+        Origin::Unscaled(Unscaled::Unknown) => Cause::ScalingMissing,
         Origin::AutotuningOff => Cause::AutotuningOff,
         // It is not known without the setting.
         Origin::Maximum => return maximum(&facts.receiver, RMEM).map(|_| Cause::RmemMaximum),
@@ -226,9 +202,11 @@ fn evidence(
 fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     let name = &facts.receiver.name;
     Some(match origin {
-        Origin::ScalingOff(host) => Evidence::flag(Fact::ScalingSetting, false).named(SCALING).on(host),
-        Origin::ScalingRemoved => Evidence::flag(Fact::ScalingRemoved, false),
-        Origin::ScalingUnknown => Evidence::flag(Fact::ScalingAgreed, false),
+        Origin::Unscaled(Unscaled::Off(host)) => {
+            Evidence::flag(Fact::ScalingSetting, false).named(SCALING).on(host)
+        }
+        Origin::Unscaled(Unscaled::Removed) => Evidence::flag(Fact::ScalingRemoved, false),
+        Origin::Unscaled(Unscaled::Unknown) => Evidence::flag(Fact::ScalingAgreed, false),
         Origin::AutotuningOff => Evidence::flag(Fact::AutotuningSetting, false).named(AUTOTUNING).on(name),
         Origin::Elsewhere { buffer, maximum } => Evidence::bytes(Fact::BufferBelowMaximum, *buffer)
             .at_most(AT_MAXIMUM * maximum)
@@ -242,21 +220,25 @@ fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     })
 }
 
-/// What to change at the receiver; by how much, where a ceiling is known.
+/// What to change at the receiver; by how much, if it is known what the path carries.
 fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
     // What was asked for and not reached is no better for being asked for again.
     let asked = request.window.map_or(0.0, |asked| asked.as_bytes() as f64);
-    let needed = facts.needed_bytes().filter(|&needed| needed > bound.bytes.max(asked));
+    let needed = capacity::needed_bytes(facts).filter(|&needed| needed > bound.bytes.max(asked));
     match origin(facts) {
         Origin::Elsewhere { .. } => return None,
         Origin::AutotuningOff => return Some(turn_on(AUTOTUNING, name)),
+        Origin::Unscaled(unscaled) => return Some(unscaled.remedy()),
         Origin::Maximum | Origin::Asked => {}
-        unscaled => return scale(&unscaled),
+    }
+    // What the path carries fits this window.
+    if capacity::needed_bytes(facts).is_some_and(|needed| needed <= bound.bytes) {
+        return None;
     }
     // A larger window than 64 KiB takes both.
-    let scaling = unscaled(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
-    let scaling = scaling.as_ref().and_then(scale);
+    let scaling = Unscaled::of(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
+    let scaling = scaling.map(|unscaled| unscaled.remedy());
     if request.window.is_some() {
         let larger = Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window));
         return Some(larger.value(needed.map(Quantity::bytes)).also(scaling));
@@ -264,22 +246,7 @@ fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     if request.socket_buffer.is_some() {
         return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER).also(scaling));
     }
-    // The buffer holds more than the window: as much more as it did here.
-    let buffer = facts.window.socket_buffer_bytes.map(|b| b as f64);
-    let ratio = buffer.map_or(2.0, |b| b / bound.bytes).clamp(1.0, 8.0);
-    let most = maximum(&facts.receiver, RMEM).unwrap_or(0) as f64;
-    let value = needed.map(|needed| needed * ratio).filter(|&value| value > most).map(Quantity::bytes);
-    Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).value(value).host(name))
-}
-
-/// How to get window scaling, where that is what is missing.
-fn scale(origin: &Origin) -> Option<Remedy> {
-    Some(match origin {
-        Origin::ScalingOff(host) => turn_on(SCALING, host),
-        Origin::ScalingRemoved => Remedy::new(Action::PassWindowScaling),
-        Origin::ScalingUnknown => Remedy::new(Action::FindWindowScaling),
-        _ => return None,
-    })
+    Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name))
 }
 
 fn turn_on(setting: &str, host: &str) -> Remedy {

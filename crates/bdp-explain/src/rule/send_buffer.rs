@@ -79,7 +79,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             .share_of(window.samples)
             .with(Quantity::bytes(window.receive_bytes))])
         .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
-        .remedy(remedy(facts, window, buffer))
+        .remedy(remedy(facts, buffer))
         .missing(uncounted.then(|| Missing::new(Lack::SendBufferCount)));
     Some(finding)
 }
@@ -144,17 +144,15 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
                 .with_all(observed::several_streams(facts)),
         ])
         .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
-        .remedy(remedy(facts, window, Some(buffer)));
+        .remedy(remedy(facts, Some(buffer)));
     Some(finding)
 }
 
-fn remedy(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> Remedy {
+/// What to change at the sender: nothing of a buffer that could still grow.
+fn remedy(facts: &Facts, buffer: Option<u64>) -> Option<Remedy> {
     if facts.asked.socket_buffer.is_some() {
-        return Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER);
+        return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));
     }
-    let ratio = buffer.map_or(2.0, |b| b as f64 / window.in_flight_bytes).clamp(1.0, 8.0);
-    let needed = facts.needed_bytes().filter(|&needed| needed > window.in_flight_bytes);
-    let most = maximum(&facts.sender, WMEM).unwrap_or(0) as f64;
-    let value = needed.map(|needed| needed * ratio).filter(|&value| value > most);
-    Remedy::new(Action::RaiseMaximum).setting(WMEM).value(value.map(Quantity::bytes)).host(&facts.sender.name)
+    let may_grow = buffer.is_some_and(|b| !cannot_grow(facts, b)) && maximum(&facts.sender, WMEM).is_some();
+    (!may_grow).then(|| Remedy::new(Action::RaiseMaximum).setting(WMEM).host(&facts.sender.name))
 }

@@ -96,7 +96,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         false => Confidence::Medium,
     };
     // One that goes by losses has a peak of its own only after some of them.
-    let is_settled = picture.settled >= EVENTS_MIN || facts.congestion_control.starts_with("bbr");
+    let is_settled = picture.settled >= EVENTS_MIN || facts.sends_by_model();
     if is_seen
         && is_settled
         && let Some(finding) = at_rate(facts)

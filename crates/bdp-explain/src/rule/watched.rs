@@ -10,8 +10,9 @@ use bdp_model::stats::median;
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN, WINDOW_FULL, WINDOW_REACHED};
 use bdp_model::units::Nanos;
 
+use crate::buffer::AT_MAXIMUM;
 use crate::observed;
-use crate::setting::maximum;
+use crate::setting::{RMEM, maximum};
 
 /// Unread data / what the receiver's buffer offers, from which a reader is behind.
 const UNREAD: f64 = 0.25;
@@ -23,9 +24,6 @@ const APP_LIMITED: f64 = 0.2;
 const ABOVE: f64 = 1.25;
 /// Steady rate: lower / upper quartile.
 const STEADY: f64 = 0.7;
-/// A buffer of this part of the largest that autotuning may make is bounded by it.
-const AT_MAXIMUM: f64 = 0.9;
-const RMEM: &str = "net.ipv4.tcp_rmem";
 
 /// Data that waits unread: as a share of what the socket holds, in bytes, and the share of samples in which it is much.
 struct Unread {
@@ -146,7 +144,7 @@ pub fn elsewhere(facts: &Facts) -> Finding {
 pub fn standing_queue(facts: &Facts) -> Option<Finding> {
     let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
     let full = facts.window_use().map(|w| w.congestion_full).filter(|&full| full >= WINDOW_FULL);
-    let by_bbr = facts.congestion_control.starts_with("bbr")
+    let by_bbr = facts.sends_by_model()
         && share_of(&facts.sent, |s| s.app_limited).is_some_and(|share| share < APP_LIMITED);
     if full.is_none() && !by_bbr {
         return None;

@@ -190,7 +190,7 @@ impl<'a> Rules<'a> {
                 && needed
                     .zip(facts.send_buffer_bytes)
                     .is_some_and(|(needed, buffer)| (buffer as f64) < needed),
-            is_probing: facts.congestion_control.starts_with("bbr"),
+            is_probing: facts.sends_by_model(),
             is_nagle: facts.paced_bps.is_none() && !facts.asked.nodelay,
             episodes: &facts.loss_episodes,
             endless_until: ends_in.map(|s| s.at_ns),

@@ -264,9 +264,14 @@ impl Facts {
         (high > 0.0).then(|| low / high)
     }
 
+    /// Whether the sender's congestion control goes by a model of the path's rate and round trip, and not by losses: BBR in any version.
+    pub fn sends_by_model(&self) -> bool {
+        self.congestion_control.starts_with("bbr")
+    }
+
     /// Whether the sending kernel spaces segments by itself, and keeps windows that it does not fill.
     pub fn is_paced(&self) -> bool {
-        self.congestion_control.starts_with("bbr") || self.paced_bps.is_some()
+        self.sends_by_model() || self.paced_bps.is_some()
     }
 
     /// Rate that all connections together were held to.

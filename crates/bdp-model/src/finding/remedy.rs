@@ -18,7 +18,7 @@ named! {
         AskSocketBuffer = "ask_socket_buffer",
         /// Ask for a larger socket buffer than the value by the setting.
         LargerSocketBuffer = "larger_socket_buffer",
-        /// Ask for a smaller window by the setting.
+        /// Ask for a smaller window by the setting, of about the value.
         SmallerWindow = "smaller_window",
         /// The same for one direction alone: both run at once, and the setting binds both.
         SmallerWindowOneWay = "smaller_window_one_way",
@@ -76,13 +76,13 @@ named! {
         FindSpreading = "find_spreading",
         /// Look for a faulty or congested link on the way back, to the host.
         FixWayBack = "fix_way_back",
-        /// A longer queue before the bottleneck; or, by the setting, a sender that spaces its segments.
+        /// A longer queue before the bottleneck, of the value; or, by the setting, a sender that spaces its segments.
         DeepenQueue = "deepen_queue",
         /// Have both ends of a link use full duplex.
         FixDuplex = "fix_duplex",
         /// Find the other traffic, or measure when it is gone.
         FindTraffic = "find_traffic",
-        /// More capacity; or, by the setting, a congestion control that goes less by losses or marks.
+        /// More capacity; or, by the setting, a congestion control that goes less by losses or marks; or a queue of the value.
         AddCapacity = "add_capacity",
         /// A queue that marks later.
         RaiseMarking = "raise_marking",

@@ -49,10 +49,16 @@ pub(super) fn chain(finding: &Finding, remedy: &Remedy) -> String {
     }
 }
 
-/// What twice the window would carry.
+/// The size of a smaller window.
+fn about(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!(", about {}", size(value)))
+}
+
+/// What twice the window would carry, unless something else is known to bind before.
 fn twice(finding: &Finding, remedy: &Remedy) -> String {
     let carried = finding.observed(Fact::OfWindowRate).map(|of_rate| of_rate.other(2));
-    carried.filter(|_| remedy.action == Action::AskWindow).map_or_else(String::new, |bps| {
+    let fits = |bps: f64| finding.next.is_none_or(|next| next.goodput_bps >= 2.0 * bps);
+    carried.filter(|&bps| remedy.action == Action::AskWindow && fits(bps)).map_or_else(String::new, |bps| {
         format!("; twice the window would carry {}, if the path does", rate(bps * 2.0))
     })
 }
@@ -79,19 +85,32 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
             return format!("ask for a larger window ({setting}{at_least}), or for none");
         }
         Action::AskSocketBuffer => {
-            return format!("ask for a larger socket buffer ({setting}), or for none");
+            return match (setting, &remedy.host) {
+                ("SO_SNDBUF" | "SO_RCVBUF", Some(host)) => format!(
+                    "ask for a larger {setting} in the program on {host}, or for none: once setsockopt({setting}) is \
+                     called, the kernel no longer sizes the buffer, whatever {} says",
+                    if setting == "SO_SNDBUF" { "tcp_wmem" } else { "tcp_rmem" }
+                ),
+                _ => format!(
+                    "ask for a larger socket buffer ({setting}, which sets SO_SNDBUF and SO_RCVBUF), or for none"
+                ),
+            };
         }
         Action::LargerSocketBuffer => {
             let than = value.map_or_else(String::new, |value| format!(" than {}", size(value)));
             return format!("a larger socket buffer{than} ({setting})");
         }
         Action::SmallerWindow => {
-            return format!("a smaller window ({setting}) keeps the goodput and empties the queue");
+            return format!(
+                "a smaller window ({setting}{}) keeps the goodput and empties the queue",
+                about(value)
+            );
         }
         Action::SmallerWindowOneWay => {
             return format!(
-                "a smaller window ({setting}) for this direction alone keeps the goodput and empties the queue; with --bidir \
-                 it binds both"
+                "a smaller window ({setting}{}) for this direction alone keeps the goodput and empties the queue; with \
+                 --bidir it binds both",
+                about(value)
             );
         }
         Action::PassWindowScaling => match finding.cause {
@@ -189,10 +208,12 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
              retransmission"
         }
         Action::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
-        Action::DeepenQueue if changes => {
-            "lengthen the queue before the bottleneck to rate x round trip, or pace the sender (fq, bbr) so that bursts fit"
+        Action::DeepenQueue => {
+            let queue =
+                value.map_or("rate x round trip".to_owned(), |v| format!("rate x round trip ({})", size(v)));
+            let pace = if changes { ", or pace the sender (fq, bbr) so that bursts fit" } else { "" };
+            return format!("lengthen the queue before the bottleneck to {queue}{pace}");
         }
-        Action::DeepenQueue => "lengthen the queue before the bottleneck to rate x round trip",
         Action::FixDuplex => {
             "have both ends of the link use full duplex (ethtool); a radio channel carries one direction at a time"
         }
@@ -200,12 +221,18 @@ fn phrase(finding: &Finding, remedy: &Remedy) -> String {
             "find the other traffic (ss, a capture at the bottleneck), or measure when it is gone; more streams take a larger \
              share from it"
         }
-        Action::AddCapacity if !changes => {
-            "a queue of rate x round trip keeps the bottleneck busier; beyond its rate only a faster one carries more"
-        }
         Action::AddCapacity => {
-            "a congestion control that reduces its window less (cubic, bbr), or a queue of rate x round trip, keeps the bottleneck \
-             busier; beyond its rate only a faster one carries more"
+            let control =
+                changes.then(|| "a congestion control that reduces its window less (cubic, bbr)".to_owned());
+            let queue = value.map(|value| format!("a queue of rate x round trip ({})", size(value)));
+            let busier: Vec<String> = control.into_iter().chain(queue).collect();
+            return match busier.is_empty() {
+                true => "only a faster bottleneck carries more".to_owned(),
+                false => format!(
+                    "{} keeps the bottleneck busier; beyond its rate only a faster one carries more",
+                    busier.join(", or ")
+                ),
+            };
         }
         Action::RaiseMarking => {
             "let the queue mark later, where it is yours: a threshold below rate x round trip leaves the bottleneck idle at times; \

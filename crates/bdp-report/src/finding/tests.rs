@@ -486,3 +486,58 @@ fn packets_that_a_host_drops_are_worded_with_where_it_dropped_them() {
         ["190 segments found no room in a socket of ams1, and 200 were retransmitted"]
     );
 }
+
+#[test]
+fn a_socket_buffer_that_a_program_locked_names_the_program_and_the_call() {
+    let of = |remedy: Remedy| {
+        let finding = Finding::new(Limit::SendBuffer, Place::sender("fra1"), Confidence::High);
+        remedy::text(&finding.remedy(remedy)).unwrap()
+    };
+    let asked = Remedy::new(Action::AskSocketBuffer);
+    assert_eq!(
+        of(asked.clone().setting("SO_SNDBUF").host("fra1")),
+        "ask for a larger SO_SNDBUF in the program on fra1, or for none: once setsockopt(SO_SNDBUF) is called, the kernel no longer \
+         sizes the buffer, whatever tcp_wmem says"
+    );
+    assert_eq!(
+        of(asked.setting("--sockbuf")),
+        "ask for a larger socket buffer (--sockbuf, which sets SO_SNDBUF and SO_RCVBUF), or for none"
+    );
+    let smaller = Remedy::new(Action::SmallerWindow).setting("-w");
+    assert_eq!(of(smaller.clone()), "a smaller window (-w) keeps the goodput and empties the queue");
+    assert_eq!(
+        of(smaller.value(Quantity::bytes(MIB))),
+        "a smaller window (-w, about 1 MiB) keeps the goodput and empties the queue"
+    );
+}
+
+#[test]
+fn twice_a_window_is_not_said_to_carry_more_than_what_binds_next() {
+    let of = |goodput_bps| {
+        let next = Next { limit: Limit::PathRate, goodput_bps, needed_bytes: Some(2.0 * MIB) };
+        remedy::text(&window_bound().next(next).remedy(Remedy::new(Action::AskWindow).setting("-w"))).unwrap()
+    };
+    assert!(of(941e6).contains("twice the window would carry"), "{}", of(941e6));
+    assert!(!of(40e6).contains("twice"), "{}", of(40e6));
+}
+
+#[test]
+fn more_capacity_names_what_keeps_the_bottleneck_busier_if_that_is_known() {
+    let of = |remedy: Remedy| {
+        let finding = Finding::new(Limit::CongestionLoss, Place::path(), Confidence::Medium);
+        remedy::text(&finding.remedy(remedy)).unwrap()
+    };
+    let more = Remedy::new(Action::AddCapacity);
+    let busier = "keeps the bottleneck busier; beyond its rate only a faster one carries more";
+    let control = "a congestion control that reduces its window less (cubic, bbr)";
+    assert_eq!(of(more.clone()), "only a faster bottleneck carries more");
+    assert_eq!(of(more.clone().setting("-C")), format!("{control} {busier}"));
+    let queue = more.value(Quantity::bytes(MIB));
+    assert_eq!(of(queue.clone()), format!("a queue of rate x round trip (1 MiB) {busier}"));
+    assert_eq!(
+        of(queue.setting("-C")),
+        format!("{control}, or a queue of rate x round trip (1 MiB) {busier}")
+    );
+    let longer = Remedy::new(Action::DeepenQueue).value(Quantity::bytes(MIB));
+    assert_eq!(of(longer), "lengthen the queue before the bottleneck to rate x round trip (1 MiB)");
+}

@@ -9,6 +9,7 @@ mod order;
 mod path;
 mod plans;
 mod programs;
+mod remedies;
 pub mod shape;
 mod unknown;
 mod windows;

@@ -4,7 +4,6 @@ use bdp_model::experiment::{Change, Order};
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
-use bdp_model::method::EndReason;
 use bdp_model::units::{ByteCount, Nanos};
 
 use crate::rule::part;
@@ -71,8 +70,7 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
         && facts.asked.application.is_greedy()
         && !request.responsiveness
         && request.url.is_none();
-    let is_whole = matches!(d.ended, EndReason::Duration | EndReason::Bytes | EndReason::Settled)
-        && measurement.error.is_none();
+    let is_whole = d.ended.is_complete() && measurement.error.is_none();
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 

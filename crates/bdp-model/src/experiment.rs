@@ -23,16 +23,6 @@ pub enum Change {
     },
 }
 
-impl Change {
-    /// The name, as JSON has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Paced { .. } => "paced",
-            Self::Streams { .. } => "streams",
-        }
-    }
-}
-
 /// An experiment that is to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {

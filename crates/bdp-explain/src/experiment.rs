@@ -1,7 +1,7 @@
 //! Which experiment tells limits apart that a test leaves open. What came of one is evidence, which [`crate::explain`] reads.
 
 use bdp_model::experiment::{Change, Order};
-use bdp_model::facts::{Facts, Waits};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::units::{ByteCount, Nanos};
@@ -38,7 +38,7 @@ fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order>
 pub fn choose(direction: Direction, facts: &Facts) -> Option<Order> {
     let findings = crate::explain(facts);
     let first = findings.first().filter(|first| is_open(facts, first))?;
-    if !matches!(part::largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown)) {
+    if !part::may_be_path(facts) {
         return None;
     }
     let (change, needed) = change(facts)?;

@@ -1,7 +1,7 @@
 //! What experiments after a test tell: losses that the load causes end below its rate, and a limit that all connections share is not passed by more of them.
 
 use bdp_model::experiment::{Change, Experiment};
-use bdp_model::facts::{Facts, Waits};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
 use bdp_model::units::Nanos;
@@ -37,9 +37,7 @@ const LOSSES_MIN: usize = 2;
 
 /// What more is known of the first finding by experiments, and which one stands in its stead if they deny it.
 pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
-    if facts.experiments.is_empty()
-        || !matches!(part::largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown))
-    {
+    if facts.experiments.is_empty() || !part::may_be_path(facts) {
         return findings;
     }
     let Some(first) = findings.first().cloned() else { return findings };

@@ -4,7 +4,6 @@ use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Experiment, Order};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
-use bdp_model::record::RttReport;
 use bdp_model::units::Nanos;
 
 use super::error::{Result, SessionError};
@@ -67,12 +66,7 @@ fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Orde
     }
     let first = outcomes.into_iter().next().ok_or(SessionError::Cancelled)?;
     rounds.peer.await_probes(first.counted().end, &mut rounds.context)?;
-    let rtt = match rounds.peer.probes() {
-        Some(probes) => {
-            RttReport::of_probes(probes.outcomes(&rounds.idle), probes.outcomes(&first.counted()))
-        }
-        None => RttReport::of_loaded(first.loaded_rtts_ns.iter().copied()),
-    };
+    let rtt = rounds.rtt(&first);
     let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
     let test = Measurement { directions: vec![result], ..Measurement::of(&asked) };
     let paused = Facts::measured(&test, way).and_then(|facts| facts.host_pause());

@@ -1,4 +1,4 @@
-//! Which experiment tells limits apart that a test leaves open. What came of one is evidence, which [`crate::explain`] reads.
+//! Which experiment decides between limits that a test leaves open. Its result is evidence, which [`crate::explain`] reads.
 
 use bdp_model::experiment::{Change, Order};
 use bdp_model::facts::Facts;
@@ -8,7 +8,7 @@ use bdp_model::units::{ByteCount, Nanos};
 
 use crate::rule::part;
 
-/// A test that is shorter has experiments of its own length, in which nothing settles.
+/// After a shorter test an experiment would be as short, and nothing settles in that time.
 const SHORTEST_TEST: Nanos = Nanos::secs(2);
 /// What an experiment takes at most, and at least.
 const LONGEST: Nanos = Nanos::secs(3);
@@ -16,15 +16,15 @@ const SHORTEST: Nanos = Nanos::secs(1);
 /// Round trips that it takes to settle, and how many it needs.
 const SETTLES: u64 = 8;
 const ROUND_TRIPS: u64 = 24;
-/// Losses that the test leads to expect of an experiment; of fewer, none would be chance.
+/// Losses that an experiment must expect by those of the test; with fewer, none may be chance.
 const LOSSES_EXPECTED: f64 = 3.0;
 /// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
 const PACED: f64 = 0.8;
-/// So many times as many connections show whether the limit is each one's, and how many a test has at the most whose connections still are its limit.
+/// So many times as many connections show whether the limit belongs to each connection; a test with more than so many is hardly limited by their number.
 const MORE: u32 = 4;
 const STREAMS_FEW: u32 = 4;
 
-/// The next experiment of a measurement, `None` if it is clear what limits each direction, or nothing that is known would tell.
+/// The next experiment of a measurement, `None` if it is clear what limits each direction, or no experiment would decide it.
 pub fn next(measurement: &Measurement) -> Option<Order> {
     measurement.directions.iter().find_map(|d| of_direction(measurement, d))
 }
@@ -34,7 +34,7 @@ fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order>
     if allows(measurement, d, &facts) { choose(d.direction, &facts) } else { None }
 }
 
-/// The experiment that tells most of a test, if it leaves something open.
+/// The experiment that decides most, if the test leaves something open.
 pub fn choose(direction: Direction, facts: &Facts) -> Option<Order> {
     let findings = crate::explain(facts);
     let first = findings.first().filter(|first| is_open(facts, first))?;
@@ -62,7 +62,7 @@ pub fn choose(direction: Direction, facts: &Facts) -> Option<Order> {
     })
 }
 
-/// Whether the test was one of TCP as fast as it goes, to its end, in one direction at a time.
+/// Whether the test was TCP as fast as possible, complete, one direction at a time.
 fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool {
     let request = &measurement.request;
     let is_bulk = d.udp.is_none()
@@ -74,7 +74,7 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 
-/// Whether a finding leaves open what an experiment can tell. Of a sender by a model a short queue and a policer have the same losses.
+/// Whether a finding leaves open what an experiment can decide. With a sender by a model a short queue and a policer cause the same losses.
 fn is_open(facts: &Facts, finding: &Finding) -> bool {
     let alike = facts.is_paced() && matches!(finding.limit, Limit::ShallowQueue | Limit::Policer);
     let of_path = matches!(
@@ -93,7 +93,7 @@ fn is_open(facts: &Facts, finding: &Finding) -> bool {
     of_path && (alike || finding.confidence < Confidence::High)
 }
 
-/// What is changed next, and how long that takes for want of losses. More connections tell most.
+/// What to change next, and how long that takes until enough losses can be expected. More connections decide most.
 fn change(facts: &Facts) -> Option<(Change, Nanos)> {
     let was_paced = facts.experiments.iter().any(|e| matches!(e.change, Change::Paced { .. }));
     let had_more = facts.experiments.iter().any(|e| matches!(e.change, Change::Streams { .. }));
@@ -101,7 +101,7 @@ fn change(facts: &Facts) -> Option<(Change, Nanos)> {
         let more = facts.streams() <= STREAMS_FEW;
         return more.then(|| (Change::Streams { streams: MORE * facts.streams() }, Nanos::secs(2)));
     }
-    // What a sender by a model loses does not decide over its rate.
+    // Losses do not decide the rate of a sender by a model.
     if was_paced || facts.is_paced() {
         return None;
     }
@@ -113,10 +113,10 @@ fn change(facts: &Facts) -> Option<(Change, Nanos)> {
 }
 
 fn between(said: Limit, change: Change) -> Vec<Limit> {
-    let told: &[Limit] = match change {
+    let decides: &[Limit] = match change {
         Change::Paced { .. } => &[Limit::RandomLoss, Limit::ShallowQueue],
         Change::Streams { .. } => &[Limit::PathRate, Limit::Policer, Limit::RandomLoss],
     };
-    let said = Some(said).filter(|said| *said != Limit::Unknown && !told.contains(said));
-    said.into_iter().chain(told.iter().copied()).collect()
+    let said = Some(said).filter(|said| *said != Limit::Unknown && !decides.contains(said));
+    said.into_iter().chain(decides.iter().copied()).collect()
 }

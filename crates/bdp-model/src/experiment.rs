@@ -1,4 +1,4 @@
-//! Short flows after a test, each with one thing changed: they tell limits apart that the test alone does not.
+//! Short flows after a test, each with one thing changed: they decide between limits that the test alone leaves open.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,17 +36,17 @@ pub struct Order {
     pub omit: Nanos,
     /// What it sends at most: as much as the test did.
     pub bytes: ByteCount,
-    /// The limits that it tells apart.
+    /// The limits that it decides between.
     pub between: Vec<Limit>,
 }
 
 impl Order {
-    /// The first two of the limits that it tells apart.
+    /// The first two of the limits that it decides between.
     pub fn between(&self) -> [Limit; 2] {
         [0, 1].map(|i| self.between.get(i).copied().unwrap_or(Limit::Unknown))
     }
 
-    /// What its flow is to do, beside what the test did.
+    /// The flow to run: that of the test, with one thing changed.
     pub fn spec(&self, test: &FlowSpec) -> FlowSpec {
         let mut spec = FlowSpec {
             duration: self.duration,
@@ -65,7 +65,7 @@ impl Order {
     }
 }
 
-/// What came of an experiment.
+/// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Of which direction.
@@ -73,25 +73,25 @@ pub struct Experiment {
     /// What it changed.
     #[serde(flatten)]
     pub change: Change,
-    /// The limits that it was to tell apart.
+    /// The limits that it was to decide between.
     pub between: Vec<Limit>,
     /// From the first byte to the last.
     pub duration_ns: u64,
     /// Of that, the beginning that does not count.
     pub omit_ns: u64,
-    /// Bytes that came, omit included.
+    /// Bytes received, omit included.
     pub bytes: u64,
     /// After omit.
     pub goodput_bps: f64,
-    /// Segments sent again, all streams, omit included.
+    /// Segments retransmitted, all streams, omit included.
     pub retransmits: Option<u64>,
     /// Times that the first stream reduced its window for a loss, omit included.
     pub loss_events: u64,
     /// What the load added to the median round trip of probes.
     pub rtt_added_ns: Option<u64>,
-    /// What it added to the connections' own round trips, as the sender's kernel smoothed them (median), over the least: a queue of each flow's own delays no probe.
+    /// What it added to the connections' own smoothed round trips (median, above the least): if each flow has a queue of its own, no probe is delayed.
     pub own_rtt_added_ns: Option<u64>,
-    /// A host paused for so long meanwhile: what came of it is no evidence.
+    /// A host paused for so long meanwhile: the result is no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_paused_ns: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What experiments after a test tell: losses that the load causes end below its rate, and a limit that all connections share is not passed by more of them.
+//! What experiments after a test decide: losses caused by the load end below its rate, and a limit that all connections share stays if there are more of them.
 
 use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::Facts;
@@ -9,33 +9,33 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::{part, threshold};
 
-/// Of the losses that the test leads to expect of a slower flow: with so many they stay, with so few they have ended.
+/// Losses of a slower flow / those expected by the test: from here on they stay, up to here they have ended.
 const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
-/// Losses expected, of which none by chance is rare (1 in 18).
+/// Losses expected at the least: none of them by chance is rare (1 in 18).
 const EXPECTED: f64 = 2.9;
-/// A slower flow reaches this part of its rate at least, and more connections this part of the goodput of the test, or something else has changed.
+/// A slower flow reaches this share of its rate at least, and more connections this share of the goodput of the test, or something else has changed.
 const KEPT: f64 = 0.85;
-/// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
+/// What a flow below the rate of the path adds to the round trip at the most / the least round trip: a longer queue belongs to others.
 const EMPTY: f64 = 0.15;
 /// Goodput of more connections / that of the test, at the most if they have no more of the path beyond doubt, and if the test had all that the path carries.
 const NO_MORE: f64 = 1.05;
 const FILLED: f64 = 1.08;
-/// The same if all connections share the limit, and at the least if it is each one's.
+/// The same if all connections share the limit, and at the least if each has its own.
 const SHARED: f64 = 1.15;
 const EACH: f64 = 1.2;
-/// A queue that delays by less than so many segments at the rate of the connections is none: those are their own.
+/// A delay of fewer segments than this, at the rate of the connections, is no queue: those are their own.
 const SEGMENTS: f64 = 1.5;
 /// A queue / the least round trip, from which on it is no short one.
 const DEEP: f64 = 0.1;
-/// What their own round trips gain at the most if nothing makes them wait: this part of the least, but so much at the least and at the most. CoDel lets 5 ms stand.
+/// What is added to their own round trips at the most if nothing makes them wait: this share of the least one, within these bounds. CoDel allows 5 ms.
 const OWN: (f64, Nanos, Nanos) = (0.05, Nanos::millis(1), Nanos::millis(2));
-/// What more connections retransmit at the least of a path that drops what exceeds its rate.
+/// Share that more connections retransmit at the least if the path drops what exceeds its rate.
 const DROPPED: f64 = 0.003;
-/// Losses of the test after slow start: one may be of slow start's own queue.
+/// Losses of the test after slow start: a single one may be slow start's own.
 const LOSSES_MIN: usize = 2;
 
-/// What more is known of the first finding by experiments, and which one stands in its stead if they deny it.
+/// The findings as experiments confirm them: a first one that they deny is replaced.
 pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     if facts.experiments.is_empty() || !part::may_be_path(facts) {
         return findings;
@@ -54,7 +54,7 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
         *place = decided;
         return findings;
     }
-    // What was first is denied, and is none beside.
+    // A denied finding is dropped, not listed beside the one that replaces it.
     if findings.first().is_some_and(|first| is_denied(first, &decided)) {
         findings.remove(0);
     }
@@ -84,7 +84,7 @@ fn is_denied(before: &Finding, now: &Finding) -> bool {
     of_losses(before.limit) && of_losses(now.limit)
 }
 
-/// A flow that was held below what the test reached.
+/// A flow that was kept below the goodput of the test.
 struct Slower {
     losses: Losses,
     /// Whether the path had no queue meanwhile.
@@ -172,7 +172,7 @@ impl More {
     }
 }
 
-/// What losses below the rate of the test say of those of the test.
+/// What losses below the goodput of the test say about those of the test.
 fn by_losses(
     facts: &Facts,
     first: &Finding,
@@ -183,7 +183,7 @@ fn by_losses(
     match slower.losses {
         Losses::Unclear => None,
         Losses::Stay if first.limit == Limit::Reordering => Some(surer(first.clone(), Confidence::High)),
-        // A sender that goes by a model loses nothing of its rate by them; a queue of others drops at any rate of this flow.
+        // They do not slow down a sender by a model; and a queue filled by others drops at any rate of this flow.
         Losses::Stay if facts.is_paced() || !slower.is_empty => None,
         Losses::Stay => {
             let confidence = match more {
@@ -217,7 +217,7 @@ fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option
     Some(finding)
 }
 
-/// The path carries no more than the test did.
+/// The test had all that the path carries.
 fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
     if first.limit == Limit::PathRate {
         let sure = if more.gain < NO_MORE { Confidence::High } else { Confidence::Medium };
@@ -228,7 +228,7 @@ fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
         .missing(observed::nic_speed(facts))
 }
 
-/// What exceeds a rate is dropped, and nothing waits.
+/// The path drops what exceeds a rate, and queues nothing.
 fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     if first.limit == Limit::Policer {
         return Some(surer(first.clone(), Confidence::High));
@@ -239,9 +239,9 @@ fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     Some(finding)
 }
 
-/// What more connections say of a limit.
+/// What more connections say about a limit.
 fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
-    // Fewer bytes than the test had: the path has changed meanwhile.
+    // Less goodput than the test had: the path has changed meanwhile.
     let more = more.filter(|more| more.gain >= KEPT)?;
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
     let of_losses = matches!(
@@ -261,13 +261,13 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         {
             policer(facts, first)
         }
-        // One connection among others has its share of the path, and four have four shares.
+        // Beside other traffic one connection has its share of the path, and four have four shares.
         (Limit::PathRate | Limit::CrossTraffic, Depth::Deep)
             if more.gain >= EACH && facts.standing_queue().is_some() =>
         {
             Some(cross_traffic(first))
         }
-        // They fill a queue that one connection never saw: what it lost was no queue's.
+        // They fill a queue that one connection never filled: its losses were not that queue's.
         (_, Depth::Deep)
             if of_losses
                 && more.gain >= EACH

@@ -1,4 +1,4 @@
-//! Short flows after the test, each with one thing changed, where the test alone does not tell what limits a direction.
+//! Short flows after the test, each with one thing changed, if the test alone leaves open what limits a direction.
 
 use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Experiment, Order};
@@ -11,15 +11,15 @@ use super::outcome;
 use super::progress::Stage;
 use super::round::Rounds;
 
-/// What a measurement is to be asked next, by what is known of it so far; `None` if it says enough.
+/// Chooses the next experiment by the measurement so far; `None` if none is needed.
 pub type Choose<'a> = &'a dyn Fn(&Measurement) -> Option<Order>;
 
-/// A host that pauses for this part of an experiment decides over what comes of it.
+/// An experiment is void if a host paused for this share of it.
 const PAUSED: f64 = 0.05;
-/// All of them take no longer than this.
+/// The time of all of them together, at the most.
 const LONGEST: Nanos = Nanos::secs(10);
 
-/// Runs those that are chosen, and adds what came of them. The figures of the test stay as they are.
+/// Runs the chosen experiments and adds their results. The figures of the test stay as they are.
 pub(super) fn run(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,

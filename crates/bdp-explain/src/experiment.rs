@@ -24,14 +24,23 @@ const PACED: f64 = 0.8;
 const MORE: u32 = 4;
 const STREAMS_FEW: u32 = 4;
 
-/// The next experiment of a measurement, `None` if it is clear what limits each direction, or no experiment would decide it.
-pub fn next(measurement: &Measurement) -> Option<Order> {
-    measurement.directions.iter().find_map(|d| of_direction(measurement, d))
+/// The next experiment of a direction, `None` if it is clear what limits it, or no experiment would decide it.
+pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
+    let d = measurement.directions.iter().find(|d| d.direction == direction)?;
+    let facts = Facts::measured(measurement, direction)?;
+    if allows(measurement, d, &facts) { choose(direction, &facts) } else { None }
 }
 
-fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order> {
-    let facts = Facts::measured(measurement, d.direction)?;
-    if allows(measurement, d, &facts) { choose(d.direction, &facts) } else { None }
+/// Whether experiments may replace a first finding by another one, rather than confirm it.
+pub const fn may_replace(limit: Limit) -> bool {
+    matches!(
+        limit,
+        Limit::Unknown
+            | Limit::RandomLoss
+            | Limit::CongestionLoss
+            | Limit::ShallowQueue
+            | Limit::PathChanged
+    )
 }
 
 /// The experiment that decides most, if the test leaves something open.
@@ -98,7 +107,8 @@ fn change(facts: &Facts) -> Option<(Change, Nanos)> {
     let was_paced = facts.experiments.iter().any(|e| matches!(e.change, Change::Paced { .. }));
     let had_more = facts.experiments.iter().any(|e| matches!(e.change, Change::Streams { .. }));
     if !had_more {
-        let more = facts.streams() <= STREAMS_FEW;
+        // Without the size of its segments a queue is not seen.
+        let more = facts.mss_bytes.is_some() && facts.streams() <= STREAMS_FEW;
         return more.then(|| (Change::Streams { streams: MORE * facts.streams() }, Nanos::secs(2)));
     }
     // Losses do not decide the rate of a sender by a model.

@@ -3,7 +3,7 @@
 use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Experiment, Order};
 use bdp_model::facts::Facts;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
 use bdp_model::units::Nanos;
 
 use super::error::{Result, SessionError};
@@ -11,8 +11,8 @@ use super::outcome;
 use super::progress::Stage;
 use super::round::Rounds;
 
-/// Chooses the next experiment by the measurement so far; `None` if none is needed.
-pub type Choose<'a> = &'a dyn Fn(&Measurement) -> Option<Order>;
+/// Chooses the next experiment of a direction by the measurement so far; `None` if none is needed.
+pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 
 /// An experiment is void if a host paused for this share of it.
 const PAUSED: f64 = 0.05;
@@ -30,29 +30,33 @@ pub(super) fn run(
         return measurement;
     }
     let mut left = LONGEST;
-    while !rounds.context.reporter.concludes {
-        let Some(order) = choose(&measurement).filter(|order| order.duration <= left) else { break };
-        left = left - order.duration;
-        let direction = order.direction;
-        let reason = if rounds.peer.runs_experiments() {
+    let directions: Vec<_> = measurement.directions.iter().map(|d| d.direction).collect();
+    for direction in directions {
+        let reason = loop {
+            let order = choose(&measurement, direction).filter(|order| order.duration <= left);
+            let Some(order) = order.filter(|_| !rounds.context.reporter.concludes) else { break None };
+            if !rounds.peer.runs_experiments() {
+                break Some(NoExperiment::OtherProtocol);
+            }
+            left = left - order.duration;
             match carry_out(rounds, request, &order) {
                 Ok(experiment) => {
                     let paused = experiment.host_paused_ns;
                     measurement.experiments.push(experiment);
-                    match paused {
-                        Some(pause_ns) => NoExperiment::HostPaused { pause_ns },
-                        None => continue,
+                    if let Some(pause_ns) = paused {
+                        break Some(NoExperiment::HostPaused { pause_ns });
                     }
                 }
                 // The test itself is whole.
-                Err(SessionError::Cancelled) => break,
-                Err(error) => NoExperiment::Failed { error: error.to_string() },
+                Err(SessionError::Cancelled) => return measurement,
+                Err(error) => {
+                    let reason = NoExperiment::Failed { error: error.to_string() };
+                    measurement.caveats.push(Caveat::NoExperiment { direction, reason });
+                    return measurement;
+                }
             }
-        } else {
-            NoExperiment::OtherProtocol
         };
-        measurement.caveats.push(Caveat::NoExperiment { direction, reason });
-        break;
+        measurement.caveats.extend(reason.map(|reason| Caveat::NoExperiment { direction, reason }));
     }
     measurement
 }

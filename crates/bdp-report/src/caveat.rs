@@ -35,7 +35,9 @@ pub(crate) fn said(measurements: &[&Measurement], is_said: impl Fn(&Caveat) -> b
 
 /// Whether a caveat is for those who want every detail: an experiment that was not run would only have confirmed what is found.
 pub(crate) fn is_detail(measurements: &[&Measurement], caveat: &Caveat) -> bool {
-    let Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol } = caveat else { return false };
+    let Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol } = caveat else {
+        return false;
+    };
     let directions = measurements.iter().flat_map(|m| &m.directions).filter(|d| d.direction == *direction);
     let mut found = directions.filter_map(|d| d.findings.first());
     !found.any(|first| experiment::may_replace(first.limit))

@@ -1,6 +1,6 @@
 //! What experiments after a test decide: losses caused by the load end below its rate, and a limit that all connections share stays if there are more of them.
 
-use bdp_model::experiment::{Change, Experiment};
+use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
@@ -32,6 +32,15 @@ const DEEP: f64 = 0.1;
 const OWN: (f64, Nanos, Nanos) = (0.05, Nanos::millis(1), Nanos::millis(2));
 /// Share that more connections retransmit at the least if the path drops what exceeds its rate.
 const DROPPED: f64 = 0.003;
+/// A burst is sent so many times as fast as the connections at the least.
+const FASTER: f64 = 2.0;
+/// Delay that a burst adds / the least round trip: up to here a queue that overflows is short, and from here on it is not.
+const SHORT: f64 = 0.18;
+const LONG: f64 = 0.2;
+/// Share of a burst that is lost at the least if it overflows a queue.
+const OVERFLOWN: f64 = 0.1;
+/// A burst arrives so many times as fast as the connections at the least if a bucket lets it pass.
+const FAR_ABOVE: f64 = 1.5;
 /// Losses of the test after slow start: a single one may be slow start's own.
 const LOSSES_MIN: usize = 2;
 
@@ -43,12 +52,13 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(first) = findings.first().cloned() else { return findings };
     let slower = Slower::of(facts);
     let more = More::of(facts);
-    let decided = by_streams(facts, &first, more.as_ref());
-    let decided = by_losses(facts, decided.as_ref().unwrap_or(&first), slower.as_ref(), more.as_ref())
-        .or(decided)
-        .unwrap_or(first);
-    let seen = slower.into_iter().map(|slower| slower.evidence);
-    let decided = decided.evidence(seen.chain(more.into_iter().map(|more| more.evidence)));
+    let burst = Bursts::of(facts);
+    let mut decided = first.clone();
+    decided = by_streams(facts, &decided, more.as_ref()).unwrap_or(decided);
+    decided = by_burst(facts, &decided, burst.as_ref(), more.as_ref()).unwrap_or(decided);
+    decided = by_losses(facts, &decided, slower.as_ref(), more.as_ref()).unwrap_or(decided);
+    let seen = [slower.map(|s| s.evidence), burst.map(|b| b.evidence), more.map(|m| m.evidence)];
+    let decided = decided.evidence(seen.into_iter().flatten());
     findings.retain(|finding| finding.limit != decided.limit);
     if let Some(place) = findings.first_mut().filter(|finding| finding.limit == Limit::Unknown) {
         *place = decided;
@@ -103,7 +113,7 @@ impl Slower {
     fn of(facts: &Facts) -> Option<Self> {
         let (experiment, rate_bps) = evidence(facts).find_map(|e| match e.change {
             Change::Paced { rate_bps } => Some((e, rate_bps)),
-            Change::Streams { .. } => None,
+            Change::Streams { .. } | Change::Burst { .. } => None,
         })?;
         let settled = facts.loss_picture()?.settled as f64;
         let sent = experiment.bytes as f64 / facts.bytes.max(1) as f64;
@@ -170,6 +180,87 @@ impl More {
         let waited_nowhere = experiment.own_rtt_added_ns.is_some_and(|added| added as f64 <= bound);
         Some(Self { gain, queue, waited_nowhere, lost, evidence })
     }
+}
+
+/// A burst of datagrams, and the queue that it made.
+struct Bursts {
+    queue: Room,
+    /// The rate at which they arrived / goodput of the test, or of more connections if that is higher.
+    passed: f64,
+    evidence: Evidence,
+}
+
+/// How much of a burst fits into the queue of the path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Short,
+    Enough,
+    Unclear,
+}
+
+impl Bursts {
+    fn of(facts: &Facts) -> Option<Self> {
+        let burst: Burst = evidence(facts).find_map(|e| e.burst)?;
+        let least = facts.rtt_least()?;
+        let goodput =
+            evidence(facts).filter(|e| matches!(e.change, Change::Streams { .. })).map(|e| e.goodput_bps);
+        let goodput = goodput.fold(facts.goodput_bps, f64::max);
+        let delay = burst.delay_added_ns as f64 / least.as_ns() as f64;
+        let lost = burst.lost as f64 / burst.sent.max(1) as f64;
+        let queue = match () {
+            // Who sends no faster than the path makes no queue.
+            () if burst.sent_bps < FASTER * goodput => Room::Unclear,
+            () if delay <= SHORT && lost >= OVERFLOWN => Room::Short,
+            () if delay >= LONG => Room::Enough,
+            () => Room::Unclear,
+        };
+        let arrived_bps = burst.arrived_bps();
+        let evidence = Evidence::time(Fact::BurstDelay, Nanos(burst.delay_added_ns))
+            .with(Quantity::time(least))
+            .with(Quantity::count(burst.sent))
+            .with(Quantity::count(burst.lost))
+            .with(Quantity::rate(arrived_bps));
+        Some(Self { queue, passed: arrived_bps / goodput.max(1.0), evidence })
+    }
+}
+
+/// What a burst says about a limit that losses show.
+fn by_burst(facts: &Facts, first: &Finding, burst: Option<&Bursts>, more: Option<&More>) -> Option<Finding> {
+    let (burst, more) = (burst?, more?);
+    match (first.limit, burst.queue) {
+        // It overflows a queue that more connections pass by: a policer lets nothing more through.
+        (Limit::ShallowQueue | Limit::Unknown, Room::Short) if more.gain >= SHARED => {
+            shallow_queue(facts, first)
+        }
+        // Losses of a sender that fills no queue, on a path that has one.
+        (Limit::ShallowQueue, Room::Enough) if more.gain >= EACH && !facts.is_paced() => {
+            random_loss(facts, first, Confidence::Medium)
+        }
+        (Limit::RandomLoss, Room::Enough) if more.gain >= EACH => {
+            Some(surer(first.clone(), Confidence::High))
+        }
+        // It passes far above the rate that all connections share: no link is as slow as that.
+        (Limit::Policer | Limit::PathRate | Limit::Unknown, _)
+            if burst.passed >= FAR_ABOVE
+                && more.queue == Depth::None
+                && more.gain < SHARED
+                && more.lost >= DROPPED =>
+        {
+            policer(facts, first)
+        }
+        _ => None,
+    }
+}
+
+/// A queue that overflows before a window has filled the path.
+fn shallow_queue(facts: &Facts, first: &Finding) -> Option<Finding> {
+    if first.limit == Limit::ShallowQueue {
+        return Some(surer(first.clone(), Confidence::High));
+    }
+    let finding = Finding::new(Limit::ShallowQueue, Place::path(), Confidence::Medium)
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::DeepenQueue));
+    Some(finding)
 }
 
 /// What losses below the goodput of the test say about those of the test.

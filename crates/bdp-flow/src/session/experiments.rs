@@ -1,15 +1,15 @@
 //! Short flows after the test, each with one thing changed, if the test alone leaves open what limits a direction.
 
 use bdp_model::caveat::{Caveat, NoExperiment};
-use bdp_model::experiment::{Experiment, Order};
+use bdp_model::experiment::{Burst, Experiment, Order};
 use bdp_model::facts::Facts;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
 use bdp_model::units::Nanos;
 
 use super::error::{Result, SessionError};
-use super::outcome;
 use super::progress::Stage;
 use super::round::Rounds;
+use super::{datagrams, outcome};
 
 /// Chooses the next experiment of a direction by the measurement so far; `None` if none is needed.
 pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
@@ -71,7 +71,9 @@ fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Orde
     let first = outcomes.into_iter().next().ok_or(SessionError::Cancelled)?;
     rounds.peer.await_probes(first.counted().end, &mut rounds.context)?;
     let rtt = rounds.rtt(&first);
+    let udp = datagrams::report(&asked, way, &first.received, &first.sent, None);
     let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
+    let result = DirectionResult { udp, ..result };
     let test = Measurement { directions: vec![result], ..Measurement::of(&asked) };
     let paused = Facts::measured(&test, way).and_then(|facts| facts.host_pause());
     let least = Nanos((PAUSED * test.directions[0].duration_ns as f64) as u64);
@@ -95,6 +97,10 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
         rtt_added_ns: added,
         own_rtt_added_ns: own_rtt_added_ns(result),
         host_paused_ns: paused.map(Nanos::as_ns),
+        burst: result.udp.as_ref().and_then(|udp| {
+            let delay_added_ns = udp.delay_variation_ns?.max;
+            Some(Burst { sent: udp.sent, lost: udp.lost, sent_bps: udp.sent_bps, delay_added_ns })
+        }),
     }
 }
 

@@ -18,6 +18,8 @@ pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 const PAUSED: f64 = 0.05;
 /// The time of all of them together, at the most.
 const LONGEST: Nanos = Nanos::secs(10);
+/// The time of those of a direction / that of its test, at the most: who shares the path loses no more to them than to the test.
+const OF_TEST: f64 = 0.75;
 
 /// Runs the chosen experiments and adds their results. The figures of the test stay as they are.
 pub(super) fn run(
@@ -30,15 +32,17 @@ pub(super) fn run(
         return measurement;
     }
     let mut left = LONGEST;
-    let directions: Vec<_> = measurement.directions.iter().map(|d| d.direction).collect();
-    for direction in directions {
+    let directions: Vec<_> = measurement.directions.iter().map(|d| (d.direction, d.duration_ns)).collect();
+    for (direction, test_ns) in directions {
+        let mut of_test = Nanos((OF_TEST * test_ns as f64) as u64);
         let reason = loop {
-            let order = choose(&measurement, direction).filter(|order| order.duration <= left);
+            let order = choose(&measurement, direction).filter(|order| order.duration <= left.min(of_test));
             let Some(order) = order.filter(|_| !rounds.context.reporter.concludes) else { break None };
             if !rounds.peer.runs_experiments() {
                 break Some(NoExperiment::OtherProtocol);
             }
             left = left - order.duration;
+            of_test = of_test - order.duration;
             match carry_out(rounds, request, &order) {
                 Ok(experiment) => {
                     let paused = experiment.host_paused_ns;

@@ -339,8 +339,15 @@ fn whatever_is_spoiled_fails_wherever_it_is() {
         for key in keys {
             let mut spoiled = document.clone();
             // Absent if every probe was answered, if there were no experiments or they may be, and of a test that goes on to its end.
-            let absent =
-                ["of_answers", "experiments", "no_experiments", "until_settled", "settled", "host_paused_ns", "burst"];
+            let absent = [
+                "of_answers",
+                "experiments",
+                "no_experiments",
+                "until_settled",
+                "settled",
+                "host_paused_ns",
+                "burst",
+            ];
             if !absent.contains(&key.as_str()) {
                 object(&mut spoiled, &|o| drop(o.remove(&key)));
                 assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");

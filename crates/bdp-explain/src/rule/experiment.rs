@@ -334,7 +334,12 @@ fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
 fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
     // Less goodput than the test had: the path has changed meanwhile.
     let more = more.filter(|more| more.gain >= KEPT)?;
-    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    let lost = facts.loss_picture().is_some_and(|picture| {
+        let had_queue = facts.rtt_least().is_none_or(|least| picture.queue.0 as f64 >= DEEP * least.0 as f64);
+        // The path carries what it carried before its rate seemed to fall: one loss without a queue is enough to explain that.
+        picture.settled >= LOSSES_MIN
+            || first.limit == Limit::PathChanged && picture.settled > 0 && !had_queue
+    });
     let of_losses = matches!(
         first.limit,
         Limit::CongestionLoss | Limit::ShallowQueue | Limit::RandomLoss | Limit::PathChanged | Limit::Unknown
@@ -362,7 +367,7 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         (_, Depth::Deep)
             if of_losses
                 && more.gain >= EACH
-                && settled >= LOSSES_MIN
+                && lost
                 && facts.standing_queue().is_none()
                 && !facts.is_paced() =>
         {

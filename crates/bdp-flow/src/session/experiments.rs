@@ -88,6 +88,10 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
     let added = result.rtt_ns.loaded.zip(result.rtt_ns.idle).and_then(|(loaded, idle)| {
         (loaded.received > 0 && idle.received > 0).then(|| loaded.p50.saturating_sub(idle.p50))
     });
+    let burst = result.udp.as_ref().and_then(|udp| {
+        let delay_added_ns = udp.delay_variation_ns?.max;
+        Some(Burst { sent: udp.sent, lost: udp.lost, sent_bps: udp.sent_bps, delay_added_ns })
+    });
     Experiment {
         direction: order.direction,
         change: order.change,
@@ -95,16 +99,14 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
         duration_ns: result.duration_ns,
         omit_ns: result.omit_ns,
         bytes: result.bytes,
-        goodput_bps: result.goodput_bps,
+        // The flow of a burst lasts until its end is known.
+        goodput_bps: burst.map_or(result.goodput_bps, |burst| burst.arrived_bps()),
         retransmits: result.retransmits,
         loss_events: result.loss_episodes.len() as u64,
         rtt_added_ns: added,
         own_rtt_added_ns: own_rtt_added_ns(result),
         host_paused_ns: paused.map(Nanos::as_ns),
-        burst: result.udp.as_ref().and_then(|udp| {
-            let delay_added_ns = udp.delay_variation_ns?.max;
-            Some(Burst { sent: udp.sent, lost: udp.lost, sent_bps: udp.sent_bps, delay_added_ns })
-        }),
+        burst,
     }
 }
 

@@ -68,12 +68,15 @@ impl Live {
     }
 }
 
-/// A line that wraps is not overwritten by the next one: without the bar if there is no room for both, and cut if need be.
+/// A line that wraps is not overwritten by the next one: without the bar if there is no room for both, and without its last figures if need be.
 fn fitting(text: String, width: usize) -> (String, &'static str) {
     match text.chars().count() {
         length if length + BAR_COLUMNS < width => (text, WITH_BAR),
         length if length < width => (text, WITHOUT_BAR),
-        _ => (text.chars().take(width.saturating_sub(1)).collect(), WITHOUT_BAR),
+        _ => match text.rsplit_once("  ") {
+            Some((text, _)) => fitting(text.to_owned(), width),
+            None => (text.chars().take(width.saturating_sub(1)).collect(), WITHOUT_BAR),
+        },
     }
 }
 
@@ -144,6 +147,8 @@ mod tests {
         );
         assert_eq!(fitting(text.clone(), 120), (text.clone(), WITH_BAR));
         assert_eq!(fitting(text.clone(), 100), (text.clone(), WITHOUT_BAR));
+        let without_rtt = "-> experiment: path's bottleneck or policer?  0.5/2.0 s  45.93 Mbit/s";
+        assert_eq!(fitting(text.clone(), 80), (without_rtt.to_owned(), WITHOUT_BAR));
         assert_eq!(fitting(text, 40).0.chars().count(), 39);
     }
 }

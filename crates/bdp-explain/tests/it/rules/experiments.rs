@@ -7,6 +7,7 @@ use bdp_model::finding::{Confidence, Fact, Limit};
 use bdp_model::measurement::Direction;
 use bdp_model::units::{ByteCount, Nanos};
 
+use crate::rules::changes::rates;
 use crate::rules::losses::twelve;
 use crate::rules::shape::{MS, findings, plain};
 
@@ -96,6 +97,20 @@ fn what_more_connections_pass_by_far_is_held_back_by_losses_that_no_queue_makes(
     };
     assert_eq!(first(single, vec![more(60.0, 0.02, 12_000)]).0, Limit::Unknown);
     assert_eq!(first(few_losses, vec![more(60.0, 0.02, 200)]).0, Limit::Unknown);
+}
+
+#[test]
+fn a_rate_that_seemed_to_fall_at_a_loss_is_what_four_connections_still_have() {
+    // 28 Mbit/s, and 8 from 4.5 s on.
+    let fallen = |facts: &mut Facts| {
+        few_losses(facts);
+        facts.loss_episodes.truncate(1);
+        rates(facts, |i| if i > 45 { 8 } else { 28 });
+    };
+    assert_eq!(first(fallen, vec![]).0, Limit::PathChanged);
+    assert_eq!(first(fallen, vec![more(60.0, 0.02, 12_000)]), (Limit::RandomLoss, Confidence::Medium));
+    // Without a queue of theirs the path may be another one.
+    assert_eq!(first(fallen, vec![more(60.0, 0.02, 200)]).0, Limit::PathChanged);
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Which experiment tells limits apart that a test leaves open. What came of one is evidence, which [`crate::explain`] reads.
+//! Which experiment decides between limits that a test leaves open. Its result is evidence, which [`crate::explain`] reads.
 
-use bdp_model::experiment::{Change, Order};
-use bdp_model::facts::{Facts, Waits};
+use bdp_model::caveat::Caveat;
+use bdp_model::experiment::{Change, DATAGRAM_BYTES, Order};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
-use bdp_model::method::EndReason;
 use bdp_model::units::{ByteCount, Nanos};
 
 use crate::rule::part;
 
-/// A test that is shorter has experiments of its own length, in which nothing settles.
+/// After a shorter test an experiment would be as short, and nothing settles in that time.
 const SHORTEST_TEST: Nanos = Nanos::secs(2);
 /// What an experiment takes at most, and at least.
 const LONGEST: Nanos = Nanos::secs(3);
@@ -17,53 +17,76 @@ const SHORTEST: Nanos = Nanos::secs(1);
 /// Round trips that it takes to settle, and how many it needs.
 const SETTLES: u64 = 8;
 const ROUND_TRIPS: u64 = 24;
-/// Losses that the test leads to expect of an experiment; of fewer, none would be chance.
+/// Losses that an experiment must expect by those of the test; with fewer, none may be chance.
 const LOSSES_EXPECTED: f64 = 3.0;
 /// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
 const PACED: f64 = 0.8;
-/// So many times as many connections show whether the limit is each one's, and how many a test has at the most whose connections still are its limit.
+/// Payload of a burst / what the path holds at the highest rate that is known, and how many datagrams that may be.
+const BURST: f64 = 0.75;
+const BURST_LEAST: f64 = 20.0;
+const BURST_MOST: f64 = 4000.0;
+/// Rate of a burst / that rate, and what it is at the most: a server may grant no more.
+const BURST_RATE: f64 = 8.0;
+const BURST_RATE_MOST: f64 = 1e9;
+/// Share that more connections retransmit at the least if something drops what they send, and what they add to the least round trip at the most if it queues nothing.
+const DROPPED: f64 = 0.003;
+const UNQUEUED: f64 = 0.1;
+/// So many times as many connections show whether the limit belongs to each connection; a test with more than so many is hardly limited by their number.
 const MORE: u32 = 4;
 const STREAMS_FEW: u32 = 4;
 
-/// The next experiment of a measurement, `None` if it is clear what limits each direction, or nothing that is known would tell.
-pub fn next(measurement: &Measurement) -> Option<Order> {
-    measurement.directions.iter().find_map(|d| of_direction(measurement, d))
+/// The next experiment of a direction, `None` if it is clear what limits it, or no experiment would decide it.
+pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
+    let d = measurement.directions.iter().find(|d| d.direction == direction)?;
+    let facts = Facts::measured(measurement, direction)?;
+    let is_over_tcp = |caveat: &Caveat| matches!(caveat, Caveat::ProbesOverTcp { .. });
+    let datagrams_pass = !measurement.caveats.iter().any(is_over_tcp);
+    if allows(measurement, d, &facts) { choose(direction, &facts, datagrams_pass) } else { None }
 }
 
-fn of_direction(measurement: &Measurement, d: &DirectionResult) -> Option<Order> {
-    let facts = Facts::measured(measurement, d.direction)?;
-    if allows(measurement, d, &facts) { choose(d.direction, &facts) } else { None }
+/// Whether experiments may replace a first finding by another one, rather than confirm it.
+pub const fn may_replace(limit: Limit) -> bool {
+    matches!(
+        limit,
+        Limit::Unknown | Limit::RandomLoss | Limit::CongestionLoss | Limit::ShallowQueue | Limit::PathChanged
+    )
 }
 
-/// The experiment that tells most of a test, if it leaves something open.
-pub fn choose(direction: Direction, facts: &Facts) -> Option<Order> {
+/// The experiment that decides most, if the test leaves something open. `datagrams_pass`: whether UDP crosses the path.
+pub fn choose(direction: Direction, facts: &Facts, datagrams_pass: bool) -> Option<Order> {
     let findings = crate::explain(facts);
     let first = findings.first().filter(|first| is_open(facts, first))?;
-    if !matches!(part::largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown)) {
+    if !part::may_be_path(facts) {
         return None;
     }
-    let (change, needed) = change(facts)?;
+    let (change, needed) = change(facts, first.limit, datagrams_pass)?;
     let least = facts.rtt_least()?;
-    let duration = needed.max(Nanos(ROUND_TRIPS * least.0)).max(SHORTEST);
+    // A burst is over after a round trip.
+    let settles = if let Change::Burst { .. } = change { 0 } else { ROUND_TRIPS };
+    let duration = needed.max(Nanos(settles * least.0)).max(SHORTEST);
     let test = Nanos(facts.duration_ns.saturating_sub(facts.omit_ns));
     if duration > LONGEST || duration > test {
         return None;
     }
     let omit = match change {
-        Change::Paced { .. } => Nanos::ZERO,
+        Change::Paced { .. } | Change::Burst { .. } => Nanos::ZERO,
         Change::Streams { .. } => Nanos(SETTLES * least.0).max(Nanos(duration.0 / 4)),
+    };
+    let bytes = match change {
+        Change::Burst { datagrams, .. } => u64::from(datagrams) * u64::from(DATAGRAM_BYTES),
+        Change::Paced { .. } | Change::Streams { .. } => facts.bytes,
     };
     Some(Order {
         direction,
         change,
         duration,
         omit,
-        bytes: ByteCount::bytes(facts.bytes),
+        bytes: ByteCount::bytes(bytes.min(facts.bytes)),
         between: between(first.limit, change),
     })
 }
 
-/// Whether the test was one of TCP as fast as it goes, to its end, in one direction at a time.
+/// Whether the test was TCP as fast as possible, complete, one direction at a time.
 fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool {
     let request = &measurement.request;
     let is_bulk = d.udp.is_none()
@@ -71,14 +94,18 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
         && facts.asked.application.is_greedy()
         && !request.responsiveness
         && request.url.is_none();
-    let is_whole = matches!(d.ended, EndReason::Duration | EndReason::Bytes | EndReason::Settled)
-        && measurement.error.is_none();
+    let is_whole = d.ended.is_complete() && measurement.error.is_none();
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 
-/// Whether a finding leaves open what an experiment can tell. Of a sender by a model a short queue and a policer have the same losses.
+/// Whether a finding leaves open what an experiment can decide. A few losses at one rate may be chance, and with a sender by a model a short queue and a policer cause the same ones.
 fn is_open(facts: &Facts, finding: &Finding) -> bool {
-    let alike = facts.is_paced() && matches!(finding.limit, Limit::ShallowQueue | Limit::Policer);
+    let was_burst = facts.experiments.iter().any(|e| matches!(e.change, Change::Burst { .. }));
+    let alike = match finding.limit {
+        Limit::ShallowQueue => !was_burst,
+        Limit::Policer => facts.is_paced() && facts.experiments.is_empty(),
+        _ => false,
+    };
     let of_path = matches!(
         finding.limit,
         Limit::Unknown
@@ -95,16 +122,19 @@ fn is_open(facts: &Facts, finding: &Finding) -> bool {
     of_path && (alike || finding.confidence < Confidence::High)
 }
 
-/// What is changed next, and how long that takes for want of losses. More connections tell most.
-fn change(facts: &Facts) -> Option<(Change, Nanos)> {
-    let was_paced = facts.experiments.iter().any(|e| matches!(e.change, Change::Paced { .. }));
-    let had_more = facts.experiments.iter().any(|e| matches!(e.change, Change::Streams { .. }));
-    if !had_more {
-        let more = facts.streams() <= STREAMS_FEW;
+/// What to change next, and how long that takes until enough losses can be expected. More connections decide most.
+fn change(facts: &Facts, first: Limit, datagrams_pass: bool) -> Option<(Change, Nanos)> {
+    let had = |is_it: fn(&Change) -> bool| facts.experiments.iter().any(|e| is_it(&e.change));
+    if !had(|change| matches!(change, Change::Streams { .. })) {
+        // Without the size of its segments a queue is not seen.
+        let more = facts.mss_bytes.is_some() && facts.streams() <= STREAMS_FEW;
         return more.then(|| (Change::Streams { streams: MORE * facts.streams() }, Nanos::secs(2)));
     }
-    // What a sender by a model loses does not decide over its rate.
-    if was_paced || facts.is_paced() {
+    if datagrams_pass && !had(|change| matches!(change, Change::Burst { .. })) && is_of_bursts(facts, first) {
+        return Some((burst(facts)?, SHORTEST));
+    }
+    // Losses do not decide the rate of a sender by a model.
+    if had(|change| matches!(change, Change::Paced { .. })) || facts.is_paced() {
         return None;
     }
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
@@ -114,11 +144,33 @@ fn change(facts: &Facts) -> Option<(Change, Nanos)> {
     (settled > 0 && needed <= LONGEST.as_secs_f64()).then(|| (paced, Nanos::from_secs_f64(needed)))
 }
 
+/// Whether the depth of a queue, or the rate of the narrowest link, decides over a limit. A full path has shown both.
+fn is_of_bursts(facts: &Facts, first: Limit) -> bool {
+    let of_queue = matches!(first, Limit::Unknown | Limit::RandomLoss | Limit::ShallowQueue | Limit::Policer);
+    let more = facts.experiments.iter().find(|e| matches!(e.change, Change::Streams { .. }));
+    let least = facts.rtt_least().map_or(0, Nanos::as_ns);
+    // More connections lose much, and no queue is seen.
+    let dropped = more.is_some_and(|more| {
+        let lost = facts.mss_bytes.and_then(|mss| more.retransmitted_share(mss)).unwrap_or(0.0);
+        lost >= DROPPED && more.rtt_added_ns.is_some_and(|added| (added as f64) < UNQUEUED * least as f64)
+    });
+    of_queue || first == Limit::PathRate && dropped
+}
+
+/// A burst that fills three quarters of the path at the highest rate that is known.
+fn burst(facts: &Facts) -> Option<Change> {
+    let known = facts.experiments.iter().map(|e| e.goodput_bps).fold(facts.goodput_bps, f64::max);
+    let bytes = BURST * known * facts.rtt_least()?.as_secs_f64() / 8.0;
+    let datagrams = (bytes / f64::from(DATAGRAM_BYTES)).ceil().clamp(BURST_LEAST, BURST_MOST) as u32;
+    Some(Change::Burst { datagrams, rate_bps: (BURST_RATE * known).min(BURST_RATE_MOST) })
+}
+
 fn between(said: Limit, change: Change) -> Vec<Limit> {
-    let told: &[Limit] = match change {
+    let decides: &[Limit] = match change {
         Change::Paced { .. } => &[Limit::RandomLoss, Limit::ShallowQueue],
+        Change::Burst { .. } => &[Limit::ShallowQueue, Limit::RandomLoss, Limit::Policer],
         Change::Streams { .. } => &[Limit::PathRate, Limit::Policer, Limit::RandomLoss],
     };
-    let said = Some(said).filter(|said| *said != Limit::Unknown && !told.contains(said));
-    said.into_iter().chain(told.iter().copied()).collect()
+    let said = Some(said).filter(|said| *said != Limit::Unknown && !decides.contains(said));
+    said.into_iter().chain(decides.iter().copied()).collect()
 }

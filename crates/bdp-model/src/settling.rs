@@ -1,8 +1,8 @@
-//! Whether the goodput of a flow that runs has settled: what more of it would still change.
+//! Whether the goodput of a running flow has settled: more of the test would hardly change it.
 //!
-//! The last blocks of four round trips, or a tenth of a second, are held against each other. Twice the standard error of their mean, and the step between the
-//! older and the newer half, are both within a bound: then the rest of the test is taken to go on at their mean. `benches/until-settled` has what that costs in
-//! accuracy.
+//! The last blocks of four round trips, or a tenth of a second, are compared with each other. If twice the standard error of their mean and the step between
+//! the older and the newer half are both within a bound, the rest of the test is assumed to go on at their mean. `benches/until-settled` measures what that
+//! costs in accuracy.
 
 use std::collections::VecDeque;
 
@@ -12,12 +12,12 @@ use crate::units::Nanos;
 
 /// Blocks that are compared.
 const BLOCKS: usize = 9;
-/// How long one is, at least, and in round trips.
+/// Length of a block: this time, or so many round trips if that is longer.
 const BLOCK: Nanos = Nanos::millis(100);
 const BLOCK_ROUND_TRIPS: u64 = 4;
-/// What the mean may be off by, and its halves apart, as a share of it.
+/// Bound of the error of the mean, and of the step between the halves, as a share of the mean.
 const BOUND: f64 = 0.035;
-/// Nothing settles sooner, in time and in round trips: slow start is to be over.
+/// Nothing settles sooner, in time and in round trips: slow start must be over.
 const LEAST: Nanos = Nanos::secs(1);
 const LEAST_ROUND_TRIPS: u64 = 20;
 
@@ -34,7 +34,7 @@ pub struct Settled {
     pub error: f64,
 }
 
-/// How far a flow was at moments.
+/// The bytes that a flow has moved, over time.
 #[derive(Debug, Clone)]
 pub struct Settling {
     block_ns: u64,
@@ -44,7 +44,7 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Of a path with this least round trip.
+    /// For a path with this least round trip.
     pub fn over(rtt: Nanos) -> Self {
         Self {
             block_ns: (BLOCK_ROUND_TRIPS * rtt.0).max(BLOCK.0),
@@ -63,7 +63,7 @@ impl Settling {
         }
     }
 
-    /// What the whole of a test of this length would come to, if that is settled.
+    /// The goodput of a whole test of this length, if it has settled.
     pub fn settled(&self, whole: Nanos) -> Option<Settled> {
         let &(now, bytes) = self.points.back()?;
         let span = BLOCKS as u64 * self.block_ns;

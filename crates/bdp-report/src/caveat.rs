@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use bdp_explain::experiment;
 use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol, Task};
 use bdp_model::finding::Fact;
@@ -30,6 +31,16 @@ pub(crate) fn said(measurements: &[&Measurement], is_said: impl Fn(&Caveat) -> b
         }
     }
     texts
+}
+
+/// Whether a caveat is for those who want every detail: an experiment that was not run would only have confirmed what is found.
+pub(crate) fn is_detail(measurements: &[&Measurement], caveat: &Caveat) -> bool {
+    let Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol } = caveat else {
+        return false;
+    };
+    let directions = measurements.iter().flat_map(|m| &m.directions).filter(|d| d.direction == *direction);
+    let mut found = directions.filter_map(|d| d.findings.first());
+    !found.any(|first| experiment::may_replace(first.limit))
 }
 
 /// Whether the same is known, with the larger figure from now on.
@@ -328,9 +339,7 @@ fn of_session(caveat: &Caveat) -> String {
         }
         Caveat::NoExperiment { direction, reason } => {
             let why = match reason {
-                NoExperiment::OtherProtocol => {
-                    "the server is no 'bdp serve', which alone runs a short second test".to_owned()
-                }
+                NoExperiment::OtherProtocol => "that needs 'bdp serve' at the far end".to_owned(),
                 NoExperiment::HostPaused { pause_ns } => {
                     return format!(
                         "direction '{}': an experiment is void, a host paused for {} meanwhile",
@@ -340,7 +349,7 @@ fn of_session(caveat: &Caveat) -> String {
                 }
                 NoExperiment::Failed { error } => error.clone(),
             };
-            format!("direction '{}': no experiment was run to tell what limits it: {why}", direction.name())
+            format!("direction '{}': no experiment was run to decide what limits it: {why}", direction.name())
         }
         Caveat::Interrupted { not_measured } => {
             let mut text = "interrupted before its end: the figures are of the time until then".to_owned();

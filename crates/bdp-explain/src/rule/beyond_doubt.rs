@@ -31,9 +31,8 @@ pub fn temper(facts: &Facts, finding: Finding) -> Finding {
 
 /// Whether segments are lost, or acknowledgements, beside a program, a window or a buffer.
 fn losses_beside(facts: &Facts) -> bool {
-    let is_repair = |state| matches!(state, TimeState::Recovery | TimeState::Timeout);
     facts.retransmitted_share().is_some_and(|share| share >= LOST)
-        || facts.time_counted().is_some_and(|spent| spent.share_of(is_repair) >= REPAIRS)
+        || facts.time_counted().is_some_and(|spent| spent.repairs() >= REPAIRS)
         || facts.probes_lost_back().is_some_and(|share| share >= LOST_BACK)
 }
 

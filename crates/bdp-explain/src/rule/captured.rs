@@ -130,7 +130,7 @@ fn full(facts: &Facts, queued: Evidence, confidence: Confidence) -> Finding {
 fn losses(facts: &Facts) -> Option<Finding> {
     let again = observed::retransmitted(facts)?;
     let spent = facts.time_spent()?;
-    let repaired = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
+    let repaired = spent.repairs();
     let queued = facts.loss_picture().zip(facts.rtt_least()).is_some_and(|(picture, least)| {
         picture.queue.0.max(picture.overshoot_queue.0) as f64 >= 0.25 * least.0 as f64
     });

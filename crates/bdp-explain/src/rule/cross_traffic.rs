@@ -1,7 +1,7 @@
 //! A full path that carries others too. A bottleneck that a flow fills alone gives it the same rate all the time; where its queue stands and the goodput
 //! changes nevertheless, others take what is missing, or the rate of the link changes, as radio does.
 
-use bdp_model::facts::{Facts, TimeState};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
@@ -39,7 +39,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         || facts.busy_thread().is_some()
         || reordering::seen(facts).is_some()
         || observed::held_back(facts)
-        || repairs(facts) >= REPAIRS
+        || facts.time_counted().is_some_and(|spent| spent.repairs() >= REPAIRS)
     {
         return None;
     }
@@ -54,11 +54,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         ])
         .remedy(Remedy::new(Action::FindTraffic));
     Some(finding)
-}
-
-fn repairs(facts: &Facts) -> f64 {
-    let is_repair = |state| matches!(state, TimeState::Recovery | TimeState::Timeout);
-    facts.time_counted().map_or(0.0, |spent| spent.share_of(is_repair))
 }
 
 /// Whether acknowledgements waited as long as data did, at times: what makes the goodput change may be on their way then.

@@ -1,7 +1,7 @@
-//! What experiments after a test tell: losses that the load causes end below its rate, and a limit that all connections share is not passed by more of them.
+//! What experiments after a test decide: losses caused by the load end below its rate, and a limit that all connections share stays if there are more of them.
 
-use bdp_model::experiment::{Change, Experiment};
-use bdp_model::facts::{Facts, Waits};
+use bdp_model::experiment::{Burst, Change, Experiment};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
 use bdp_model::units::Nanos;
@@ -9,54 +9,62 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::{part, threshold};
 
-/// Of the losses that the test leads to expect of a slower flow: with so many they stay, with so few they have ended.
+/// Losses of a slower flow / those expected by the test: from here on they stay, up to here they have ended.
 const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
-/// Losses expected, of which none by chance is rare (1 in 18).
+/// Losses expected at the least: none of them by chance is rare (1 in 18).
 const EXPECTED: f64 = 2.9;
-/// A slower flow reaches this part of its rate at least, and more connections this part of the goodput of the test, or something else has changed.
+/// A slower flow reaches this share of its rate at least, and more connections this share of the goodput of the test, or something else has changed.
 const KEPT: f64 = 0.85;
-/// Round trips beside a flow below the rate of the path are this little longer than idle ones / the least round trip: a longer queue is of others.
+/// What a flow below the rate of the path adds to the round trip at the most / the least round trip: a longer queue belongs to others.
 const EMPTY: f64 = 0.15;
 /// Goodput of more connections / that of the test, at the most if they have no more of the path beyond doubt, and if the test had all that the path carries.
 const NO_MORE: f64 = 1.05;
 const FILLED: f64 = 1.08;
-/// The same if all connections share the limit, and at the least if it is each one's.
+/// The same if all connections share the limit, and at the least if each has its own.
 const SHARED: f64 = 1.15;
 const EACH: f64 = 1.2;
-/// A queue that delays by less than so many segments at the rate of the connections is none: those are their own.
+/// A delay of fewer segments than this, at the rate of the connections, is no queue: those are their own.
 const SEGMENTS: f64 = 1.5;
 /// A queue / the least round trip, from which on it is no short one.
 const DEEP: f64 = 0.1;
-/// What their own round trips gain at the most if nothing makes them wait: this part of the least, but so much at the least and at the most. CoDel lets 5 ms stand.
+/// What is added to their own round trips at the most if nothing makes them wait: this share of the least one, within these bounds. CoDel allows 5 ms.
 const OWN: (f64, Nanos, Nanos) = (0.05, Nanos::millis(1), Nanos::millis(2));
-/// What more connections retransmit at the least of a path that drops what exceeds its rate.
+/// Share that more connections retransmit at the least if the path drops what exceeds its rate.
 const DROPPED: f64 = 0.003;
-/// Losses of the test after slow start: one may be of slow start's own queue.
+/// A burst is sent so many times as fast as the connections at the least.
+const FASTER: f64 = 2.0;
+/// Delay that a burst adds / the least round trip: up to here a queue that overflows is short, and from here on it is not.
+const SHORT: f64 = 0.18;
+const LONG: f64 = 0.2;
+/// Share of a burst that is lost at the least if it overflows a queue.
+const OVERFLOWN: f64 = 0.1;
+/// A burst arrives so many times as fast as the connections at the least if a bucket lets it pass.
+const FAR_ABOVE: f64 = 1.5;
+/// Losses of the test after slow start: a single one may be slow start's own.
 const LOSSES_MIN: usize = 2;
 
-/// What more is known of the first finding by experiments, and which one stands in its stead if they deny it.
+/// The findings as experiments confirm them: a first one that they deny is replaced.
 pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
-    if facts.experiments.is_empty()
-        || !matches!(part::largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown))
-    {
+    if facts.experiments.is_empty() || !part::may_be_path(facts) {
         return findings;
     }
     let Some(first) = findings.first().cloned() else { return findings };
     let slower = Slower::of(facts);
     let more = More::of(facts);
-    let decided = by_streams(facts, &first, more.as_ref());
-    let decided = by_losses(facts, decided.as_ref().unwrap_or(&first), slower.as_ref(), more.as_ref())
-        .or(decided)
-        .unwrap_or(first);
-    let seen = slower.into_iter().map(|slower| slower.evidence);
-    let decided = decided.evidence(seen.chain(more.into_iter().map(|more| more.evidence)));
+    let burst = Bursts::of(facts);
+    let mut decided = first.clone();
+    decided = by_streams(facts, &decided, more.as_ref()).unwrap_or(decided);
+    decided = by_burst(facts, &decided, burst.as_ref(), more.as_ref()).unwrap_or(decided);
+    decided = by_losses(facts, &decided, slower.as_ref(), more.as_ref()).unwrap_or(decided);
+    let seen = [slower.map(|s| s.evidence), burst.map(|b| b.evidence), more.map(|m| m.evidence)];
+    let decided = decided.evidence(seen.into_iter().flatten());
     findings.retain(|finding| finding.limit != decided.limit);
     if let Some(place) = findings.first_mut().filter(|finding| finding.limit == Limit::Unknown) {
         *place = decided;
         return findings;
     }
-    // What was first is denied, and is none beside.
+    // A denied finding is dropped, not listed beside the one that replaces it.
     if findings.first().is_some_and(|first| is_denied(first, &decided)) {
         findings.remove(0);
     }
@@ -86,7 +94,7 @@ fn is_denied(before: &Finding, now: &Finding) -> bool {
     of_losses(before.limit) && of_losses(now.limit)
 }
 
-/// A flow that was held below what the test reached.
+/// A flow that was kept below the goodput of the test.
 struct Slower {
     losses: Losses,
     /// Whether the path had no queue meanwhile.
@@ -105,7 +113,7 @@ impl Slower {
     fn of(facts: &Facts) -> Option<Self> {
         let (experiment, rate_bps) = evidence(facts).find_map(|e| match e.change {
             Change::Paced { rate_bps } => Some((e, rate_bps)),
-            Change::Streams { .. } => None,
+            Change::Streams { .. } | Change::Burst { .. } => None,
         })?;
         let settled = facts.loss_picture()?.settled as f64;
         let sent = experiment.bytes as f64 / facts.bytes.max(1) as f64;
@@ -174,7 +182,88 @@ impl More {
     }
 }
 
-/// What losses below the rate of the test say of those of the test.
+/// A burst of datagrams, and the queue that it made.
+struct Bursts {
+    queue: Room,
+    /// The rate at which they arrived / goodput of the test, or of more connections if that is higher.
+    passed: f64,
+    evidence: Evidence,
+}
+
+/// How much of a burst fits into the queue of the path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Short,
+    Enough,
+    Unclear,
+}
+
+impl Bursts {
+    fn of(facts: &Facts) -> Option<Self> {
+        let burst: Burst = evidence(facts).find_map(|e| e.burst)?;
+        let least = facts.rtt_least()?;
+        let goodput =
+            evidence(facts).filter(|e| matches!(e.change, Change::Streams { .. })).map(|e| e.goodput_bps);
+        let goodput = goodput.fold(facts.goodput_bps, f64::max);
+        let delay = burst.delay_added_ns as f64 / least.as_ns() as f64;
+        let lost = burst.lost as f64 / burst.sent.max(1) as f64;
+        let queue = match () {
+            // Who sends no faster than the path makes no queue.
+            () if burst.sent_bps < FASTER * goodput => Room::Unclear,
+            () if delay <= SHORT && lost >= OVERFLOWN => Room::Short,
+            () if delay >= LONG => Room::Enough,
+            () => Room::Unclear,
+        };
+        let arrived_bps = burst.arrived_bps();
+        let evidence = Evidence::time(Fact::BurstDelay, Nanos(burst.delay_added_ns))
+            .with(Quantity::time(least))
+            .with(Quantity::count(burst.sent))
+            .with(Quantity::count(burst.lost))
+            .with(Quantity::rate(arrived_bps));
+        Some(Self { queue, passed: arrived_bps / goodput.max(1.0), evidence })
+    }
+}
+
+/// What a burst says about a limit that losses show.
+fn by_burst(facts: &Facts, first: &Finding, burst: Option<&Bursts>, more: Option<&More>) -> Option<Finding> {
+    let (burst, more) = (burst?, more?);
+    match (first.limit, burst.queue) {
+        // It overflows a queue that more connections pass by: a policer lets nothing more through.
+        (Limit::ShallowQueue | Limit::Unknown, Room::Short) if more.gain >= SHARED => {
+            shallow_queue(facts, first)
+        }
+        // Losses of a sender that fills no queue, on a path that has one.
+        (Limit::ShallowQueue, Room::Enough) if more.gain >= EACH && !facts.is_paced() => {
+            random_loss(facts, first, Confidence::Medium)
+        }
+        (Limit::RandomLoss, Room::Enough) if more.gain >= EACH => {
+            Some(surer(first.clone(), Confidence::High))
+        }
+        // It passes far above the rate that all connections share: no link is as slow as that.
+        (Limit::Policer | Limit::PathRate | Limit::Unknown, _)
+            if burst.passed >= FAR_ABOVE
+                && more.queue == Depth::None
+                && more.gain < SHARED
+                && more.lost >= DROPPED =>
+        {
+            policer(facts, first)
+        }
+        _ => None,
+    }
+}
+
+/// A queue that overflows before a window has filled the path.
+fn shallow_queue(facts: &Facts, first: &Finding) -> Option<Finding> {
+    if first.limit == Limit::ShallowQueue {
+        return Some(surer(first.clone(), Confidence::High));
+    }
+    let finding = Finding::new(Limit::ShallowQueue, Place::path(), Confidence::Medium)
+        .evidence(observed::retransmitted(facts))
+        .remedy(Remedy::new(Action::DeepenQueue));
+    Some(finding)
+}
+
+/// What losses below the goodput of the test say about those of the test.
 fn by_losses(
     facts: &Facts,
     first: &Finding,
@@ -185,7 +274,7 @@ fn by_losses(
     match slower.losses {
         Losses::Unclear => None,
         Losses::Stay if first.limit == Limit::Reordering => Some(surer(first.clone(), Confidence::High)),
-        // A sender that goes by a model loses nothing of its rate by them; a queue of others drops at any rate of this flow.
+        // They do not slow down a sender by a model; and a queue filled by others drops at any rate of this flow.
         Losses::Stay if facts.is_paced() || !slower.is_empty => None,
         Losses::Stay => {
             let confidence = match more {
@@ -219,7 +308,7 @@ fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option
     Some(finding)
 }
 
-/// The path carries no more than the test did.
+/// The test had all that the path carries.
 fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
     if first.limit == Limit::PathRate {
         let sure = if more.gain < NO_MORE { Confidence::High } else { Confidence::Medium };
@@ -230,7 +319,7 @@ fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
         .missing(observed::nic_speed(facts))
 }
 
-/// What exceeds a rate is dropped, and nothing waits.
+/// The path drops what exceeds a rate, and queues nothing.
 fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     if first.limit == Limit::Policer {
         return Some(surer(first.clone(), Confidence::High));
@@ -241,11 +330,16 @@ fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     Some(finding)
 }
 
-/// What more connections say of a limit.
+/// What more connections say about a limit.
 fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
-    // Fewer bytes than the test had: the path has changed meanwhile.
+    // Less goodput than the test had: the path has changed meanwhile.
     let more = more.filter(|more| more.gain >= KEPT)?;
-    let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
+    let lost = facts.loss_picture().is_some_and(|picture| {
+        let had_queue = facts.rtt_least().is_none_or(|least| picture.queue.0 as f64 >= DEEP * least.0 as f64);
+        // The path carries what it carried before its rate seemed to fall: one loss without a queue is enough to explain that.
+        picture.settled >= LOSSES_MIN
+            || first.limit == Limit::PathChanged && picture.settled > 0 && !had_queue
+    });
     let of_losses = matches!(
         first.limit,
         Limit::CongestionLoss | Limit::ShallowQueue | Limit::RandomLoss | Limit::PathChanged | Limit::Unknown
@@ -263,17 +357,17 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         {
             policer(facts, first)
         }
-        // One connection among others has its share of the path, and four have four shares.
+        // Beside other traffic one connection has its share of the path, and four have four shares.
         (Limit::PathRate | Limit::CrossTraffic, Depth::Deep)
             if more.gain >= EACH && facts.standing_queue().is_some() =>
         {
             Some(cross_traffic(first))
         }
-        // They fill a queue that one connection never saw: what it lost was no queue's.
+        // They fill a queue that one connection never filled: its losses were not that queue's.
         (_, Depth::Deep)
             if of_losses
                 && more.gain >= EACH
-                && settled >= LOSSES_MIN
+                && lost
                 && facts.standing_queue().is_none()
                 && !facts.is_paced() =>
         {

@@ -113,6 +113,11 @@ pub fn largest(facts: &Facts) -> Option<(Waits, f64)> {
     spent.waited_for().filter(|_| is_seen)
 }
 
+/// Whether the path may be what took most of the time: the account says so, or names nothing else.
+pub fn may_be_path(facts: &Facts) -> bool {
+    matches!(largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown))
+}
+
 /// A part as it is: the state that took its time is all that is known.
 pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
     let (sender, receiver) = (&facts.sender.name, &facts.receiver.name);

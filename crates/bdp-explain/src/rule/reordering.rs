@@ -1,6 +1,6 @@
 //! Segments that overtake others, so that the sender takes late ones for lost (RFC 4737).
 
-use bdp_model::facts::{Facts, TimeState};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
@@ -66,10 +66,9 @@ pub fn often_counted(facts: &Facts) -> Option<u64> {
 /// reduces its window for losses.
 fn losses_rule(facts: &Facts) -> bool {
     let counts = facts.counted(|s| s.retransmits).zip(facts.counted(|s| s.needless_retransmits));
-    let is_repair = |state| matches!(state, TimeState::Recovery | TimeState::Timeout);
     counts.is_some_and(|(again, needless)| again > 2 * needless)
         && facts.time_counted().is_some_and(|spent| {
-            let repairs = spent.share_of(is_repair);
+            let repairs = spent.repairs();
             let several = facts.loss_picture().is_some_and(|picture| picture.events >= SEVERAL);
             repairs >= MOST || several && repairs >= REPAIRS
         })

@@ -1,6 +1,6 @@
 //! Losses that are repaired without selective acknowledgements: one segment each round trip (RFC 6582), or after a timeout.
 
-use bdp_model::facts::{Facts, TimeState};
+use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
 
 use crate::observed;
@@ -14,7 +14,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let spent = facts.time_counted()?;
-    let repairs = spent.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout));
+    let repairs = spent.repairs();
     if repairs < REPAIRS {
         return None;
     }

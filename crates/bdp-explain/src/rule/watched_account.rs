@@ -353,7 +353,7 @@ fn losses(facts: &Facts, share: f64) -> Option<Finding> {
         true => (Limit::RandomLoss, Action::FindErrors),
         false => (Limit::CongestionLoss, Action::AddCapacity),
     };
-    let repaired = facts.time_spent()?.share_of(|s| matches!(s, TimeState::Recovery | TimeState::Timeout));
+    let repaired = facts.time_spent()?.repairs();
     let confidence = match times >= LOSSES && is_idle {
         true => sure(share).min(Confidence::Medium),
         false => Confidence::Low,

@@ -1,26 +1,27 @@
-//! Short flows after the test, each with one thing changed, where the test alone does not tell what limits a direction.
+//! Short flows after the test, each with one thing changed, if the test alone leaves open what limits a direction.
 
 use bdp_model::caveat::{Caveat, NoExperiment};
-use bdp_model::experiment::{Experiment, Order};
+use bdp_model::experiment::{Burst, Experiment, Order};
 use bdp_model::facts::Facts;
-use bdp_model::measurement::{DirectionResult, MeasureRequest, Measurement};
-use bdp_model::record::RttReport;
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
 use bdp_model::units::Nanos;
 
 use super::error::{Result, SessionError};
-use super::outcome;
 use super::progress::Stage;
 use super::round::Rounds;
+use super::{datagrams, outcome};
 
-/// What a measurement is to be asked next, by what is known of it so far; `None` if it says enough.
-pub type Choose<'a> = &'a dyn Fn(&Measurement) -> Option<Order>;
+/// Chooses the next experiment of a direction by the measurement so far; `None` if none is needed.
+pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 
-/// A host that pauses for this part of an experiment decides over what comes of it.
+/// An experiment is void if a host paused for this share of it.
 const PAUSED: f64 = 0.05;
-/// All of them take no longer than this.
+/// The time of all of them together, at the most.
 const LONGEST: Nanos = Nanos::secs(10);
+/// The time of those of a direction / that of its test, at the most: who shares the path loses no more to them than to the test.
+const OF_TEST: f64 = 0.75;
 
-/// Runs those that are chosen, and adds what came of them. The figures of the test stay as they are.
+/// Runs the chosen experiments and adds their results. The figures of the test stay as they are.
 pub(super) fn run(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,
@@ -31,29 +32,35 @@ pub(super) fn run(
         return measurement;
     }
     let mut left = LONGEST;
-    while !rounds.context.reporter.concludes {
-        let Some(order) = choose(&measurement).filter(|order| order.duration <= left) else { break };
-        left = left - order.duration;
-        let direction = order.direction;
-        let reason = if rounds.peer.runs_experiments() {
+    let directions: Vec<_> = measurement.directions.iter().map(|d| (d.direction, d.duration_ns)).collect();
+    for (direction, test_ns) in directions {
+        let mut of_test = Nanos((OF_TEST * test_ns as f64) as u64);
+        let reason = loop {
+            let order = choose(&measurement, direction).filter(|order| order.duration <= left.min(of_test));
+            let Some(order) = order.filter(|_| !rounds.context.reporter.concludes) else { break None };
+            if !rounds.peer.runs_experiments() {
+                break Some(NoExperiment::OtherProtocol);
+            }
+            left = left - order.duration;
+            of_test = of_test - order.duration;
             match carry_out(rounds, request, &order) {
                 Ok(experiment) => {
                     let paused = experiment.host_paused_ns;
                     measurement.experiments.push(experiment);
-                    match paused {
-                        Some(pause_ns) => NoExperiment::HostPaused { pause_ns },
-                        None => continue,
+                    if let Some(pause_ns) = paused {
+                        break Some(NoExperiment::HostPaused { pause_ns });
                     }
                 }
                 // The test itself is whole.
-                Err(SessionError::Cancelled) => break,
-                Err(error) => NoExperiment::Failed { error: error.to_string() },
+                Err(SessionError::Cancelled) => return measurement,
+                Err(error) => {
+                    let reason = NoExperiment::Failed { error: error.to_string() };
+                    measurement.caveats.push(Caveat::NoExperiment { direction, reason });
+                    return measurement;
+                }
             }
-        } else {
-            NoExperiment::OtherProtocol
         };
-        measurement.caveats.push(Caveat::NoExperiment { direction, reason });
-        break;
+        measurement.caveats.extend(reason.map(|reason| Caveat::NoExperiment { direction, reason }));
     }
     measurement
 }
@@ -67,13 +74,10 @@ fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Orde
     }
     let first = outcomes.into_iter().next().ok_or(SessionError::Cancelled)?;
     rounds.peer.await_probes(first.counted().end, &mut rounds.context)?;
-    let rtt = match rounds.peer.probes() {
-        Some(probes) => {
-            RttReport::of_probes(probes.outcomes(&rounds.idle), probes.outcomes(&first.counted()))
-        }
-        None => RttReport::of_loaded(first.loaded_rtts_ns.iter().copied()),
-    };
+    let rtt = rounds.rtt(&first);
+    let udp = datagrams::report(&asked, way, &first.received, &first.sent, None);
     let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
+    let result = DirectionResult { udp, ..result };
     let test = Measurement { directions: vec![result], ..Measurement::of(&asked) };
     let paused = Facts::measured(&test, way).and_then(|facts| facts.host_pause());
     let least = Nanos((PAUSED * test.directions[0].duration_ns as f64) as u64);
@@ -84,6 +88,10 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
     let added = result.rtt_ns.loaded.zip(result.rtt_ns.idle).and_then(|(loaded, idle)| {
         (loaded.received > 0 && idle.received > 0).then(|| loaded.p50.saturating_sub(idle.p50))
     });
+    let burst = result.udp.as_ref().and_then(|udp| {
+        let delay_added_ns = udp.delay_variation_ns?.max;
+        Some(Burst { sent: udp.sent, lost: udp.lost, sent_bps: udp.sent_bps, delay_added_ns })
+    });
     Experiment {
         direction: order.direction,
         change: order.change,
@@ -91,12 +99,14 @@ fn experiment(order: &Order, result: &DirectionResult, paused: Option<Nanos>) ->
         duration_ns: result.duration_ns,
         omit_ns: result.omit_ns,
         bytes: result.bytes,
-        goodput_bps: result.goodput_bps,
+        // The flow of a burst lasts until its end is known.
+        goodput_bps: burst.map_or(result.goodput_bps, |burst| burst.arrived_bps()),
         retransmits: result.retransmits,
         loss_events: result.loss_episodes.len() as u64,
         rtt_added_ns: added,
         own_rtt_added_ns: own_rtt_added_ns(result),
         host_paused_ns: paused.map(Nanos::as_ns),
+        burst,
     }
 }
 

@@ -103,6 +103,16 @@ impl Rounds<'_, '_> {
         Ok(outcomes)
     }
 
+    /// Round trips without load, and while a flow counted: those of probes, or of its own connections if there are none.
+    pub(super) fn rtt(&self, outcome: &Outcome) -> RttReport {
+        match self.peer.probes() {
+            Some(probes) => {
+                RttReport::of_probes(probes.outcomes(&self.idle), probes.outcomes(&outcome.counted()))
+            }
+            None => RttReport::of_loaded(outcome.loaded_rtts_ns.iter().copied()),
+        }
+    }
+
     /// The goodputs of directions that begin, over the shortest round trip that is known.
     fn settling(&self, ways: &[Direction]) -> Vec<(Direction, u64, Settling)> {
         let least = self.peer.probes().map_or_else(|| self.peer.smallest_rtt_ns(), Probes::smallest_ns);
@@ -121,11 +131,8 @@ impl Rounds<'_, '_> {
         let mut results = Vec::new();
         for outcome in outcomes {
             let (idle, loaded, carried) = (&self.idle, &outcome.counted(), outcome.carried());
+            let rtt = self.rtt(&outcome);
             let probes = self.peer.probes();
-            let rtt = match probes {
-                Some(probes) => RttReport::of_probes(probes.outcomes(idle), probes.outcomes(loaded)),
-                None => RttReport::of_loaded(outcome.loaded_rtts_ns.iter().copied()),
-            };
             let each_way = probes.map(|p| EachWayReport {
                 idle: p.each_way(idle),
                 loaded: p.each_way(loaded),

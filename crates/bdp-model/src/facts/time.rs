@@ -204,6 +204,11 @@ impl TimeSpent {
         spent as f64 / self.total_ns().max(1) as f64
     }
 
+    /// Share of the time that repairs of losses took.
+    pub fn repairs(&self) -> f64 {
+        self.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout))
+    }
+
     /// Each of what is waited for that took any time, with its share.
     pub fn parts(&self) -> Vec<(Waits, f64)> {
         let mut parts: Vec<(Waits, f64)> = Vec::new();

@@ -240,6 +240,8 @@ named! {
         LossesWhilePaced = "losses_while_paced",
         /// Goodput of more connections after the test / goodput of the test; with their goodput, their number, and what they added to the round trip.
         MoreStreams = "more_streams",
+        /// Delay that a burst of datagrams after the test added; with the round trip, their number, how many were lost, and the rate at which they arrived.
+        BurstDelay = "burst_delay",
     }
 }
 

@@ -224,6 +224,14 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
                 three_digits(value)
             )
         }
+        Fact::BurstDelay => format!(
+            "experiment: a burst of {:.0} datagrams lost {:.0}, arrived at {}, and its queue delayed by {} ({} of the round trip)",
+            other(1),
+            other(2),
+            rate(other(3)),
+            time(nanos(value)),
+            percent(value / other(0).max(1.0))
+        ),
         Fact::LostEach => {
             let segments = if value.round() == 1.0 { "segment" } else { "segments" };
             format!("each of {:.0} losses cost {value:.0} {segments} (median)", other(0))

@@ -31,7 +31,9 @@ pub(crate) fn lines(finding: &Finding) -> Vec<String> {
 
 /// What experiments after the test showed, a line each.
 pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
-    let is_one = |evidence: &&Evidence| matches!(evidence.fact, Fact::LossesWhilePaced | Fact::MoreStreams);
+    let is_one = |evidence: &&Evidence| {
+        matches!(evidence.fact, Fact::LossesWhilePaced | Fact::MoreStreams | Fact::BurstDelay)
+    };
     let words = |evidence| evidence::text(finding, evidence).trim_start_matches("experiment: ").to_owned();
     finding.evidence.iter().filter(is_one).map(words).collect()
 }

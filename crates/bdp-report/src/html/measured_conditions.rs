@@ -14,7 +14,7 @@ use crate::number::{asked_size, percent};
 pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
     let Some((_, first)) = measurements.first() else { return };
     let all: Vec<&Measurement> = measurements.iter().map(|(_, m)| *m).collect();
-    let caveats = caveat::said(&all, |_| false);
+    let caveats = caveat::said(&all, |caveat| caveat::is_detail(&all, caveat));
     if !caveats.is_empty() {
         m.leaf("p", &[], "To know before relying on the figures:");
         m.element("ul", &[], |m| {

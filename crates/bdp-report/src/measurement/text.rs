@@ -413,14 +413,14 @@ fn failures(measurements: &[Measurement], style: &Style) -> String {
 /// Caveats, each once.
 fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
+    let all: Vec<&Measurement> = measurements.iter().collect();
     // Why the window of a single run was not reached stands beside the window.
     let is_shown = |caveat: &Caveat| match caveat {
         Caveat::WindowNotReached { .. } => measurements.len() == 1,
         // It is the answer.
         Caveat::BackedOff { .. } => true,
-        _ => false,
+        _ => !style.details && caveat::is_detail(&all, caveat),
     };
-    let all: Vec<&Measurement> = measurements.iter().collect();
     for line in caveat::said(&all, is_shown) {
         text.push_str(&wrap("NOTE     ", Tint::Doubtful, &tame(&line), style));
     }

@@ -1,8 +1,9 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
-use bdp_model::caveat::{Caveat, WindowShortfall};
+use bdp_model::caveat::{Caveat, NoExperiment, WindowShortfall};
 use bdp_model::facts::Facts;
+use bdp_model::finding::{Confidence, Finding, Limit, Place};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{
     Access, Direction, DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole,
@@ -201,6 +202,25 @@ fn a_measurement_both_ways_in_unicode() {
 #[test]
 fn a_measurement_in_60_columns() {
     insta::assert_snapshot!(measurements_text(&[both_ways()], Some("7f3a"), None, &narrow(60)));
+}
+
+#[test]
+fn an_experiment_that_was_not_run_is_a_note_if_it_could_have_changed_the_answer() {
+    let text = |limit, style| {
+        let mut m = explained(one_way());
+        m.directions[0].findings = vec![Finding::new(limit, Place::path(), Confidence::Medium)];
+        let direction = m.directions[0].direction;
+        m.caveats = vec![Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol }];
+        measurements_text(&[m], None, None, &style)
+    };
+    let note = "no experiment was run to decide what limits it: that needs 'bdp serve'";
+    for limit in [Limit::Unknown, Limit::ShallowQueue, Limit::RandomLoss] {
+        assert!(text(limit, narrow(160)).contains(note), "{limit:?}");
+    }
+    for limit in [Limit::PathRate, Limit::Policer, Limit::Reordering] {
+        assert!(!text(limit, narrow(160)).contains("experiment"), "{limit:?}");
+        assert!(text(limit, detailed(160)).contains(note), "{limit:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bdp_explain::{ceiling, explain};
 use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
 use bdp_model::ends::{End, PeerProtocol, Task};
 use bdp_model::expectation::{Expectation, Judgement};
-use bdp_model::experiment::{Change, Experiment};
+use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
 use bdp_model::latency_parts::LatencyParts;
@@ -123,6 +123,7 @@ fn experiments() -> Vec<Experiment> {
         rtt_added_ns: Some(40_000),
         own_rtt_added_ns: Some(50_000),
         host_paused_ns: Some(200_000_000),
+        burst: None,
     };
     let unknown = Experiment {
         change: Change::Streams { streams: 4 },
@@ -132,7 +133,12 @@ fn experiments() -> Vec<Experiment> {
         host_paused_ns: None,
         ..paced.clone()
     };
-    vec![paced, unknown]
+    let burst = Experiment {
+        change: Change::Burst { datagrams: 40, rate_bps: 8e7 },
+        burst: Some(Burst { sent: 40, lost: 12, sent_bps: 7.9e7, delay_added_ns: 3_000_000 }),
+        ..paced.clone()
+    };
+    vec![paced, unknown, burst]
 }
 
 /// One with none of them.
@@ -333,8 +339,15 @@ fn whatever_is_spoiled_fails_wherever_it_is() {
         for key in keys {
             let mut spoiled = document.clone();
             // Absent if every probe was answered, if there were no experiments or they may be, and of a test that goes on to its end.
-            let absent =
-                ["of_answers", "experiments", "no_experiments", "until_settled", "settled", "host_paused_ns"];
+            let absent = [
+                "of_answers",
+                "experiments",
+                "no_experiments",
+                "until_settled",
+                "settled",
+                "host_paused_ns",
+                "burst",
+            ];
             if !absent.contains(&key.as_str()) {
                 object(&mut spoiled, &|o| drop(o.remove(&key)));
                 assert!(!validator.is_valid(&spoiled), "{pointer} without {key} passes");

@@ -7,12 +7,18 @@ use crate::support::{Bench, start};
 
 /// A measurement over such a path of 3 ms, with these options; `None` without a guest.
 fn measured(link: &str, options: &str) -> Option<Value> {
+    measured_over("1500us", link, options)
+}
+
+/// The same with such a delay each way.
+fn measured_over(delay: &str, link: &str, options: &str) -> Option<Value> {
     let bench = Bench::new();
     if !guests_boot(&bench) {
         return None;
     }
-    let path = "title = \"a path\"\n[[link]]\nbetween = [\"near\", \"far\"]\ndelay = \"1500us\"\n";
-    bench.write("path.toml", format!("{path}{link}\n"));
+    let path =
+        format!("title = \"a path\"\n[[link]]\nbetween = [\"near\", \"far\"]\ndelay = \"{delay}\"\n{link}\n");
+    bench.write("path.toml", path);
     let line = format!(
         "bdp lab exec path.toml -q --clock virtual --serve 'far=bdp serve --open' --host near -- \
          bdp measure far --forward --json --store none {options}"
@@ -53,6 +59,22 @@ fn a_policer_is_told_from_a_queue_by_four_connections() {
 fn a_full_path_is_sure_once_four_connections_reach_no_more() {
     let Some(document) = measured("rate = \"50M\"\nlimit = 60\n", "-t 4") else { return };
     assert_eq!(found(&document), ("path_rate", "high", vec!["streams"]), "{document:#}");
+}
+
+#[test]
+fn a_short_queue_is_sure_once_a_burst_has_overflowed_it() {
+    let link = "rate = \"60M\"\nlimit = 12\n";
+    let Some(document) = measured_over("10ms", link, "-t 4 -C reno") else { return };
+    assert_eq!(found(&document), ("shallow_queue", "high", vec!["streams", "burst"]), "{document:#}");
+    let experiment = &document["experiments"][1];
+    // Twelve packets of 1514 bytes at 60 Mbit/s.
+    let delay_ms = experiment["burst"]["delay_added_ns"].as_f64().unwrap() / 1e6;
+    assert!((2.0..2.7).contains(&delay_ms), "{experiment:#}");
+    let sent = experiment["burst"]["sent"].as_u64().unwrap();
+    let lost = experiment["burst"]["lost"].as_u64().unwrap();
+    assert!(lost >= sent / 2 && sent == experiment["datagrams"], "{experiment:#}");
+    // They arrive at the rate of the link at most.
+    assert!(experiment["goodput_bps"].as_f64().unwrap() < 60e6, "{experiment:#}");
 }
 
 #[test]

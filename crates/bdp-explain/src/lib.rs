@@ -29,30 +29,33 @@ pub use rule::watched_account::outage_over;
 
 /// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
-    let findings = unweighed(facts);
-    let weighs = grounds_are_known(facts);
-    let findings = if weighs { candidate::weighed(facts, findings) } else { findings };
-    let findings: Vec<Finding> =
-        findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect();
+    let findings = match is_weighed(facts) {
+        true => candidate::weighed(facts, by_rules(facts)),
+        false => by_rules(facts),
+    };
+    let findings = checked(facts, findings);
     debug_assert!(agree(facts, &findings), "{findings:#?} beside {:#?}", facts.time_counted());
     findings
 }
 
 /// What the rules say of it, before that is weighed by how often they are right.
 pub fn unweighed(facts: &Facts) -> Vec<Finding> {
-    let findings = by_rules(facts);
-    findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect()
+    checked(facts, by_rules(facts))
 }
 
 /// What candidates of a transfer are weighed by; `None` of one whose candidates are not.
 pub fn grounds(facts: &Facts) -> Option<candidate::Grounds> {
-    grounds_are_known(facts)
-        .then(|| unweighed(facts))
-        .and_then(|findings| Some(candidate::Grounds::of(facts, findings.first()?)))
+    let findings = is_weighed(facts).then(|| by_rules(facts))?;
+    Some(candidate::Grounds::of(facts, findings.first()?))
+}
+
+/// With remedies and evidence that hold.
+fn checked(facts: &Facts, findings: Vec<Finding>) -> Vec<Finding> {
+    findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect()
 }
 
 /// Whether the transfer is one of those that weights were fitted to: bulk data over TCP, seen from its ends, in readings enough to know its time by.
-fn grounds_are_known(facts: &Facts) -> bool {
+fn is_weighed(facts: &Facts) -> bool {
     let is_bulk = facts.udp.is_none() && !facts.through_tunnel && facts.conversation.is_none();
     is_bulk && rule::part::largest(facts).is_some()
 }

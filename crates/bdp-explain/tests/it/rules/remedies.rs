@@ -60,7 +60,7 @@ fn random_loss(change: impl FnOnce(&mut Facts)) -> Option<String> {
     facts.loss_episodes = (0..12).map(|i| lost(8 * i + 4, [20, 42, 31, 60][i as usize % 4])).collect();
     facts.asked.congestion = None;
     change(&mut facts);
-    let finding = bdp_explain::explain(&facts).remove(0);
+    let finding = bdp_explain::unweighed(&facts).remove(0);
     let remedy = finding.remedy.unwrap_or_else(|| panic!("{:?}", finding.limit));
     assert!(matches!(remedy.action, Action::FindErrors | Action::AddCapacity | Action::DeepenQueue));
     remedy.setting
@@ -83,7 +83,7 @@ fn bbr_is_advised_to_a_sender_that_can_run_it_and_does_not() {
     for name in ["bbr", "bbr2", "bbr3"] {
         facts.congestion_control = name.to_owned();
         assert!(facts.sends_by_model() && facts.is_paced(), "{name}");
-        for action in bdp_explain::explain(&facts).into_iter().filter_map(|finding| finding.remedy) {
+        for action in bdp_explain::unweighed(&facts).into_iter().filter_map(|finding| finding.remedy) {
             assert_eq!(action.setting.filter(|setting| setting.contains("congestion")), None, "{name}");
         }
     }
@@ -123,7 +123,7 @@ fn a_buffer_that_another_program_locked_is_left_to_its_call() {
         let mut facts = Facts::measured(m, Direction::To).unwrap();
         facts.source = Source::Watched;
         lock(&mut facts);
-        bdp_explain::explain(&facts).remove(0)
+        bdp_explain::unweighed(&facts).remove(0)
     };
     let asked = |finding: Finding| {
         let remedy = finding.remedy.unwrap();
@@ -138,7 +138,7 @@ fn a_buffer_that_another_program_locked_is_left_to_its_call() {
     let mut facts = Facts::measured(&m, Direction::To).unwrap();
     facts.source = Source::Watched;
     facts.receiver.socket = Some(receiver(true));
-    assert_eq!(asked(bdp_explain::explain(&facts).remove(0)), by_program);
+    assert_eq!(asked(bdp_explain::unweighed(&facts).remove(0)), by_program);
     let m = send_buffer_bound();
     let locked = watched(&m, |f| {
         let socket = SocketFacts { send_buffer_asked: Some(true), ..SocketFacts::default() };
@@ -184,6 +184,7 @@ fn more_streams(goodput_bps: f64) -> Experiment {
         rtt_added_ns: Some(0),
         own_rtt_added_ns: Some(0),
         host_paused_ns: None,
+        burst: None,
     }
 }
 
@@ -336,7 +337,7 @@ fn congestion(change: impl FnOnce(&mut Facts)) -> Remedy {
     facts.loss_episodes = (0..12).map(at).collect();
     facts.asked.congestion = None;
     change(&mut facts);
-    let finding = bdp_explain::explain(&facts).remove(0);
+    let finding = bdp_explain::unweighed(&facts).remove(0);
     let remedy = finding.remedy.unwrap();
     assert_eq!(remedy.action, Action::AddCapacity, "{:?}", finding.limit);
     remedy

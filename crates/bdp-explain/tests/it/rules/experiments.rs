@@ -151,6 +151,8 @@ fn a_burst_shows_how_deep_the_queue_is_and_what_a_bucket_lets_pass() {
     let own = |added_ns| Experiment { own_rtt_added_ns: Some(added_ns), ..more(22.0, 0.02, 200) };
     assert_eq!(first(few_losses, vec![own(3 * MS), burst(0, 5 * MS)]), (Limit::Policer, Confidence::Medium));
     assert_eq!(first(few_losses, vec![own(3 * MS), burst(0, 40 * MS)]).0, Limit::Unknown);
+    // What overflows a short queue arrives as fast.
+    assert_eq!(first(few_losses, vec![own(3 * MS), burst(40, 2 * MS)]).0, Limit::Unknown);
 }
 
 #[test]

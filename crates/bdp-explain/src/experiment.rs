@@ -1,7 +1,7 @@
 //! Which experiment decides between limits that a test leaves open. Its result is evidence, which [`crate::explain`] reads.
 
 use bdp_model::caveat::Caveat;
-use bdp_model::experiment::{Change, DATAGRAM_BYTES, Order};
+use bdp_model::experiment::{Change, DATAGRAM_BYTES, Experiment, Order};
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
@@ -28,9 +28,10 @@ const BURST_MOST: f64 = 4000.0;
 /// Rate of a burst / that rate, and what it is at the most: a server may grant no more.
 const BURST_RATE: f64 = 8.0;
 const BURST_RATE_MOST: f64 = 1e9;
-/// Share that more connections retransmit at the least if something drops what they send, and what they add to the least round trip at the most if it queues nothing.
+/// What more connections add to the least round trip: from here on the queue is not short.
+const SHORT: f64 = 0.18;
+/// Share that they retransmit at the least if something drops what exceeds a rate.
 const DROPPED: f64 = 0.003;
-const UNQUEUED: f64 = 0.1;
 /// So many times as many connections show whether the limit belongs to each connection; a test with more than so many is hardly limited by their number.
 const MORE: u32 = 4;
 const STREAMS_FEW: u32 = 4;
@@ -144,17 +145,20 @@ fn change(facts: &Facts, first: Limit, datagrams_pass: bool) -> Option<(Change, 
     (settled > 0 && needed <= LONGEST.as_secs_f64()).then(|| (paced, Nanos::from_secs_f64(needed)))
 }
 
-/// Whether the depth of a queue, or the rate of the narrowest link, decides over a limit. A full path has shown both.
+/// Whether the depth of a queue, or the rate of the narrowest link, decides over a limit, and more connections have shown neither: they made no long queue.
 fn is_of_bursts(facts: &Facts, first: Limit) -> bool {
+    let is_more = |e: &&Experiment| matches!(e.change, Change::Streams { .. });
+    let Some((more, least)) = facts.experiments.iter().find(is_more).zip(facts.rtt_least()) else {
+        return false;
+    };
+    let lost = facts.mss_bytes.and_then(|mss| more.retransmitted_share(mss)).unwrap_or(0.0);
     let of_queue = matches!(first, Limit::Unknown | Limit::RandomLoss | Limit::ShallowQueue | Limit::Policer);
-    let more = facts.experiments.iter().find(|e| matches!(e.change, Change::Streams { .. }));
-    let least = facts.rtt_least().map_or(0, Nanos::as_ns);
-    // More connections lose much, and no queue is seen.
-    let dropped = more.is_some_and(|more| {
-        let lost = facts.mss_bytes.and_then(|mss| more.retransmitted_share(mss)).unwrap_or(0.0);
-        lost >= DROPPED && more.rtt_added_ns.is_some_and(|added| (added as f64) < UNQUEUED * least as f64)
-    });
-    of_queue || first == Limit::PathRate && dropped
+    // Other traffic has a queue before the test.
+    let others = facts.rtt.idle.filter(|idle| idle.received > 0);
+    let others = others.map_or(0, |idle| idle.p50.saturating_sub(least.as_ns()));
+    let is_short =
+        more.rtt_added_ns.is_none_or(|added| ((added + others) as f64) < SHORT * least.as_ns() as f64);
+    is_short && (of_queue || first == Limit::PathRate && lost >= DROPPED)
 }
 
 /// A burst that fills three quarters of the path at the highest rate that is known.

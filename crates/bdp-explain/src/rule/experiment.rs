@@ -239,10 +239,10 @@ fn by_burst(facts: &Facts, first: &Finding, burst: Option<&Bursts>, more: Option
         (Limit::RandomLoss, Room::Enough) if more.gain >= EACH => {
             Some(surer(first.clone(), Confidence::High))
         }
-        // It passes far above the rate that all connections share: no link is as slow as that.
-        (Limit::Policer | Limit::PathRate | Limit::Unknown, _)
+        // It passes far above the rate that all connections share: no link is as slow as that. One that overflows a short queue does so, too.
+        (Limit::Policer | Limit::PathRate | Limit::Unknown, Room::Enough | Room::Unclear)
             if burst.passed >= FAR_ABOVE
-                && more.queue == Depth::None
+                && more.queue != Depth::Deep
                 && more.gain < SHARED
                 && more.lost >= DROPPED =>
         {

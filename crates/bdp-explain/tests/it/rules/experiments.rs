@@ -151,6 +151,8 @@ fn a_burst_shows_how_deep_the_queue_is_and_what_a_bucket_lets_pass() {
     let own = |added_ns| Experiment { own_rtt_added_ns: Some(added_ns), ..more(22.0, 0.02, 200) };
     assert_eq!(first(few_losses, vec![own(3 * MS), burst(0, 5 * MS)]), (Limit::Policer, Confidence::Medium));
     assert_eq!(first(few_losses, vec![own(3 * MS), burst(0, 40 * MS)]).0, Limit::Unknown);
+    // What overflows a short queue arrives as fast.
+    assert_eq!(first(few_losses, vec![own(3 * MS), burst(40, 2 * MS)]).0, Limit::Unknown);
 }
 
 #[test]
@@ -177,6 +179,9 @@ fn an_experiment_is_chosen_for_what_is_open_and_sends_no_more_than_the_test() {
     // Two losses in ten seconds lead to expect none of three, and a burst needs none. It fills three quarters of 60 Mbit/s x the least round trip.
     facts.experiments = vec![more(60.0, 0.02, 200)];
     assert_eq!(choose(Direction::To, &facts, false), None);
+    // A queue that they fill has shown how deep it is.
+    let queued = Facts { experiments: vec![more(60.0, 0.02, 8_000)], ..facts.clone() };
+    assert_eq!(choose(Direction::To, &queued, true), None);
     let order = choose(Direction::To, &facts, true).unwrap();
     assert_eq!(order.change, Change::Burst { datagrams: 93, rate_bps: 480e6 });
     assert_eq!((order.bytes, order.omit), (ByteCount::bytes(93 * 1448), Nanos::ZERO));

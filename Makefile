@@ -33,9 +33,10 @@ help: ## List the targets
 # With --target the flags reach the program alone: build scripts and procedural macros stay as they are, for
 # a procedural macro can't be linked statically. The program is linked elsewhere first and moved, so that a running one
 # is not disturbed.
+BUILD_STATIC = BDP_COMMIT="$(COMMIT)" RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" $(CARGO) build --locked --package bdp --target $(HOST)
 .PHONY: build
 build: ## Build bdp, one static binary: target/bdp
-	BDP_COMMIT="$(COMMIT)" RUSTFLAGS="$(RUSTFLAGS) -C target-feature=+crt-static" $(CARGO) build --locked --release --package bdp --target $(HOST)
+	$(BUILD_STATIC) --profile release
 	@cp $(TARGET_DIR)/$(HOST)/release/bdp $(BDP).new && mv $(BDP).new $(BDP)
 	@if readelf --version >/dev/null 2>&1 && readelf --program-headers $(BDP) | grep -q INTERP; then \
 		echo "$(BDP) is linked dynamically" >&2; exit 1; fi
@@ -132,11 +133,12 @@ guests:
 
 # Most tests of the command line wait more than they work: more of them run side by side than there are processors.
 TEST_THREADS ?= 8
+# --tests: rustdoc would read each library for the tests of its doc comments, and there are none (crates/bdp/tests/architecture).
 # Empty where `make test-live` runs too, whose tables are the same and longer.
 SHORT_TABLES ?= 1
 .PHONY: test
 test: guests ## Run the tests that hold on any machine
-	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --no-fail-fast \
+	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --tests --no-fail-fast \
 		$(if $(SHORT_TABLES),,-- $(addprefix --skip ,$(SHORT_FORMS)))
 
 # Those in guests, whose time is exact whatever runs beside them, side by side; one that goes by this machine's clock waits until it is alone.

@@ -62,7 +62,9 @@ impl DemoArgs {
         let virtual_clock = || match crate::guest::obstacle() {
             None => Some(("clock".to_owned(), Clock::Virtual.name().to_owned())),
             Some(cause) => {
-                output::note(&format!("note: it goes by this machine's clock, since no guest boots: {cause}"));
+                output::note(&format!(
+                    "note: it goes by this machine's clock, since no guest boots: {cause}"
+                ));
                 None
             }
         };

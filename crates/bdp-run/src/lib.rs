@@ -22,6 +22,7 @@ mod event;
 pub mod exec;
 mod exec_stage;
 pub mod explain;
+pub mod fix;
 pub mod guest;
 mod guest_calls;
 mod guest_exec;

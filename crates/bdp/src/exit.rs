@@ -75,9 +75,7 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
-            Self::Missed => {
-                "An expectation was missed, a payload arrived changed, or a comparison regressed."
-            }
+            Self::Missed => "Something came out worse than asked.",
             Self::Usage => "The request was wrong.",
             Self::Environment => "The environment refused, or a case could not run.",
             Self::Bug => "A bug of bdp.",
@@ -137,5 +135,20 @@ pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
     match again {
         Some(again) => environment(format!("{error}; what was measured is stored, '{again}' prints it")),
         None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_and_manual_say_the_same_of_each_code() {
+        let page = include_str!("../../../docs/exit-codes.md").replace('`', "");
+        for exit in Exit::ALL {
+            let row = format!("| {} | {}", exit.code(), exit.meaning().trim_end_matches('.').to_lowercase());
+            let is_there = page.lines().any(|line| line.to_lowercase().starts_with(&row));
+            assert!(is_there, "docs/exit-codes.md has no row that begins '{row}'");
+        }
     }
 }

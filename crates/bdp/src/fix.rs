@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use bdp_model::Rate;
 use bdp_model::ends::{Direction, End};
-use bdp_model::finding::Limit;
-use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
+use bdp_model::measurement::MeasureRequest;
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
-use bdp_model::units::Nanos;
+use bdp_model::units::{Nanos, format_bps};
 use bdp_report::tuning;
+use bdp_run::fix::{FixNews, FixOptions, FixStage, FixSteps, Fixed, Journals, Measured as FixMeasured, fix};
 use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, RevertOptions};
 use bdp_wire::tuning::TuneOrder;
 
@@ -23,15 +24,6 @@ use crate::tune::far::Far;
 use crate::tune::measured::{Measured, MeasuredArgs};
 use crate::tune::places::{PlaceArgs, refused};
 use crate::{arguments, guest, help, interrupt, rehearse, token, verify};
-
-/// Streams that show what a path can carry, where a limit of one stream hides that: more where so many still carry what each does alone.
-const STREAMS: [u32; 2] = [8, 32];
-/// Goodput / what as many streams carry alone, from which on they are limited as one is.
-const LIMITED_ALIKE: f64 = 0.85;
-/// For so long.
-const STREAMS_FOR: Nanos = Nanos::secs(5);
-/// A congestion control that losses do not keep from it.
-const BY_RATE: &str = "bbr";
 
 /// Arguments of `bdp fix`.
 #[derive(clap::Args)]
@@ -98,63 +90,17 @@ impl FixArgs {
                 "no terminal to ask on; --yes applies what the rehearsal chose without a question",
             ));
         }
-        let request = self.request()?;
-        step("measure");
-        let (run, measurement) = self.access.measure(&request, None, &self.store)?;
-        let store = self.store.given();
-        print(&bdp_report::measurements_text(
-            std::slice::from_ref(&measurement),
-            run.as_deref(),
-            store.as_deref(),
-            &style(),
-        ))?;
-        let Some(run) = run else {
-            return Err(exit::usage(
-                "the loop keeps its predictions with its runs; name a store: --store PATH",
-            ));
+        let options = FixOptions {
+            request: self.request()?,
+            is_rate_known: self.rate.is_some(),
+            asks_nothing: self.yes,
         };
-        let also = self.show_capacity(&request, &measurement)?;
-        let args = MeasuredArgs {
-            run: Some(run.clone()),
-            also: also.into_iter().collect(),
-            rate: self.rate,
-            direction: self.direction,
-            store: self.store.clone(),
-        };
-        let measured = args.find()?;
-        step("plan");
-        let plan = rehearse::plan(&measured, &args);
-        if plan.changes.is_empty() {
-            return print(&tuning::plan(&plan, &style()));
-        }
-        let (changes, rehearsal) = match self.rehearse(&measured, &args, &plan)? {
-            Rehearsed::Chosen(rehearsal) => {
-                let changes = rehearsal.chosen().map(|chosen| chosen.changes.clone()).unwrap_or_default();
-                (changes, Some(*rehearsal))
-            }
-            Rehearsed::Nothing => return Ok(Exit::Missed),
-            Rehearsed::NotHere => (plan.changes.clone(), None),
-        };
-        let far = self.far(&request)?;
-        let changes = if far.is_some() { changes } else { self.near_changes(&plan, changes, &run)? };
-        let chosen = self.choose(&plan, changes)?;
-        if chosen.is_empty() {
-            return print("nothing was applied\n");
-        }
-        let mut hosts = Hosts { near: self.places.world()?, far, keep_for: self.keep_for };
-        step("apply");
-        let journals = hosts.apply(&chosen)?;
-        print(&journals.words(self.keep_for))?;
-        step("verify");
-        let (verification, now) = verify::verify(&measured, rehearsal.as_ref(), &args, &self.access)?;
-        print(&verify::text(&verification, &now))?;
-        self.keep_or_put_back(&mut hosts, &journals, &verification)
-    }
-
-    /// The far end, where its owner lets this end change settings.
-    fn far(&self, request: &MeasureRequest) -> anyhow::Result<Option<Far>> {
-        let token = token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?;
-        Ok(token.map(|token| Far::of(&self.host, request, token)))
+        let mut command =
+            Command { args: &self, request: &options.request, run: None, ends: Ends::default() };
+        Ok(match fix(&options, &mut command)? {
+            Fixed::Done => Exit::Done,
+            Fixed::Missed => Exit::Missed,
+        })
     }
 
     fn request(&self) -> anyhow::Result<MeasureRequest> {
@@ -167,229 +113,231 @@ impl FixArgs {
         request.spec.duration = self.time;
         Ok(request)
     }
+}
 
-    /// Measures with more streams, where the limit of one hides what the path can carry; gives that run.
-    fn show_capacity(
-        &self,
-        request: &MeasureRequest,
-        measured: &Measurement,
-    ) -> anyhow::Result<Option<String>> {
-        let hidden = |limit: Limit| {
-            matches!(
-                limit,
-                Limit::ReceiveWindow
-                    | Limit::SendBuffer
-                    | Limit::RandomLoss
-                    | Limit::CongestionLoss
-                    | Limit::Reordering
-            )
-        };
-        let limits = measured
-            .directions
-            .iter()
-            .filter_map(|direction| Some((direction, direction.findings.first()?.limit)));
-        let directions: Vec<Direction> =
-            limits.filter(|(_, limit)| hidden(*limit)).map(|(d, _)| d.direction).collect();
-        if self.rate.is_some() || directions.is_empty() {
-            return Ok(None);
-        }
-        let mut request = MeasureRequest { directions, ..request.clone() };
-        request.spec.duration = STREAMS_FOR;
-        let has = |host: &HostFacts| {
-            let all = host.sysctls.get("net.ipv4.tcp_available_congestion_control");
-            all.is_some_and(|all| all.split_whitespace().any(|name| name == BY_RATE))
-        };
-        if has(&measured.near) && has(&measured.far) {
-            request.spec.congestion = Some(BY_RATE.to_owned());
-        }
-        let alone = |direction: Direction| {
-            measured
-                .directions
-                .iter()
-                .find(|one| one.direction == direction)
-                .map_or(0.0, |one| one.goodput_bps)
-        };
-        let mut shown_by = None;
-        for streams in STREAMS {
-            step(&format!("measure with {streams} streams, to see what the path can carry"));
-            request.spec.streams = streams;
-            let (run, shown) = self.access.measure(&request, Some("capacity".to_owned()), &self.store)?;
-            let goodputs = shown.directions.iter().map(|direction| {
-                format!(
-                    "{} {}",
-                    direction.direction.name(),
-                    bdp_model::units::format_bps(direction.goodput_bps)
-                )
-            });
-            print(&format!(
-                "{} (run {})\n",
-                goodputs.collect::<Vec<_>>().join(", "),
-                run.as_deref().unwrap_or("-")
-            ))?;
-            shown_by = run;
-            let limited_alike = shown.directions.iter().any(|direction| {
-                direction.goodput_bps > LIMITED_ALIKE * f64::from(streams) * alone(direction.direction)
-            });
-            if !limited_alike {
-                break;
-            }
-        }
-        Ok(shown_by)
-    }
+/// The steps of the loop, as the command line takes them.
+struct Command<'a> {
+    args: &'a FixArgs,
+    request: &'a MeasureRequest,
+    run: Option<Planned>,
+    ends: Ends,
+}
 
-    fn rehearse(&self, measured: &Measured, args: &MeasuredArgs, plan: &Plan) -> anyhow::Result<Rehearsed> {
-        if let Some(obstacle) = guest::obstacle() {
-            output::note(&format!("note: not rehearsed: {obstacle}"));
-            print(&tuning::plan(plan, &style()))?;
-            return Ok(Rehearsed::NotHere);
-        }
-        step("rehearse");
-        let rehearsal = rehearse::rehearse(
-            measured,
-            args,
-            plan,
-            rehearse::How { runs: self.runs, seed: 1, alone: self.alone },
-        )?;
-        print(&tuning::rehearsal(&rehearsal, &style()))?;
-        Ok(match rehearsal.choice {
-            Some(_) => Rehearsed::Chosen(Box::new(rehearsal)),
-            None => Rehearsed::Nothing,
-        })
-    }
-
-    /// The changes of this end; those of the other one are for its owner to make.
-    fn near_changes(&self, plan: &Plan, changes: Vec<Change>, run: &str) -> anyhow::Result<Vec<Change>> {
-        let (near, far): (Vec<Change>, Vec<Change>) =
-            changes.into_iter().partition(|change| change.end == End::Near);
-        if !far.is_empty() {
-            let name = plan.far.as_ref().map_or_else(|| self.host.clone(), |far| output::tame(&far.name));
-            print(&format!(
-                "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
-                settings(far.len()),
-                if far.len() == 1 { "it" } else { "them" },
-                self.store.option()
-            ))?;
-        }
-        Ok(near)
-    }
-
-    /// Those of the changes that are wanted.
-    fn choose(&self, plan: &Plan, changes: Vec<Change>) -> anyhow::Result<Vec<Change>> {
-        if self.yes || changes.is_empty() {
-            return Ok(changes);
-        }
-        let mut chosen = Vec::new();
-        for change in changes {
-            if ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, &change))) {
-                chosen.push(change);
-            }
-        }
-        Ok(chosen)
-    }
-
-    fn keep_or_put_back(&self, hosts: &mut Hosts, journals: &Journals, came: &Verification) -> Outcome {
-        let missed = came.missed();
-        let keep = match (journals.is_empty(), self.yes) {
-            (true, _) => return Ok(if missed { Exit::Missed } else { Exit::Done }),
-            (false, true) => !missed,
-            (false, false) => ask("keep it? [y/N] "),
-        };
-        if keep {
-            hosts.keep(journals)?;
-            print("kept until the next boot; 'bdp tune revert' puts it back\n")?;
-        } else {
-            let count = hosts.put_back(journals)?;
-            print(&format!("put back: {} as before\n", settings(count)))?;
-        }
-        Ok(if missed { Exit::Missed } else { Exit::Done })
-    }
+/// The run that is planned for.
+struct Planned {
+    id: String,
+    args: MeasuredArgs,
+    measured: Option<Measured>,
 }
 
 /// Both ends, as far as they may be changed.
-struct Hosts {
-    near: HostWorld,
-    far: Option<Far>,
-    keep_for: Nanos,
-}
-
-/// What was applied, by its journals: none where all was set already.
 #[derive(Default)]
-struct Journals {
-    near: Option<u32>,
-    far: Option<u32>,
+struct Ends {
+    near: Option<HostWorld>,
+    far: Option<Far>,
 }
 
-impl Hosts {
-    /// Applies changes at both ends, or at none.
-    fn apply(&mut self, changes: &[Change]) -> anyhow::Result<Journals> {
-        let (near, far): (Vec<Change>, Vec<Change>) =
-            changes.iter().cloned().partition(|change| change.end == End::Near);
-        let mut journals = Journals::default();
-        if !near.is_empty() {
-            let options = ApplyOptions {
-                keep_for: Some(Duration::from_nanos(self.keep_for.as_ns())),
-                cancelled: Some(interrupt::cancel_instead()),
-                ..ApplyOptions::default()
-            };
-            let applied = bdp_tune::apply(&mut self.near, &near, &options)
-                .map_err(|refusal| refused("fix", &refusal))?;
-            journals.near = applied.journal.map(|journal| journal.id);
-        }
-        if let (false, Some(end)) = (far.is_empty(), &self.far) {
-            let order = TuneOrder { changes: far, keep_for: self.keep_for, force: false };
-            match end.apply(&order) {
-                Ok(applied) => journals.far = applied.journal,
-                Err(error) => {
-                    self.put_back(&journals)?;
-                    return Err(error);
-                }
+impl FixSteps for Command<'_> {
+    type Error = anyhow::Error;
+
+    fn begin(&mut self, stage: FixStage) {
+        let name = match stage {
+            FixStage::Measure => "measure",
+            FixStage::Capacity(streams) => {
+                return output::note(&format!(
+                    "== measure with {streams} streams, to see what the path can carry"
+                ));
             }
-        }
-        Ok(journals)
+            FixStage::Plan => "plan",
+            FixStage::Rehearse => "rehearse",
+            FixStage::Apply => "apply",
+            FixStage::Verify => "verify",
+        };
+        output::note(&format!("== {name}"));
     }
 
-    fn keep(&mut self, journals: &Journals) -> anyhow::Result<()> {
-        if journals.near.is_some() {
-            let options = ConfirmOptions { persist: false, only: journals.near };
-            bdp_tune::confirm(&mut self.near, options).map_err(|refusal| refused("keep", &refusal))?;
+    fn tell(&mut self, news: FixNews<'_>) -> anyhow::Result<()> {
+        let text = match news {
+            FixNews::Capacity(shown) => capacity_line(shown),
+            FixNews::Plan(plan) => tuning::plan(plan, &style()),
+            FixNews::Rehearsed(rehearsal) => tuning::rehearsal(rehearsal, &style()),
+            FixNews::LeftToOwner(plan, count) => self.left_to_owner(plan, count)?,
+            FixNews::NothingApplied => "nothing was applied\n".to_owned(),
+            FixNews::Applied(journals) => applied_line(journals, self.args.keep_for),
+            FixNews::Kept => "kept until the next boot; 'bdp tune revert' puts it back\n".to_owned(),
+            FixNews::PutBack(count) => format!("put back: {} as before\n", settings(count)),
+        };
+        print(&text).map(drop)
+    }
+
+    fn measure(&mut self, request: &MeasureRequest) -> anyhow::Result<FixMeasured> {
+        let store = &self.args.store;
+        let (run, measurement) = self.args.access.measure(request, None, store)?;
+        print(&bdp_report::measurements_text(
+            std::slice::from_ref(&measurement),
+            run.as_deref(),
+            store.given().as_deref(),
+            &style(),
+        ))?;
+        let Some(id) = run.clone() else {
+            return Err(exit::usage(
+                "the loop keeps its predictions with its runs; name a store: --store PATH",
+            ));
+        };
+        let args = MeasuredArgs {
+            run: run.clone(),
+            also: Vec::new(),
+            rate: self.args.rate,
+            direction: self.args.direction,
+            store: store.clone(),
+        };
+        self.run = Some(Planned { id, args, measured: None });
+        Ok(FixMeasured { run, measurement })
+    }
+
+    fn measure_capacity(&mut self, request: &MeasureRequest) -> anyhow::Result<FixMeasured> {
+        let label = Some("capacity".to_owned());
+        let (run, measurement) = self.args.access.measure(request, label, &self.args.store)?;
+        Ok(FixMeasured { run, measurement })
+    }
+
+    fn plan(&mut self, capacity: Option<&str>) -> anyhow::Result<Plan> {
+        let planned = self.run.as_mut().context("it was measured")?;
+        planned.args.also = capacity.map(str::to_owned).into_iter().collect();
+        let measured = planned.measured.insert(planned.args.find()?);
+        Ok(rehearse::plan(measured, &planned.args))
+    }
+
+    fn can_rehearse(&mut self) -> bool {
+        let obstacle = guest::obstacle();
+        if let Some(obstacle) = &obstacle {
+            output::note(&format!("note: not rehearsed: {obstacle}"));
         }
-        if let (Some(id), Some(end)) = (journals.far, &self.far) {
-            end.keep(id)?;
-        }
+        obstacle.is_none()
+    }
+
+    fn rehearse(&mut self, plan: &Plan) -> anyhow::Result<Rehearsal> {
+        let (measured, args) = self.planned()?;
+        let how = rehearse::How { runs: self.args.runs, seed: 1, alone: self.args.alone };
+        rehearse::rehearse(measured, args, plan, how)
+    }
+
+    fn may_change_far(&mut self) -> anyhow::Result<bool> {
+        let token = token::find_tune(self.args.tune_token.as_deref(), self.args.tune_token_file.as_deref())?;
+        self.ends.far = token.map(|token| Far::of(&self.args.host, self.request, token));
+        Ok(self.ends.far.is_some())
+    }
+
+    fn wants(&mut self, plan: &Plan, change: &Change) -> bool {
+        ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, change)))
+    }
+
+    fn prepare(&mut self) -> anyhow::Result<()> {
+        self.ends.near = Some(self.args.places.world()?);
         Ok(())
     }
 
-    /// Puts back what was applied; how many settings are as before.
-    fn put_back(&mut self, journals: &Journals) -> anyhow::Result<usize> {
-        let mut count = 0;
-        if let Some(id) = journals.near {
-            let options = RevertOptions { only: Some(id), ..RevertOptions::default() };
-            let reverted =
-                bdp_tune::revert(&mut self.near, options).map_err(|refusal| refused("put back", &refusal))?;
-            count += reverted.put_back.len();
+    fn apply(&mut self, end: End, changes: Vec<Change>) -> anyhow::Result<Option<u32>> {
+        match end {
+            End::Near => {
+                let options = ApplyOptions {
+                    keep_for: Some(Duration::from_nanos(self.args.keep_for.as_ns())),
+                    cancelled: Some(interrupt::cancel_instead()),
+                    ..ApplyOptions::default()
+                };
+                let applied = bdp_tune::apply(self.ends.near()?, &changes, &options)
+                    .map_err(|refusal| refused("fix", &refusal))?;
+                Ok(applied.journal.map(|journal| journal.id))
+            }
+            End::Far => {
+                let order = TuneOrder { changes, keep_for: self.args.keep_for, force: false };
+                Ok(self.ends.far()?.apply(&order)?.journal)
+            }
         }
-        if let (Some(id), Some(end)) = (journals.far, &self.far) {
-            count += end.put_back(id)?;
+    }
+
+    fn verify(&mut self, rehearsal: Option<&Rehearsal>) -> anyhow::Result<Verification> {
+        let (measured, args) = self.planned()?;
+        let (verification, now) = verify::verify(measured, rehearsal, args, &self.args.access)?;
+        print(&verify::text(&verification, &now))?;
+        Ok(verification)
+    }
+
+    fn wants_to_keep(&mut self) -> bool {
+        ask("keep it? [y/N] ")
+    }
+
+    fn keep(&mut self, end: End, journal: u32) -> anyhow::Result<()> {
+        match end {
+            End::Near => {
+                let options = ConfirmOptions { persist: false, only: Some(journal) };
+                bdp_tune::confirm(self.ends.near()?, options)
+                    .map(drop)
+                    .map_err(|refusal| refused("keep", &refusal))
+            }
+            End::Far => self.ends.far()?.keep(journal).map(drop),
         }
-        Ok(count)
+    }
+
+    fn put_back(&mut self, end: End, journal: u32) -> anyhow::Result<usize> {
+        match end {
+            End::Near => {
+                let options = RevertOptions { only: Some(journal), ..RevertOptions::default() };
+                let reverted = bdp_tune::revert(self.ends.near()?, options)
+                    .map_err(|refusal| refused("put back", &refusal))?;
+                Ok(reverted.put_back.len())
+            }
+            End::Far => self.ends.far()?.put_back(journal),
+        }
     }
 }
 
-impl Journals {
-    const fn is_empty(&self) -> bool {
-        self.near.is_none() && self.far.is_none()
+impl Command<'_> {
+    fn planned(&self) -> anyhow::Result<(&Measured, &MeasuredArgs)> {
+        let planned = self.run.as_ref().context("it was measured")?;
+        Ok((planned.measured.as_ref().context("it was planned")?, &planned.args))
     }
 
-    fn words(&self, keep_for: Nanos) -> String {
-        let here = self.near.map(|id| format!("this host set, journal {id}"));
-        let there = self.far.map(|id| format!("the far end set, journal {id} there"));
-        let set: Vec<String> = here.into_iter().chain(there).collect();
-        match set.is_empty() {
-            true => "nothing to do: all is as planned already\n".to_owned(),
-            false => format!(
-                "{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n",
-                set.join("; ")
-            ),
+    /// How the far end's owner can make changes.
+    fn left_to_owner(&self, plan: &Plan, count: usize) -> anyhow::Result<String> {
+        let name = plan.far.as_ref().map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
+        let run = &self.run.as_ref().context("it was measured")?.id;
+        Ok(format!(
+            "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
+            settings(count),
+            if count == 1 { "it" } else { "them" },
+            self.args.store.option()
+        ))
+    }
+}
+
+impl Ends {
+    fn near(&mut self) -> anyhow::Result<&mut HostWorld> {
+        self.near.as_mut().context("this host may be changed")
+    }
+
+    fn far(&self) -> anyhow::Result<&Far> {
+        self.far.as_ref().context("the far end may be changed")
+    }
+}
+
+fn capacity_line(shown: &FixMeasured) -> String {
+    let goodputs = shown
+        .measurement
+        .directions
+        .iter()
+        .map(|direction| format!("{} {}", direction.direction.name(), format_bps(direction.goodput_bps)));
+    format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), shown.run.as_deref().unwrap_or("-"))
+}
+
+fn applied_line(journals: Journals, keep_for: Nanos) -> String {
+    let here = journals.near.map(|id| format!("this host set, journal {id}"));
+    let there = journals.far.map(|id| format!("the far end set, journal {id} there"));
+    let set: Vec<String> = here.into_iter().chain(there).collect();
+    match set.is_empty() {
+        true => "nothing to do: all is as planned already\n".to_owned(),
+        false => {
+            format!("{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n", set.join("; "))
         }
     }
 }
@@ -399,19 +347,4 @@ fn settings(count: usize) -> String {
         1 => "1 setting".to_owned(),
         _ => format!("{count} settings"),
     }
-}
-
-/// What became of a rehearsal.
-enum Rehearsed {
-    /// It chose changes.
-    Chosen(Box<Rehearsal>),
-    /// No change is better than what is there.
-    Nothing,
-    /// This machine boots no guests.
-    NotHere,
-}
-
-/// Which part of the loop begins, on standard error.
-fn step(name: &str) {
-    output::note(&format!("== {name}"));
 }

@@ -1,7 +1,9 @@
 //! The emulator judged from outside, in guests: against arithmetic of its own ([`exact()`]), and beside the kernel's netem
-//! (`beside` frame by frame, `exported` by the commands that are printed for links, `flows` by TCP over both).
+//! (`beside` frame by frame, `exported` by the commands that are printed for links, `flows` by TCP over both); and by this machine's clock, with
+//! frames as fast as it can carry them ([`carry_undisturbed()`]).
 
 mod beside;
+mod carried;
 mod check;
 mod exact;
 mod exported;
@@ -12,6 +14,7 @@ mod queues;
 mod statistics;
 
 pub use beside::beside_netem;
+pub use carried::carry_undisturbed;
 pub use check::Check;
 pub use exact::exact;
 pub use exported::exported_beside_netem;

@@ -6,12 +6,12 @@ mod printed;
 use std::time::Duration;
 
 use anyhow::Context;
-use bdp_lab::synthetic::{self, Offered};
+use bdp_lab::synthetic::Offered;
 use bdp_model::queue::Queue;
 use bdp_model::record::{DirectionFidelity, Record};
 use bdp_model::scenario::{Clock, PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
-use bdp_run::selftest::Check;
+use bdp_run::selftest::{Check, carry_undisturbed};
 use clap::ValueEnum;
 
 use in_guests::BesideNetem;
@@ -48,9 +48,6 @@ impl Trial {
         }
     }
 }
-
-/// As many as a case gets.
-const ATTEMPTS: u64 = 4;
 
 /// What the emulator itself is to carry, without stacks that take its processors.
 struct Fast {
@@ -258,19 +255,13 @@ impl Fast {
         let plan = scenario.plan(&PlanOptions::default())?;
         let link = plan.first().and_then(|case| case.links.first()).context("a link")?;
         let offered = Offered { rate: self.offered, time: Duration::from_secs(2) };
-        let mut attempt = 1;
-        let carried = loop {
-            let carried = synthetic::carry(&link.config, offered, attempt)?;
-            if carried.fidelity.broken.is_empty() || attempt == ATTEMPTS {
-                break carried;
-            }
+        let carried = carry_undisturbed(&link.config, offered, &mut |attempt, fidelity| {
             output::note(&format!(
                 "{}: INVALID (attempt {attempt}): {}",
                 self.names[0],
-                bdp_report::why_invalid(&carried.fidelity)
+                bdp_report::why_invalid(fidelity)
             ));
-            attempt += 1;
-        };
+        })?;
         let [what, late, loss] = self.names;
         Ok(vec![
             Check {

@@ -103,6 +103,12 @@ fn files_are_short_and_have_telling_names() {
     assert_none(faults);
 }
 
+#[test]
+fn no_doc_comment_holds_a_test_that_nothing_runs() {
+    let all = crates().into_iter().flat_map(|member| rust_files(&member.folder.join("src")));
+    assert_none(all.flat_map(|file| in_file(&file, rules::documentation_test(&read(&file)))).collect());
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }

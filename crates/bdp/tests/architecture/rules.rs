@@ -111,6 +111,22 @@ pub fn too_long(source: &str) -> Vec<Fault> {
     }
 }
 
+/// A block of a doc comment that would be a test, which nothing runs: `make test` leaves rustdoc out.
+pub fn documentation_test(source: &str) -> Vec<Fault> {
+    let mut is_inside = false;
+    let mut faults = Vec::new();
+    for (index, line) in source.lines().enumerate() {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let Some(word) = comment.and_then(|text| text.trim_start().strip_prefix("```")) else { continue };
+        is_inside = !is_inside;
+        if is_inside && word.trim() != "text" {
+            faults.push(fault(index + 1, "a block of a doc comment is 'text': no target runs it as a test"));
+        }
+    }
+    faults
+}
+
 /// A file or a folder of code is named after what it holds.
 pub fn says_nothing(file: &Path) -> Vec<Fault> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -135,6 +151,13 @@ pub fn locks(lock: &str, package: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_blocks_of_text_are_no_tests() {
+        let lines = |source| documentation_test(source).iter().map(|fault| fault.line).collect::<Vec<_>>();
+        assert_eq!(lines("//! ```text\n//! a\n//! ```\n    /// ```\n    /// a();\n    /// ```\n"), [4]);
+        assert_eq!(lines("/// ```rust\n/// ```\n/// ```text\n/// ```\n// ```\n"), [1]);
+    }
 
     #[test]
     fn unsafe_is_seen_in_code_alone() {

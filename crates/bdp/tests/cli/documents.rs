@@ -73,6 +73,44 @@ fn links_lead_somewhere() {
     assert!(tried > 20, "only {tried} links found");
 }
 
+/// The text of one below the root.
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
+}
+
+#[test]
+fn readme_lists_every_document() {
+    let listed = links(&read("README.md"));
+    let lacks: Vec<String> = fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|page| page.ends_with(".md") && !listed.contains(page))
+        .collect();
+    assert!(lacks.is_empty(), "README's index lacks {}", lacks.join(", "));
+}
+
+#[test]
+fn build_that_is_described_is_that_of_the_manifest() {
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")).unwrap();
+    let version = format!("Rust {} or later", version.trim_end_matches('"'));
+    // No crate that ships has features to be left out.
+    let features = fs::read_dir(root().join("crates")).unwrap().filter(|entry| {
+        let manifest = entry.as_ref().unwrap().path().join("Cargo.toml");
+        fs::read_to_string(manifest).unwrap().contains("[features]")
+    });
+    let has_features = features.count() > 0;
+    for (file, text) in documents() {
+        assert!(has_features || !text.contains("--no-default-features"), "{}", file.display());
+        for (at, _) in text.match_indices("Rust 1.") {
+            assert!(text[at..].starts_with(&version), "{}: not {version}", file.display());
+        }
+    }
+    for file in ["README.md", "docs/guide.md"] {
+        assert!(read(file).contains(&version), "{file} does not name {version}");
+    }
+}
+
 /// What is installed has the documents of the folder itself and their drawings, and neither decisions nor the pictures of README.
 #[test]
 fn a_document_that_is_installed_points_to_another_that_is() {

@@ -56,6 +56,14 @@ def carried_out(scenario, remedy, path):
                 link.get("reverse", {}).pop("window_scale", None)
         return [("ask_window: larger", GOODPUT, changed(larger)), ("ask_window: none", GOODPUT, changed(none))]
 
+    def no_errors(new, link, flow):
+        for part in (link, link.get("forward", {})):
+            part.pop("loss", None)
+            part.pop("corrupt", None)
+        if (remedy.get("also") or {}).get("action") == "enable_sack":
+            for end in new["hosts"].values():
+                end.pop("sack", None)
+
     def turned_on(new, link, flow):
         new["hosts"][host].pop(setting.split("tcp_")[-1], None)
 
@@ -90,7 +98,7 @@ def carried_out(scenario, remedy, path):
         "pass_window_scaling": lambda: [(action, GOODPUT, without("window_scale"))],
         "find_window_scaling": lambda: [(action, GOODPUT, without("window_scale"))],
         "ask_window": asked_window,
-        "find_errors": lambda: [("find_errors: gone", GOODPUT, without("loss", "corrupt"))] + ([by_rate()] if setting else []),
+        "find_errors": lambda: [("find_errors: gone", GOODPUT, changed(no_errors))] + ([by_rate()] if setting else []),
         "deepen_queue": lambda: [queue()] + ([by_rate()] if setting else []),
         "add_capacity": lambda: [("add_capacity: faster link", GOODPUT, changed(faster))] + ([queue()] if value else []) + ([by_rate()] if setting else []),
         "shape_to_rate": lambda: value and [(action, LOSS, changed(lambda new, link, flow: flow.update(writer={"rate": round(value)})))],

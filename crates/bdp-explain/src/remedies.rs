@@ -24,6 +24,13 @@ pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
 
 fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
     let is_idle = limit != Limit::PathRate && is_idle_at_times(facts);
+    // Without selective acknowledgements repairs take a round trip for each segment, and a sender by a model knows too little to go by.
+    if remedy.action == Action::FindErrors && facts.connection.is_some_and(|used| used.sack == Some(false)) {
+        return Some(remedy.also(with_host(facts, Remedy::new(Action::EnableSack))));
+    }
+    if remedy.action == Action::EnableSack && remedy.host.is_none() {
+        remedy = with_host(facts, remedy);
+    }
     let by_losses = match remedy.action {
         Action::FindErrors | Action::DeepenQueue => true,
         // A bottleneck that is busy all the time carries no more by any congestion control.
@@ -44,6 +51,15 @@ fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
     match buffer {
         Some(buffer) => raised(facts, remedy, buffer),
         None => Some(remedy),
+    }
+}
+
+/// The remedy at the end that has selective acknowledgements off, if one is known to.
+fn with_host(facts: &Facts, remedy: Remedy) -> Remedy {
+    let is_off = |end: &&End| value_of(end, "net.ipv4.tcp_sack") == Some("0");
+    match [&facts.sender, &facts.receiver].into_iter().find(is_off) {
+        Some(end) => remedy.host(&end.name),
+        None => remedy,
     }
 }
 

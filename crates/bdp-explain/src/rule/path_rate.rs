@@ -2,7 +2,9 @@
 
 use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::probes::ProbePoint;
 use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
+use bdp_model::units::Nanos;
 
 use crate::capacity;
 use crate::observed;
@@ -32,23 +34,42 @@ pub fn judge_shallow(facts: &Facts) -> Option<Finding> {
     (window_is_free || facts.queue_never_drains()).then_some(finding)
 }
 
+/// A window that keeps the goodput and empties the queue, if one is known to; else only a faster bottleneck helps.
 fn remedy(facts: &Facts) -> Remedy {
+    let Some(bytes) = smaller(facts).filter(|_| is_level(facts)) else {
+        return Remedy::new(Action::AddCapacity);
+    };
     // One window is asked for, and the other direction may need a larger one.
     let action = match facts.source {
         Source::Measured if facts.both_directions => Action::SmallerWindowOneWay,
         _ => Action::SmallerWindow,
     };
-    Remedy::new(action).setting(name_of(facts, Setting::Window)).value(smaller(facts).map(Quantity::bytes))
+    Remedy::new(action).setting(name_of(facts, Setting::Window)).value(Quantity::bytes(bytes))
 }
 
-/// The window that holds what the path carries without the queue, and a little more; `None` if that is no smaller than what was in flight.
+/// What the path carries without the queue, in the longest round trips that it has by itself, and room for acknowledgements that wait; `None` if that leaves more than
+/// half of the queue.
 fn smaller(facts: &Facts) -> Option<f64> {
-    /// Above rate x round trip by this at the most, or by this part of the queue.
-    const MORE: (f64, f64) = (0.1, 0.25);
-    let needed = capacity::bytes_at(facts, facts.goodput_bps)?;
-    let queue = facts.rtt_loaded()?.saturating_sub(facts.rtt_idle()?).as_secs_f64();
-    let share = queue / facts.rtt_idle()?.as_secs_f64();
-    (share > 0.0).then(|| needed * (1.0 + (MORE.1 * share).min(MORE.0)))
+    /// Above rate x round trip, and segments.
+    const ROOM: (f64, f64) = (1.1, 4.0);
+    let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
+    let longest = facts.rtt.idle.and_then(|rtt| rtt.answers().p95).map_or(idle, |p95| idle.max(Nanos(p95)));
+    let carried =
+        |rtt: Nanos| capacity::bytes_at(facts, facts.goodput_bps).map(|b| b * rtt.0 as f64 / idle.0 as f64);
+    let window = ROOM.0 * carried(longest)? + ROOM.1 * facts.mss_bytes? as f64;
+    let queue = carried(loaded)? - carried(idle)?;
+    (window - carried(idle)? <= queue / 2.0).then_some(window)
+}
+
+/// Whether the least round trips under load stay the same: if they do not, the path may have become longer, and what held all of it before does no more.
+fn is_level(facts: &Facts) -> bool {
+    /// Of the least, at the most.
+    const DIFFER: f64 = 0.25;
+    let Some(series) = &facts.probes else { return true };
+    let trips: Vec<u64> = series.counted().filter_map(ProbePoint::rtt_ns).collect();
+    let (first, last) = trips.split_at(trips.len() / 2);
+    let Some((first, last)) = first.iter().min().zip(last.iter().min()) else { return true };
+    (first.abs_diff(*last) as f64) <= DIFFER * (*first).min(*last) as f64
 }
 
 fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Option<Finding> {

@@ -24,6 +24,10 @@ pub(super) fn chain(finding: &Finding, remedy: &Remedy) -> String {
             });
             format!("{}{scaling}{}", phrase(finding, remedy), twice(finding, remedy))
         }
+        Action::FindErrors => {
+            let sack = also.map_or_else(String::new, |also| format!("; and {}", chain(finding, also)));
+            format!("{}{sack}", phrase(finding, remedy))
+        }
         _ => {
             let mut phrases = vec![phrase(finding, remedy)];
             let mut next = also;

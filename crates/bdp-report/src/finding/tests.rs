@@ -541,3 +541,11 @@ fn more_capacity_names_what_keeps_the_bottleneck_busier_if_that_is_known() {
     let longer = Remedy::new(Action::DeepenQueue).value(Quantity::bytes(MIB));
     assert_eq!(of(longer), "lengthen the queue before the bottleneck to rate x round trip (1 MiB)");
 }
+
+#[test]
+fn errors_on_the_way_are_found_and_sack_is_turned_on_besides() {
+    let errors = Remedy::new(Action::FindErrors).also(Remedy::new(Action::EnableSack).host("fra1"));
+    let finding = Finding::new(Limit::RandomLoss, Place::path(), Confidence::High).remedy(errors);
+    let text = remedy::text(&finding).unwrap();
+    assert!(text.contains("radio); and set net.ipv4.tcp_sack = 1 on fra1"), "{text}");
+}

@@ -1,11 +1,13 @@
 //! Remedies beside the facts: what each may not advise, and that the plan of the same facts does what they say.
 
 use bdp_explain::plan::{Wish, measured};
+use bdp_model::connection::Connection;
 use bdp_model::ends::End;
 use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::{Facts, SocketFacts, Source};
 use bdp_model::finding::{Action, Cause, Finding, Limit, Quantity, Remedy};
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::LossEpisode;
 use bdp_model::tuning::{Plan, Target, Why};
 use bdp_model::units::ByteCount;
@@ -276,7 +278,7 @@ fn a_full_path_is_not_planned_larger_buffers_beside_a_smaller_window() {
     let remedy = first(&m).remedy.unwrap();
     assert_eq!(remedy.action, Action::SmallerWindow);
     // 50 Mbit/s x 24.1 ms, and a little more.
-    assert!((150_000.0..175_000.0).contains(&remedy.value.unwrap()), "{remedy:?}");
+    assert!((150_000.0..180_000.0).contains(&remedy.value.unwrap()), "{remedy:?}");
     let plan = plan(&m);
     assert_eq!((planned(&plan, End::Far, RMEM), planned(&plan, End::Near, WMEM)), (None, None));
 }
@@ -363,4 +365,60 @@ fn a_longer_queue_is_advised_if_the_bottleneck_is_idle_at_times() {
         }
     });
     assert_eq!(long.value, None, "{long:?}");
+}
+
+#[test]
+fn errors_beside_a_connection_without_sack_take_both() {
+    let mut facts = plain();
+    retransmit(&mut facts, 12);
+    facts.loss_episodes = (0..12).map(|i| lost(8 * i + 4, [12, 40, 20, 33][i as usize % 4])).collect();
+    let remedy = |facts: &Facts| bdp_explain::explain(facts).remove(0).remedy.unwrap();
+    assert_eq!((remedy(&facts).action, remedy(&facts).also), (Action::FindErrors, None));
+    facts.connection = Some(Connection { sack: Some(false), ..Connection::default() });
+    facts.sender.host.sysctls.insert("net.ipv4.tcp_sack".into(), "0".into());
+    let both = remedy(&facts);
+    assert_eq!((both.action, both.setting), (Action::FindErrors, None));
+    assert_eq!(both.also, Some(Box::new(Remedy::new(Action::EnableSack).host("fra1"))));
+}
+
+#[test]
+fn a_window_is_not_made_smaller_if_that_empties_no_queue_or_the_path_became_longer() {
+    let of = |rtt_loaded: u64, change: &dyn Fn(&mut Facts)| {
+        let shape = Shape {
+            goodput_mbps: 50.0,
+            in_flight: 500 * MSS,
+            cwnd: 500 * MSS,
+            receive_window: 8 * MIB,
+            share: 1.0,
+            rwnd_limited: Some(0.0),
+            rtt_loaded,
+            ..WINDOW_BOUND
+        };
+        let mut facts = Facts::measured(&shape.measurement(), Direction::To).unwrap();
+        facts.probes = None;
+        change(&mut facts);
+        let finding = bdp_explain::explain(&facts).remove(0);
+        assert_eq!(finding.limit, Limit::PathRate, "{finding:#?}");
+        finding.remedy.unwrap()
+    };
+    assert_eq!(of(124 * MS, &|_| ()).action, Action::SmallerWindow);
+    // Six milliseconds are hardly more than what acknowledgements wait for.
+    assert_eq!(of(31 * MS, &|_| ()).action, Action::AddCapacity);
+    // The least round trip of the second half is that of another path.
+    let probes = |second: u64| {
+        move |facts: &mut Facts| {
+            let point = |i: i64| ProbePoint {
+                due_ns: i * 50_000_000,
+                sent_ns: i * 50_000_000,
+                outcome: ProbeOutcome::Answered(if i < 100 { 124 * MS } else { second * MS }),
+                there_ns: None,
+                back_ns: None,
+                host_ns: None,
+                echoed: None,
+            };
+            facts.probes = Some(ProbeSeries { counted_ns: None, points: (0..200).map(point).collect() });
+        }
+    };
+    assert_eq!(of(124 * MS, &probes(124)).action, Action::SmallerWindow);
+    assert_eq!(of(124 * MS, &probes(170)).action, Action::AddCapacity);
 }

@@ -1,4 +1,4 @@
-"""What an expert has today to say what limits a TCP flow, as functions of a sender's samples of TCP_INFO; docs/explain-beside.md has the sources.
+"""What an expert has today to say what limits a TCP flow, as functions of a sender's samples of TCP_INFO; docs/accuracy.md has the sources.
 
 Each judge gives a class and the figures behind it, or None where it cannot say. `contains` lists the findings of bdp that a class covers: it is right where
 the fault is among them. Written from what was published, and not from anybody's code.

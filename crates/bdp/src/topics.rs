@@ -49,7 +49,7 @@ static TOPICS: &[Topic] = &topics! {
     "scenario" "scenario.md" "the file of a scenario",
     "profiles" "profiles.md" "links by name: DSL, LTE, satellites and others",
     "evaluations" "evaluations.md" "comparisons of congestion controls with standard traffic",
-    "explain-beside" "explain-beside.md" "findings beside the kernel's counters, NDT, T-RAT and TAPO",
+    "accuracy" "accuracy.md" "how often bdp is right about a limit, beside NDT, T-RAT and TAPO",
     "exec" "exec.md" "your own programs on an emulated path",
     "virtual-clock" "virtual-clock.md" "the lab in virtual time: the same bits on any machine",
     "stacks" "stacks.md" "the kernels and other stacks that hosts run, and one suite for all",

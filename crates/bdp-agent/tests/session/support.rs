@@ -128,7 +128,7 @@ pub fn measure(
     reporter.report(Stage::Connecting, started.at, Nanos::ZERO, Goodput::default(), None)?;
     match client::greet(request, token, cancel)? {
         Greeted::Admitted(mut session) => {
-            Ok(started.note(driver::measure(request, session.as_mut(), reporter, &|_| None)?))
+            Ok(started.note(driver::measure(request, session.as_mut(), reporter, &|_, _| None)?))
         }
         Greeted::Silent { error, .. } => Err(error),
     }

@@ -203,6 +203,10 @@ fn judge(half: usize) {
         };
         let finding = &findings[place];
         let cause = cause.map_or(Value::Null, Value::from);
+        // Of a limit that is less probable than not the page says that it is the likeliest.
+        if finding["limit"] == "unknown" && finding["candidates"][0]["limit"] == limit.name() {
+            continue;
+        }
         if finding["limit"] != limit.name() || !cause.is_null() && finding["cause"] != cause {
             wrong.push(format!("{file}: {finding:#}"));
             continue;

@@ -66,9 +66,13 @@ fn named(finding: Finding, probability: Option<f64>) -> Finding {
     Finding { confidence: sure.min(most), probability, ..finding }
 }
 
-/// That it is unknown, and what it may be.
+/// That it is unknown, and what it may be, of what is a name for what took most of the time.
 fn not_known(facts: &Facts, likely: &[Likely]) -> Finding {
-    let may_be = |one: &&Likely| one.limit != Limit::Unknown && one.probability >= WORTH_A_WORD;
+    let waits = part::largest(facts).map_or(Waits::Unknown, |largest| largest.0);
+    let may_be = |one: &&Likely| {
+        let is_name = waits == Waits::Unknown || part::names(one.limit, waits);
+        one.limit != Limit::Unknown && is_name && one.probability >= WORTH_A_WORD
+    };
     let candidates = likely.iter().filter(may_be).take(CANDIDATES).copied().collect();
     Finding { candidates, ..unknown::judge(facts) }
 }

@@ -200,21 +200,21 @@ pub(crate) fn claim(finding: &Finding) -> String {
             format!("{name} can send no more than {}; the path carried all of it", rate(sent))
         }
         Limit::Unknown => match may_be(finding) {
-            Some(candidates) => format!("limit unknown: {candidates}"),
+            Some(candidates) => format!("limit unknown, perhaps {candidates}"),
             None => "limit unknown".to_owned(),
         },
     }
 }
 
 /// What an unknown limit may be, as `random loss (41 %), the policer (33 %) or other traffic (12 %)`.
-fn may_be(finding: &Finding) -> Option<String> {
+pub(crate) fn may_be(finding: &Finding) -> Option<String> {
     let mut all: Vec<String> = finding
         .candidates
         .iter()
         .map(|one| format!("{} ({:.0} %)", noun(one.limit), one.probability * 100.0))
         .collect();
     let last = all.pop()?;
-    Some(if all.is_empty() { format!("perhaps {last}") } else { format!("{} or {last}", all.join(", ")) })
+    Some(if all.is_empty() { last } else { format!("{} or {last}", all.join(", ")) })
 }
 
 /// What the claim rests on first, or is of.

@@ -11,7 +11,7 @@ mod remedy;
 use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
 use serde_json::{Value, json as value};
 
-pub(crate) use limit::{claim, subject, summary};
+pub(crate) use limit::{claim, may_be, subject, summary};
 pub(crate) use lines::{lines, of_experiments};
 pub use noun::noun;
 pub(crate) use plain::reason;

@@ -1,6 +1,6 @@
 use bdp_model::finding::{
-    Action, At, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Next, Place, Quantity,
-    Remedy,
+    Action, At, Cause, Confidence, Evidence, Fact, Finding, Lack, Likely, Limit, Missing, Next, Place,
+    Quantity, Remedy,
 };
 use bdp_model::units::Nanos;
 
@@ -548,4 +548,22 @@ fn errors_on_the_way_are_found_and_sack_is_turned_on_besides() {
     let finding = Finding::new(Limit::RandomLoss, Place::path(), Confidence::High).remedy(errors);
     let text = remedy::text(&finding).unwrap();
     assert!(text.contains("radio); and set net.ipv4.tcp_sack = 1 on fra1"), "{text}");
+}
+
+#[test]
+fn an_unknown_limit_says_what_it_may_be() {
+    let unknown = |candidates: &[(Limit, f64)]| Finding {
+        candidates: candidates.iter().map(|&(limit, probability)| Likely { limit, probability }).collect(),
+        ..Finding::new(Limit::Unknown, Place::path(), Confidence::Low)
+    };
+    let three = [(Limit::Policer, 0.414), (Limit::RandomLoss, 0.33), (Limit::CrossTraffic, 0.12)];
+    let said = [&three[..], &three[..1], &[]].map(|candidates| summary(&unknown(candidates)));
+    assert_eq!(
+        said,
+        [
+            "limit unknown, perhaps the policer (41 %), random loss (33 %) or other traffic (12 %)",
+            "limit unknown, perhaps the policer (41 %)",
+            "limit unknown",
+        ]
+    );
 }

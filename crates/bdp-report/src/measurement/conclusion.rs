@@ -4,7 +4,7 @@ use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::{Direction, Measurement};
 
 use super::arrow;
-use crate::finding::{confidence, missing, remedy, subject, summary};
+use crate::finding::{confidence, may_be, missing, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::style::{Style, Tint};
 
@@ -39,7 +39,10 @@ pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style:
     let first = match word {
         "LIMIT" => claimed(finding, agreement),
         "OK" => format!("{}{agreement}", summary(finding)),
-        _ => format!("no rule explains the goodput{agreement}"),
+        _ => match may_be(finding) {
+            Some(candidates) => format!("perhaps {candidates}{agreement}"),
+            None => format!("no rule explains the goodput{agreement}"),
+        },
     };
     entry(of, (word, tint), &first, finding, style)
 }

@@ -9,7 +9,7 @@ use crate::Result;
 /// As many as a case gets.
 const ATTEMPTS: u64 = 4;
 
-/// Carries frames over a link until an attempt was not disturbed, [`ATTEMPTS`] times at most; the last one. `watch` gets the number of
+/// Carries frames over a link until an attempt was not disturbed, a few times at most; the last one. `watch` gets the number of
 /// each attempt that is followed by another, and by what it was disturbed.
 pub fn carry_undisturbed(
     link: &LinkConfig,

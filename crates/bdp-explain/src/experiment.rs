@@ -42,7 +42,8 @@ pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
     let facts = Facts::measured(measurement, direction)?;
     let is_over_tcp = |caveat: &Caveat| matches!(caveat, Caveat::ProbesOverTcp { .. });
     let datagrams_pass = !measurement.caveats.iter().any(is_over_tcp);
-    if allows(measurement, d, &facts) { choose(direction, &facts, datagrams_pass) } else { None }
+    let findings = allows(measurement, d, &facts).then(|| crate::explain(&facts))?;
+    choose(direction, &facts, findings.first()?, datagrams_pass)
 }
 
 /// Whether experiments may replace a first finding by another one, rather than confirm it.
@@ -53,11 +54,9 @@ pub const fn may_replace(limit: Limit) -> bool {
     )
 }
 
-/// The experiment that decides most, if the test leaves something open. `datagrams_pass`: whether UDP crosses the path.
-pub fn choose(direction: Direction, facts: &Facts, datagrams_pass: bool) -> Option<Order> {
-    let findings = crate::explain(facts);
-    let first = findings.first().filter(|first| is_open(facts, first))?;
-    if !part::may_be_path(facts) {
+/// The experiment that decides most, if what is said first of the test leaves something open. `datagrams_pass`: whether UDP crosses the path.
+pub fn choose(direction: Direction, facts: &Facts, first: &Finding, datagrams_pass: bool) -> Option<Order> {
+    if !is_open(facts, first) || !part::may_be_path(facts) {
         return None;
     }
     let (change, needed) = change(facts, first.limit, datagrams_pass)?;

@@ -1,6 +1,6 @@
 //! What short flows after a test tell of it, and which of them are chosen.
 
-use bdp_explain::experiment::choose;
+use bdp_explain::{experiment, unweighed};
 use bdp_model::experiment::{Burst, Change, Experiment, Order};
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Fact, Limit};
@@ -10,6 +10,11 @@ use bdp_model::units::{ByteCount, Nanos};
 use crate::rules::changes::rates;
 use crate::rules::losses::twelve;
 use crate::rules::shape::{MS, findings, plain};
+
+/// The experiment for what the rules say.
+fn choose(direction: Direction, facts: &Facts, datagrams_pass: bool) -> Option<Order> {
+    experiment::choose(direction, facts, &unweighed(facts)[0], datagrams_pass)
+}
 
 /// Four connections that reach so many Mbit/s, where the test reached 20, lose such a share and add so many microseconds to the round trip of 24 ms.
 fn more(goodput_mbps: f64, lost: f64, added_us: u64) -> Experiment {

@@ -43,14 +43,8 @@ pub fn weighed(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
         _ => not_known(facts, &likely),
     };
     let probability = likely.iter().find(|one| one.limit == first.limit).map(|one| one.probability);
-    findings.retain(|beside| beside.limit != first.limit);
-    match findings.first() {
-        Some(old) if Some(old.limit) == grounds.claims.first().map(|claim| claim.finding.limit) => {
-            findings[0] = named(first, probability);
-        }
-        _ => findings.insert(0, named(first, probability)),
-    }
-    findings
+    let beside = findings.drain(1..).filter(|beside| beside.limit != first.limit).collect::<Vec<_>>();
+    std::iter::once(named(first, probability)).chain(beside).collect()
 }
 
 /// With the name of its probability. What a host's pause may have caused is no more than possible.
@@ -68,13 +62,20 @@ fn named(finding: Finding, probability: Option<f64>) -> Finding {
 
 /// That it is unknown, and what it may be, of what is a name for what took most of the time.
 fn not_known(facts: &Facts, likely: &[Likely]) -> Finding {
-    let waits = part::largest(facts).map_or(Waits::Unknown, |largest| largest.0);
-    let may_be = |one: &&Likely| {
-        let is_name = waits == Waits::Unknown || part::names(one.limit, waits);
-        one.limit != Limit::Unknown && is_name && one.probability >= WORTH_A_WORD
-    };
+    let waits = largest(facts);
+    let may_be = |one: &&Likely| is_cause(one.limit, waits) && one.probability >= WORTH_A_WORD;
     let candidates = likely.iter().filter(may_be).take(CANDIDATES).copied().collect();
     Finding { candidates, ..unknown::judge(facts) }
+}
+
+/// What took most of the time.
+fn largest(facts: &Facts) -> Waits {
+    part::largest(facts).map_or(Waits::Unknown, |largest| largest.0)
+}
+
+/// Whether a limit may be the cause of what took most of the time.
+const fn is_cause(limit: Limit, waits: Waits) -> bool {
+    !matches!(limit, Limit::Unknown) && (matches!(waits, Waits::Unknown) || part::names(limit, waits))
 }
 
 /// A cause that a rule claims.
@@ -122,8 +123,7 @@ impl Grounds {
 
     /// What is said of a limit that is not what the rules say: as a rule claims it, or by what was seen. `None` if it is no name of what took the time.
     fn finding(&self, facts: &Facts, limit: Limit) -> Option<Finding> {
-        let waits = part::largest(facts).map_or(Waits::Unknown, |largest| largest.0);
-        if limit == Limit::Unknown || waits != Waits::Unknown && !part::names(limit, waits) {
+        if !is_cause(limit, largest(facts)) {
             return None;
         }
         let claimed = self.claims.iter().find(|claim| claim.finding.limit == limit);

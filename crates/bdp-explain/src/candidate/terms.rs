@@ -1,6 +1,6 @@
 //! What is seen of a transfer beside what a rule claims, each as a number from 0 to 1.
 
-use bdp_model::facts::{Facts, TimeState, Waits};
+use bdp_model::facts::{Facts, TimeSpent, TimeState, Waits};
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -29,7 +29,7 @@ pub fn of(facts: &Facts, parts: &[(Waits, f64)], others: usize) -> Vec<Term> {
         ("full_path", of(&|state| state == TimeState::FullPath)),
         ("probing", of(&|state| state == TimeState::Probing)),
         ("congestion_avoidance", of(&|state| state == TimeState::CongestionAvoidance)),
-        ("repairs", of(&|state| matches!(state, TimeState::Recovery | TimeState::Timeout))),
+        ("repairs", spent.as_ref().map_or(0.0, TimeSpent::repairs)),
         ("timeouts", of(&|state| state == TimeState::Timeout)),
         ("slow_start", of(&|state| state == TimeState::SlowStart)),
         ("windows", of(&|state| matches!(state.waits(), Waits::ReceiveWindow | Waits::SendBuffer))),

@@ -7,7 +7,7 @@ use bdp_model::measurement::Measurement;
 use bdp_model::tuning::{Change, Plan, Reason, RouteAttribute, Target, Why};
 use bdp_model::units::ByteCount;
 
-use crate::rules::shape::{MIB, MS, MSS, Shape, WINDOW_BOUND};
+use crate::rules::shape::{FULL_PATH, MIB, MS, Shape, WINDOW_BOUND};
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 const WMEM: &str = "net.ipv4.tcp_wmem";
@@ -138,17 +138,7 @@ fn what_was_asked_for_is_left_to_who_asked() {
 
 /// A full path of 50 Mbit/s with a queue of 100 ms.
 fn standing_queue() -> Measurement {
-    let shape = Shape {
-        goodput_mbps: 50.0,
-        in_flight: 500 * MSS,
-        cwnd: 500 * MSS,
-        receive_window: 8 * MIB,
-        share: 1.0,
-        rwnd_limited: Some(0.0),
-        rtt_loaded: 124 * MS,
-        ..WINDOW_BOUND
-    };
-    let mut m = shape.measurement();
+    let mut m = FULL_PATH.measurement();
     set(&mut m, End::Near, "net.ipv4.tcp_available_congestion_control", "reno cubic bbr");
     m
 }

@@ -12,7 +12,7 @@ use bdp_model::record::LossEpisode;
 use bdp_model::tuning::{Plan, Target, Why};
 use bdp_model::units::ByteCount;
 
-use crate::rules::shape::{MIB, MS, MSS, Shape, WINDOW_BOUND, explain, lost, plain, retransmit};
+use crate::rules::shape::{FULL_PATH, MIB, MS, Shape, WINDOW_BOUND, explain, lost, plain, retransmit};
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 const WMEM: &str = "net.ipv4.tcp_wmem";
@@ -261,17 +261,7 @@ fn memory_that_the_host_lacks_is_not_advised() {
 
 #[test]
 fn a_full_path_is_not_planned_larger_buffers_beside_a_smaller_window() {
-    let shape = Shape {
-        goodput_mbps: 50.0,
-        in_flight: 500 * MSS,
-        cwnd: 500 * MSS,
-        receive_window: 8 * MIB,
-        share: 1.0,
-        rwnd_limited: Some(0.0),
-        rtt_loaded: 124 * MS,
-        ..WINDOW_BOUND
-    };
-    let mut m = shape.measurement();
+    let mut m = FULL_PATH.measurement();
     // Less than twice rate x round trip, and a queue stands all the same.
     set(&mut m, End::Far, RMEM, "4096 131072 250000");
     set(&mut m, End::Near, WMEM, "4096 16384 250000");
@@ -384,16 +374,7 @@ fn errors_beside_a_connection_without_sack_take_both() {
 #[test]
 fn a_window_is_not_made_smaller_if_that_empties_no_queue_or_the_path_became_longer() {
     let of = |rtt_loaded: u64, change: &dyn Fn(&mut Facts)| {
-        let shape = Shape {
-            goodput_mbps: 50.0,
-            in_flight: 500 * MSS,
-            cwnd: 500 * MSS,
-            receive_window: 8 * MIB,
-            share: 1.0,
-            rwnd_limited: Some(0.0),
-            rtt_loaded,
-            ..WINDOW_BOUND
-        };
+        let shape = Shape { rtt_loaded, ..FULL_PATH };
         let mut facts = Facts::measured(&shape.measurement(), Direction::To).unwrap();
         facts.probes = None;
         change(&mut facts);

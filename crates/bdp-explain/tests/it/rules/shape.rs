@@ -55,6 +55,18 @@ pub const WINDOW_BOUND: Shape = Shape {
     nics: [Some(1_000_000_000), Some(10_000_000_000)],
 };
 
+/// A full path of 50 Mbit/s with a queue of 100 ms.
+pub const FULL_PATH: Shape = Shape {
+    goodput_mbps: 50.0,
+    in_flight: 500 * MSS,
+    cwnd: 500 * MSS,
+    receive_window: 8 * MIB,
+    share: 1.0,
+    rwnd_limited: Some(0.0),
+    rtt_loaded: 124 * MS,
+    ..WINDOW_BOUND
+};
+
 impl Shape {
     pub fn measurement(&self) -> Measurement {
         let text = include_str!("../../../../bdp-store/tests/it/measurement.json");

@@ -39,11 +39,6 @@ pub struct SocketArgs {
 }
 
 impl SocketArgs {
-    /// Those that concern the sender of data alone, and whether they were given.
-    pub fn of_senders(&self) -> [(&'static str, bool); 2] {
-        [("--dscp", self.dscp.or(self.tos).is_some()), ("--nodelay", self.nodelay)]
-    }
-
     /// The request with these in it.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.sockbuf.is_some_and(|size| size.as_bytes() == 0) {

@@ -52,9 +52,6 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let to = request.bidirectional || request.directions.contains(&Direction::To);
     let from = request.bidirectional || request.directions.contains(&Direction::From);
-    if udp.search.is_some() {
-        return wrong("a rate is searched with bdp's own server alone; give one, -b 100M");
-    }
     if to && request.spec.omit > Nanos::ZERO {
         return wrong(
             "iperf2's server counts every datagram that it receives; leave out -O, or measure -R alone",

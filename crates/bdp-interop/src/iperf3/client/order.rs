@@ -1,7 +1,8 @@
 //! What a server of iperf3 is asked for, and what it can't be asked for.
 
 use bdp_model::flow::USUAL_LENGTH;
-use bdp_model::measurement::{Direction, MeasureRequest};
+use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
+use bdp_model::options;
 use bdp_wire::iperf3::datagram::header_bytes;
 use bdp_wire::iperf3::{Directions, Parameters, Protocol};
 
@@ -16,23 +17,8 @@ const LEAST_BLOCK_BYTES: u64 = 512;
 pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
-        return wrong("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M");
-    }
-    if request.far_cpus.is_some() {
-        return wrong(
-            "an iperf3 server takes no list of processors (its own option -A does); name those of this end alone, --cpu 0,2-3",
-        );
-    }
-    if spec.check_payload {
-        return wrong(
-            "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
-        );
-    }
-    if spec.window.is_some() {
-        return wrong(
-            "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",
-        );
+    if let Some(why) = options::refusal(request, PeerProtocol::Iperf3) {
+        return wrong(why);
     }
     if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
         return wrong("an iperf3 server takes 128 streams at most");

@@ -254,6 +254,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         congestion,
         nodelay,
         dscp,
+        unsent_limit,
         zerocopy,
         check_payload,
         pacing_bps,
@@ -278,6 +279,11 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         value("-C", congestion.as_ref()).of_tcp().needs_bdp(),
         switch("-N", *nodelay).needs_bdp(),
         value("--dscp", *dscp).needs_bdp(),
+        value("--notsent-lowat", unsent_limit.map(typed_size))
+            .of_tcp()
+            .needs_bdp()
+            .not_iperf3("an iperf3 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'")
+            .not_iperf2("an iperf2 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'"),
         value("--zerocopy", Some(zerocopy.name())).default_if(*zerocopy == usual.zerocopy).of_tcp().needs_bdp(),
         switch("--check-payload", *check_payload)
             .of_tcp()

@@ -323,14 +323,14 @@ bench-explain-beside: build ## Judge what `bench-explain` kept (BENCH_KEEP) by t
 	BDP=$(abspath $(BDP)) benches/explain-beside
 
 .PHONY: images
+images: build ## Draw the pictures of docs/findings.md from its scenarios, by the virtual clock
+	BDP=$(abspath $(BDP)) docs/images/draw
+
 MDBOOK := $(TARGET_DIR)/tools/bin/mdbook
 .PHONY: docs
 docs: ## Make a site of docs/ that can be searched: target/docs/index.html
 	@[ -x $(MDBOOK) ] || $(CARGO) install --locked --quiet --root $(TARGET_DIR)/tools mdbook@0.5.4
 	$(MDBOOK) build
-
-images: build ## Draw the pictures of docs/findings.md from its scenarios, by the virtual clock
-	BDP=$(abspath $(BDP)) docs/images/draw
 
 .PHONY: bench-watch
 bench-watch: build ## Measure what 'bdp watch' takes of a processor with 10,000 sockets

@@ -117,27 +117,24 @@ const OF_KLAVER: Source =
 const OF_BLOGS: Source = Source { name: "blog advice", place: "many pages, one copied from another" };
 
 /// What holds of a ceiling for programs that ask for a buffer.
-const FOR_ASKING: &[(Release, VerdictKind, &str)] = &[(
-    OLDEST,
-    Current,
-    "for programs that ask for a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w); autotuned connections do not read it",
-)];
+const FOR_ASKING: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "only for programs that request a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w)")];
 
 const UP_TO_4_MIB: &[(Release, VerdictKind, &str)] =
-    &[FOR_ASKING[0], (release(6, 18), Default, "the kernel has it by itself")];
+    &[FOR_ASKING[0], (release(6, 18), Default, "the kernel's default")];
 
 const LARGE_WMEM: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "lets a sender fill a path that holds more than 4 MiB")];
+    &[(OLDEST, Current, "fills paths with a BDP above 4 MiB")];
 
 const PROBING: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "helps where routers drop large packets without ICMP, and costs nothing elsewhere")];
+    &[(OLDEST, Current, "helps if routers drop large packets without ICMP; no cost otherwise")];
 
 const FAIR_QUEUE: &[(Release, VerdictKind, &str)] = &[
     (OLDEST, Current, "BBR and pacing need it"),
     (
         release(4, 13),
         Current,
-        "keeps flows apart and paces them at less cost; TCP paces without it, too, since Linux 4.13",
+        "isolates flows and paces them cheaply; since Linux 4.13 TCP also paces without it",
     ),
 ];
 
@@ -149,12 +146,16 @@ const ESNET: &[KnownAdvice] = &[
         "net.ipv4.tcp_rmem",
         "4096 87380 33554432",
         &[
-            (OLDEST, Current, "a window for paths that hold up to 16 MiB"),
-            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (OLDEST, Current, "enough for a BDP of 16 MiB"),
+            (
+                release(4, 20),
+                Stale,
+                "its second number is below the default of 131072; the third still helps",
+            ),
             (
                 release(6, 16),
                 Stale,
-                "its largest buffer is the kernel's own, and its second number is below the default",
+                "its maximum is the kernel's default, and its second number is below the default",
             ),
         ],
     ),
@@ -164,12 +165,8 @@ const ESNET: &[KnownAdvice] = &[
         "net.ipv4.tcp_congestion_control",
         "htcp",
         &[
-            (OLDEST, Current, "grows faster than Reno after a loss on long paths"),
-            (
-                release(4, 9),
-                Stale,
-                "it backs off at each loss as cubic does; BBR, which does not, came with Linux 4.9",
-            ),
+            (OLDEST, Current, "recovers faster than Reno on long paths"),
+            (release(4, 9), Stale, "backs off at each loss as cubic does; BBR, since Linux 4.9, does not"),
         ],
     ),
     KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_mtu_probing", "1", PROBING),
@@ -180,38 +177,30 @@ const ESNET: &[KnownAdvice] = &[
         ESNET_100G,
         "net.ipv4.tcp_rmem",
         "4096 131072 1073741824",
-        &[(OLDEST, Current, "a window for 100 Gbit/s over 40 ms; one connection may take 1 GiB of memory")],
+        &[(OLDEST, Current, "enough for 100 Gbit/s at 40 ms; one connection may use 1 GiB of memory")],
     ),
     KnownAdvice::new(ESNET_100G, "net.ipv4.tcp_wmem", "4096 16384 1073741824", LARGE_WMEM),
     KnownAdvice::new(
         ESNET_100G,
         "net.core.optmem_max",
         "1048576",
-        &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, as iperf3 -Z")],
+        &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, such as iperf3 -Z")],
     ),
     KnownAdvice::new(
         ESNET_100G,
         "net.ipv4.tcp_no_metrics_save",
         "1",
-        &[(
-            OLDEST,
-            Current,
-            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
-        )],
+        &[(OLDEST, Current, "keeps measurements independent of each other; servers lose performance")],
     ),
 ];
 
 const LARGEST_OF_16_MIB: &[(Release, VerdictKind, &str)] = &[
-    (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
-    (
-        release(6, 16),
-        Harmful,
-        "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
-    ),
+    (OLDEST, Current, "enough for a BDP of 8 MiB"),
+    (release(6, 16), Harmful, "lowers the maximum, 32 MiB by default with 4 GiB of memory or more"),
 ];
 
 const BUSY: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "some microseconds less latency for a processor that is never idle")];
+    &[(OLDEST, Current, "saves some microseconds of latency; keeps a processor busy")];
 
 const TUNED: &[KnownAdvice] = &[
     KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_rmem", "4096 131072 16777216", LARGEST_OF_16_MIB),
@@ -220,13 +209,13 @@ const TUNED: &[KnownAdvice] = &[
         "net.ipv4.tcp_rmem",
         "4096 87380 16777216",
         &[
-            (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
-            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (OLDEST, Current, "enough for a BDP of 8 MiB"),
             (
-                release(6, 16),
-                Harmful,
-                "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
+                release(4, 20),
+                Stale,
+                "its second number is below the default of 131072; the third still helps",
             ),
+            (release(6, 16), Harmful, "lowers the maximum, 32 MiB by default with 4 GiB of memory or more"),
         ],
     ),
     KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_wmem", "4096 16384 16777216", LARGE_WMEM),
@@ -244,20 +233,17 @@ const SYSTEMD: &[KnownAdvice] = &[KnownAdvice::new(
     OF_SYSTEMD,
     "net.core.default_qdisc",
     "fq_codel",
-    &[(OLDEST, Current, "keeps flows apart and the queue of this machine short")],
+    &[(OLDEST, Current, "isolates flows and keeps this host's queue short")],
 )];
 
 const NOT_TCPS: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Harmful,
-    "TCP does not read it; each UDP socket gets it, whose queue then holds seconds instead of dropping",
+    "TCP ignores it; each UDP socket gets it and then queues seconds of data instead of dropping",
 )];
 
-const RARE_BACKLOG: &[(Release, VerdictKind, &str)] = &[(
-    OLDEST,
-    Stale,
-    "network cards with NAPI, all of today's, do not queue there; only RPS, tunnels and loopback do",
-)];
+const RARE_BACKLOG: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Stale, "network cards with NAPI do not use this queue; only RPS, tunnels and loopback do")];
 
 const NO_TIMESTAMPS: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
@@ -267,8 +253,8 @@ const NO_TIMESTAMPS: &[(Release, VerdictKind, &str)] = &[(
 )];
 
 const LOW_LATENCY: &[(Release, VerdictKind, &str)] = &[
-    (OLDEST, Current, "receives without the prequeue, which costs throughput"),
-    (release(4, 14), Stale, "has no effect: the prequeue that it switched off is gone"),
+    (OLDEST, Current, "disables the prequeue, which costs throughput"),
+    (release(4, 14), Stale, "has no effect: the prequeue was removed"),
 ];
 
 const MELLANOX: &[KnownAdvice] = &[
@@ -290,17 +276,13 @@ const MELLANOX: &[KnownAdvice] = &[
         OF_MELLANOX,
         "net.ipv4.tcp_rmem",
         "4096 87380 4194304",
-        &[(
-            OLDEST,
-            Harmful,
-            "it lowers the largest buffer, which is 6 MiB by default, and 32 MiB since Linux 6.16",
-        )],
+        &[(OLDEST, Harmful, "lowers the maximum, 6 MiB by default and 32 MiB since Linux 6.16")],
     ),
     KnownAdvice::new(
         OF_MELLANOX,
         "net.ipv4.tcp_wmem",
         "4096 65536 4194304",
-        &[(OLDEST, Default, "the largest buffer is the kernel's own")],
+        &[(OLDEST, Default, "its maximum is the kernel's default")],
     ),
 ];
 
@@ -313,7 +295,11 @@ const CLOUDFLARE: &[KnownAdvice] = &[
         "net.ipv4.tcp_adv_win_scale",
         "-2",
         &[
-            (OLDEST, Current, "keeps three quarters of a receive buffer back, for packets that carry little"),
+            (
+                OLDEST,
+                Current,
+                "withholds three quarters of the receive buffer, for packets with little payload",
+            ),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -321,7 +307,7 @@ const CLOUDFLARE: &[KnownAdvice] = &[
         OF_CLOUDFLARE,
         "net.ipv4.tcp_rmem",
         "8192 262144 536870912",
-        &[(OLDEST, Current, "a window for long and fast paths; one connection may take 512 MiB of memory")],
+        &[(OLDEST, Current, "enough for long fast paths; one connection may use 512 MiB of memory")],
     ),
     KnownAdvice::new(OF_CLOUDFLARE, "net.ipv4.tcp_wmem", "4096 16384 536870912", LARGE_WMEM),
 ];
@@ -335,28 +321,24 @@ const KLAVER: &[KnownAdvice] = &[
         "65535",
         &[
             (OLDEST, Current, "for programs with many control messages"),
-            (release(6, 8), Harmful, "it lowers the default, which is 131072"),
+            (release(6, 8), Harmful, "lowers the default of 131072"),
         ],
     ),
     KnownAdvice::new(
         OF_KLAVER,
         "net.ipv4.tcp_notsent_lowat",
         "16384",
-        &[(
-            OLDEST,
-            Current,
-            "lets servers of HTTP/2 choose late what to send; bulk transfers wake up more often",
-        )],
+        &[(OLDEST, Current, "HTTP/2 servers can choose late what to send; bulk senders wake more often")],
     ),
     KnownAdvice::new(
         OF_KLAVER,
         "net.core.somaxconn",
         "32768",
-        &[(OLDEST, Current, "for listeners that ask for as much; others keep what they asked for")],
+        &[(OLDEST, Current, "only for listeners that request as much")],
     ),
 ];
 
-const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel has it by itself")];
+const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel's default")];
 
 const BLOGS: &[KnownAdvice] = &[
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
@@ -367,7 +349,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "without SACK each lost segment of a window takes a round trip of its own, and RACK and tail loss probes are off",
+            "without SACK each lost segment costs a round trip, and RACK and tail loss probes are off",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
@@ -376,22 +358,22 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_tw_recycle",
         "1",
         &[
-            (OLDEST, Harmful, "drops connections of clients that share an address, as behind NAT"),
-            (release(4, 12), Stale, "is gone; it dropped connections of clients that share an address"),
+            (OLDEST, Harmful, "drops connections of clients behind one NAT address"),
+            (release(4, 12), Stale, "removed; it dropped connections of clients behind one NAT address"),
         ],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_tw_reuse",
         "1",
-        &[(OLDEST, Current, "for clients that open thousands of connections a minute to one address; needs timestamps")],
+        &[(OLDEST, Current, "for clients with thousands of connections a minute to one address; needs timestamps")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_adv_win_scale",
         "2",
         &[
-            (OLDEST, Current, "gives three quarters of a receive buffer to the window"),
+            (OLDEST, Current, "gives three quarters of the receive buffer to the window"),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -399,7 +381,7 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_mem",
         "16777216 16777216 16777216",
-        &[(OLDEST, Harmful, "it counts pages of 4096 bytes, not bytes: more than this machine has, so that nothing limits TCP")],
+        &[(OLDEST, Harmful, "its unit is pages of 4096 bytes: more than this machine has, so nothing limits TCP's memory")],
     )
     .beyond_memory(),
     KnownAdvice::new(
@@ -409,7 +391,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "each connection starts with this receive buffer; autotuning starts small and grows where a path needs it",
+            "each connection starts with this receive buffer; autotuning starts small and grows as needed",
         )],
     )
     .from(1, 1 << 20),
@@ -420,7 +402,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "each connection starts with this send buffer: programs queue seconds of data on slow paths",
+            "each connection starts with this send buffer; on slow paths programs queue seconds of data",
         )],
     )
     .from(1, 1 << 20),
@@ -436,18 +418,18 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_window_scaling",
         "0",
-        &[(OLDEST, Harmful, "no window is larger than 64 KiB: 5 Mbit/s over 100 ms")],
+        &[(OLDEST, Harmful, "limits windows to 64 KiB: 5 Mbit/s at 100 ms")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_ecn",
         "0",
         &[
-            (OLDEST, Current, "avoids middleboxes that drop a SYN with ECN"),
+            (OLDEST, Current, "avoids middleboxes that drop SYNs with ECN"),
             (
                 release(4, 2),
                 Stale,
-                "a handshake with ECN that gets no answer is tried again without it (tcp_ecn_fallback)",
+                "an unanswered ECN handshake is retried without ECN (tcp_ecn_fallback)",
             ),
         ],
     ),
@@ -456,8 +438,8 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_fack",
         "1",
         &[
-            (OLDEST, Default, "the kernel has it by itself"),
-            (release(4, 11), Current, "recovers earlier where order is kept"),
+            (OLDEST, Default, "the kernel's default"),
+            (release(4, 11), Current, "recovers earlier if packets stay in order"),
             (release(4, 15), Stale, "has no effect: RACK replaced it"),
         ],
     ),
@@ -468,7 +450,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "keeps the window over pauses of a connection, at the price of a burst after them where nothing paces",
+            "keeps the window over pauses; without pacing a burst follows each pause",
         )],
     ),
     KnownAdvice::new(
@@ -478,7 +460,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
+            "keeps measurements independent of each other; servers lose performance",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_mtu_probing", "1", PROBING),
@@ -488,9 +470,9 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_congestion_control",
         "bbr",
         &[
-            (OLDEST, Stale, "the kernel does not have it before Linux 4.9"),
-            (release(4, 9), Current, "does not slow down for single losses; needs fq as the queueing discipline"),
-            (release(4, 13), Current, "does not slow down for single losses; can be unfair to cubic beside it"),
+            (OLDEST, Stale, "not available before Linux 4.9"),
+            (release(4, 9), Current, "does not slow down for single losses; needs fq"),
+            (release(4, 13), Current, "does not slow down for single losses; can be unfair to cubic"),
         ],
     ),
     KnownAdvice::new(
@@ -498,8 +480,8 @@ const BLOGS: &[KnownAdvice] = &[
         "net.core.somaxconn",
         "1024",
         &[
-            (OLDEST, Current, "for listeners that ask for as much"),
-            (release(5, 4), Harmful, "it lowers the default, which is 4096"),
+            (OLDEST, Current, "only for listeners that request as much"),
+            (release(5, 4), Harmful, "lowers the default of 4096"),
         ],
     ),
     KnownAdvice::new(

@@ -30,7 +30,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_rmem",
         Kind::Triple,
         Unit::Bytes,
-        "Receive buffer of a TCP socket: least, at the start, and the most that autotuning gives it",
+        "Receive buffer of a TCP socket: minimum, initial, and autotuning's maximum",
     )
     .on_path()
     .own(4, 15)
@@ -40,7 +40,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_wmem",
         Kind::Triple,
         Unit::Bytes,
-        "Send buffer of a TCP socket: least, at the start, and the most that autotuning gives it",
+        "Send buffer of a TCP socket: minimum, initial, and autotuning's maximum",
     )
     .on_path()
     .own(4, 15)
@@ -50,7 +50,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_mem",
         Kind::Triple,
         Unit::Pages,
-        "Memory of all TCP sockets together, in pages: no limit below the first, pressure above the second, none beyond the third",
+        "Memory of all TCP sockets together, in pages: low, pressure, and maximum",
     )
     .on_path()
     .computed(default::tcp_mem),
@@ -66,7 +66,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_max",
         Kind::Number,
         Unit::Bytes,
-        "The largest receive buffer that a program may ask for with SO_RCVBUF; autotuning of TCP does not read it",
+        "Largest receive buffer that SO_RCVBUF may request; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -75,7 +75,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_max",
         Kind::Number,
         Unit::Bytes,
-        "The largest send buffer that a program may ask for with SO_SNDBUF; autotuning of TCP does not read it",
+        "Largest send buffer that SO_SNDBUF may request; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -84,7 +84,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Receive buffer of a new socket other than TCP's, as of UDP",
+        "Initial receive buffer of sockets other than TCP, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -92,7 +92,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Send buffer of a new socket other than TCP's, as of UDP",
+        "Initial send buffer of sockets other than TCP, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -117,7 +117,7 @@ const WINDOW: &[Setting] = &[
     .always("1"),
     Setting::flag(
         "net.ipv4.tcp_timestamps",
-        "Timestamps (RFC 7323): round trips of retransmitted segments, and protection against wrapped sequence numbers",
+        "Timestamps (RFC 7323): round trips of retransmitted segments, protection against wrapped sequence numbers",
         &[("0", "off"), ("1", "on, with a random offset per connection"), ("2", "on, without the offset")],
     )
     .on_path()
@@ -127,7 +127,7 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_adv_win_scale",
         Kind::Number,
         Unit::None,
-        "Share of a receive buffer that is kept back from the window: 1/2^N of it, or all but 1/2^-N where N is negative",
+        "Share of the receive buffer withheld from the window: 1/2^N, or all but 1/2^-N if N is negative",
     )
     .on_path()
     .own(4, 15)
@@ -137,13 +137,13 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_app_win",
         Kind::Number,
         Unit::None,
-        "Share of the first window that is kept for the program: 1/2^N of it, 0 none",
+        "Share of the first window reserved for the program: 1/2^N; 0 for none",
     )
     .own(4, 15)
     .always("31"),
     Setting::flag(
         "net.ipv4.tcp_shrink_window",
-        "Takes back window that was advertised when a receive buffer is full",
+        "Shrinks an advertised window when the receive buffer is full",
         OFF_ON,
     )
     .since(6, 5)
@@ -166,7 +166,7 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_available_congestion_control",
         Kind::Names,
         Unit::None,
-        "Congestion controls that are loaded; others may be there as modules",
+        "Loaded congestion controls; others may exist as modules",
     )
     .on_path()
     .seen(5, 7),
@@ -174,12 +174,12 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_allowed_congestion_control",
         Kind::Names,
         Unit::None,
-        "Congestion controls that programs without privileges may choose",
+        "Congestion controls open to unprivileged programs",
     )
     .seen(5, 7),
     Setting::flag(
         "net.ipv4.tcp_slow_start_after_idle",
-        "Slow start again after an idle time of one retransmission timeout (RFC 2861)",
+        "Slow start after one retransmission timeout of idle time (RFC 2861)",
         OFF_ON,
     )
     .on_path()
@@ -187,7 +187,7 @@ const CONGESTION: &[Setting] = &[
     .always("1"),
     Setting::flag(
         "net.ipv4.tcp_no_metrics_save",
-        "Whether new connections ignore what earlier ones to the same address learned of the path",
+        "New connections ignore what earlier ones to the same address learned about the path",
         &[("0", "metrics are saved"), ("1", "metrics are not saved")],
     )
     .on_path()
@@ -208,14 +208,10 @@ const CONGESTION: &[Setting] = &[
     .on_path()
     .own(3, 9)
     .always("2"),
-    Setting::flag(
-        "net.ipv4.tcp_ecn_fallback",
-        "Retries a handshake without ECN where one with it got no answer",
-        OFF_ON,
-    )
-    .since(4, 2)
-    .own(4, 2)
-    .always("1"),
+    Setting::flag("net.ipv4.tcp_ecn_fallback", "Retries an unanswered ECN handshake without ECN", OFF_ON)
+        .since(4, 2)
+        .own(4, 2)
+        .always("1"),
 ];
 
 const RECOVERY: &[Setting] = &[
@@ -225,7 +221,7 @@ const RECOVERY: &[Setting] = &[
         .always("1"),
     Setting::flag(
         "net.ipv4.tcp_dsack",
-        "Reports of segments that came twice (RFC 2883), by which a sender sees that it retransmitted for nothing",
+        "Reports duplicate segments (RFC 2883), which shows the sender its needless retransmissions",
         OFF_ON,
     )
     .own(4, 15)
@@ -236,14 +232,14 @@ const RECOVERY: &[Setting] = &[
         .changed(&[(OLDEST, "1"), (release(4, 11), "0")]),
     Setting::flag(
         "net.ipv4.tcp_frto",
-        "Recognizes retransmission timeouts that were not caused by loss (F-RTO, RFC 5682)",
+        "Detects spurious retransmission timeouts (F-RTO, RFC 5682)",
         &[("0", "off"), ("1", "on"), ("2", "on")],
     )
     .own(4, 15)
     .always("2"),
     Setting::flag(
         "net.ipv4.tcp_early_retrans",
-        "Tail loss probe: finds the loss of the last segments without a timeout",
+        "Tail loss probe: detects loss of the last segments without a timeout",
         &[("0", "off"), ("1", "off"), ("2", "off"), ("3", "on"), ("4", "on")],
     )
     .own(4, 15)
@@ -262,7 +258,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_reordering",
         Kind::Number,
         Unit::Segments,
-        "By how many segments order may be off before that is taken for loss, at the start of a connection",
+        "Initial reordering tolerance, in segments, before a gap counts as loss",
     )
     .on_path()
     .own(4, 6)
@@ -271,7 +267,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_max_reordering",
         Kind::Number,
         Unit::Segments,
-        "The most that a connection learns to put up with of reordering",
+        "Largest reordering tolerance that a connection may learn, in segments",
     )
     .since(3, 19)
     .own(4, 15)
@@ -280,7 +276,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_rto_min_us",
         Kind::Number,
         Unit::Microseconds,
-        "Least retransmission timeout; that of a route (rto_min) comes first",
+        "Smallest retransmission timeout, in us; rto_min of a route overrides it",
     )
     .on_path()
     .since(6, 11)
@@ -290,7 +286,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_retries2",
         Kind::Number,
         Unit::None,
-        "Timeouts in a row after which a connection is given up: 15 are about 15 minutes",
+        "Consecutive timeouts before a connection is dropped; 15 take about 15 minutes",
     )
     .own(4, 6)
     .always("15"),
@@ -301,7 +297,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_limit_output_bytes",
         Kind::Number,
         Unit::Bytes,
-        "What one socket may have in the queues of this machine (TCP small queues)",
+        "Bytes that one socket may have in this host's queues (TCP small queues)",
     )
     .on_path()
     .own(4, 15)
@@ -315,7 +311,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_notsent_lowat",
         Kind::Number,
         Unit::Bytes,
-        "Unsent bytes in a send buffer above which a socket is not writable; 4294967295 is no limit",
+        "Unsent bytes above which a socket is not writable; 4294967295 for no limit",
     )
     .on_path()
     .since(3, 12)
@@ -325,7 +321,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ss_ratio",
         Kind::Number,
         Unit::Percent,
-        "Rate of pacing in slow start, of window per round trip",
+        "Pacing rate in slow start, in % of window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -334,7 +330,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ca_ratio",
         Kind::Number,
         Unit::Percent,
-        "Rate of pacing in congestion avoidance, of window per round trip",
+        "Pacing rate in congestion avoidance, in % of window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -343,7 +339,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_min_tso_segs",
         Kind::Number,
         Unit::Segments,
-        "The fewest segments that are handed to the network card at once",
+        "Fewest segments passed to the network card at once",
     )
     .since(3, 12)
     .own(4, 15)
@@ -352,13 +348,13 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_tso_win_divisor",
         Kind::Number,
         Unit::None,
-        "The most that is handed to the network card at once: this part of the congestion window",
+        "Most that is passed to the network card at once: congestion window divided by this",
     )
     .own(4, 15)
     .always("3"),
     Setting::flag(
         "net.ipv4.tcp_autocorking",
-        "Small writes wait for each other while a packet of their connection is queued",
+        "Coalesces small writes while a packet of the connection is queued",
         OFF_ON,
     )
     .since(3, 14)
@@ -378,14 +374,9 @@ const MTU: &[Setting] = &[
     .on_path()
     .own(4, 1)
     .always("0"),
-    Setting::new(
-        "net.ipv4.tcp_base_mss",
-        Kind::Number,
-        Unit::Bytes,
-        "MSS with which probing of the MTU begins",
-    )
-    .own(4, 1)
-    .changed(&[(OLDEST, "512"), (release(4, 1), "1024")]),
+    Setting::new("net.ipv4.tcp_base_mss", Kind::Number, Unit::Bytes, "Initial MSS of MTU probing")
+        .own(4, 1)
+        .changed(&[(OLDEST, "512"), (release(4, 1), "1024")]),
 ];
 
 const OPENING: &[Setting] = &[
@@ -393,7 +384,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_fastopen",
         Kind::Number,
         Unit::None,
-        "Data in the SYN (RFC 7413): 1 as a client, 2 as a server, further bits for less strict forms; their sum",
+        "Data in the SYN (RFC 7413): sum of 1 (client), 2 (server), and bits that relax the checks",
     )
     .own(4, 15)
     .changed(&[(OLDEST, "0"), (release(3, 13), "1")]),
@@ -401,7 +392,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_syn_retries",
         Kind::Number,
         Unit::None,
-        "retransmissions of a SYN before connecting is given up: 6 are about 2 minutes",
+        "SYN retransmissions before connect fails; 6 take about 2 minutes",
     )
     .own(4, 6)
     .always("6"),
@@ -409,13 +400,13 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_synack_retries",
         Kind::Number,
         Unit::None,
-        "retransmissions of a SYN-ACK before a half-open connection is given up: 5 are about a minute",
+        "SYN-ACK retransmissions before a half-open connection is dropped; 5 take about a minute",
     )
     .own(4, 6)
     .always("5"),
     Setting::flag(
         "net.ipv4.tcp_syncookies",
-        "Answers SYNs without memory of them when the queue of a listener is full",
+        "Answers SYNs statelessly when a listener's queue is full",
         &[("0", "off"), ("1", "when the queue is full"), ("2", "always")],
     )
     .own(4, 6)
@@ -424,21 +415,16 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_max_syn_backlog",
         Kind::Number,
         Unit::Connections,
-        "Half-open connections that one listener keeps",
+        "Largest number of half-open connections per listener",
     )
     .own(4, 11)
     .computed(default::max_syn_backlog),
-    Setting::new(
-        "net.core.somaxconn",
-        Kind::Number,
-        Unit::Connections,
-        "The most connections that wait for one listener to accept them",
-    )
-    .own(3, 10)
-    .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
+    Setting::new("net.core.somaxconn", Kind::Number, Unit::Connections, "Largest accept queue of a listener")
+        .own(3, 10)
+        .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
     Setting::flag(
         "net.ipv4.tcp_abort_on_overflow",
-        "Resets connections that a listener with a full queue has no place for",
+        "Resets connections that do not fit into a full accept queue",
         OFF_ON,
     )
     .own(4, 15)
@@ -447,13 +433,13 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_fin_timeout",
         Kind::Number,
         Unit::Seconds,
-        "For how long a connection that its program closed waits for the end of the other end's data (FIN-WAIT-2)",
+        "Seconds that a connection stays in FIN-WAIT-2",
     )
     .own(4, 6)
     .always("60"),
     Setting::flag(
         "net.ipv4.tcp_tw_reuse",
-        "Takes the port of a connection in TIME-WAIT for a new outgoing one",
+        "Reuses the port of a TIME-WAIT connection for a new outgoing one",
         &[("0", "off"), ("1", "on"), ("2", "on loopback alone")],
     )
     .own(4, 11)
@@ -479,7 +465,7 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_max_backlog",
         Kind::Number,
         Unit::Packets,
-        "Packets that wait for one processor where they came by another (RPS), by a tunnel or by loopback",
+        "Backlog per processor for packets from RPS, tunnels and loopback",
     )
     .on_path()
     .always("1000"),
@@ -487,14 +473,14 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_budget",
         Kind::Number,
         Unit::Packets,
-        "Packets that one round of the network softirq takes in before other work has its turn",
+        "Packets that the network softirq handles in one round",
     )
     .always("300"),
     Setting::new(
         "net.core.busy_poll",
         Kind::Number,
         Unit::Microseconds,
-        "For how long poll and select ask the network card before they sleep",
+        "Microseconds that poll and select busy-poll the network card before they sleep",
     )
     .since(3, 11)
     .always("0"),
@@ -502,7 +488,7 @@ const MACHINE: &[Setting] = &[
         "net.core.busy_read",
         Kind::Number,
         Unit::Microseconds,
-        "For how long a read of a socket asks the network card before it sleeps",
+        "Microseconds that a socket read busy-polls the network card before it sleeps",
     )
     .since(3, 11)
     .always("0"),

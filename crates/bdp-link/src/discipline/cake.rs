@@ -9,7 +9,7 @@ use bdp_model::units::{Nanos, Rate};
 use super::cobalt::{Cobalt, Parameters, Signal};
 use super::fifo::Fifo;
 use super::flow_hash::FlowHash;
-use super::managed::{Effects, OnWire, Rolls};
+use super::managed::{Effects, Managed, OnWire, Rolls};
 use super::waiting::Waiting;
 use crate::verdict::DropCause;
 
@@ -89,45 +89,6 @@ impl Cake {
         Self { config, limit_packets: limit.0, limit_bytes: limit.1, hash, rolls, tins, packets: 0, bytes: 0 }
     }
 
-    pub(super) fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) {
-        let now = waiting.ticket.arrived;
-        let index = tin_of(self.config.diffserv, waiting.packet.dscp()).min(self.tins.len() - 1);
-        let tin = &mut self.tins[index];
-        if tin.bytes == 0 {
-            tin.next_at = tin.next_at.max(u128::from(now.as_ns()));
-        }
-        let at = tin.find(self.hash.of(&waiting.packet), self.hash.hosts(&waiting.packet));
-        let bytes = waiting.packet.len_bytes();
-        self.packets += 1;
-        self.bytes += bytes;
-        tin.packets += 1;
-        tin.bytes += bytes;
-        tin.add(at, waiting, self.config.isolation);
-        while self.packets + on_wire.packets > self.limit_packets
-            || self.bytes + on_wire.bytes > self.limit_bytes
-        {
-            if !self.drop_from_longest(now, effects) {
-                break;
-            }
-        }
-    }
-
-    pub(super) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
-        let mut decay = true;
-        while self.packets > 0 {
-            let next = next_tin(&self.tins, now)?;
-            let tin = &mut self.tins[next];
-            let before = (tin.packets, tin.bytes);
-            let taken = tin.take(now, &mut decay, self.config.isolation, &mut self.rolls, effects);
-            self.packets -= before.0 - tin.packets;
-            self.bytes -= before.1 - tin.bytes;
-            if let Some(waiting) = taken {
-                return Some(waiting);
-            }
-        }
-        None
-    }
-
     /// Drops the head of the flow with the most bytes; `false` where nothing waits.
     fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) -> bool {
         let flows = self.tins.iter().enumerate().flat_map(|(tin, of)| {
@@ -149,6 +110,48 @@ impl Cake {
         self.bytes -= bytes;
         effects.drop(waiting, now, DropCause::Queue);
         true
+    }
+}
+
+impl Managed for Cake {
+    fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) -> Result<bool, DropCause> {
+        let now = waiting.ticket.arrived;
+        let index = tin_of(self.config.diffserv, waiting.packet.dscp()).min(self.tins.len() - 1);
+        let tin = &mut self.tins[index];
+        if tin.bytes == 0 {
+            tin.next_at = tin.next_at.max(u128::from(now.as_ns()));
+        }
+        let at = tin.find(self.hash.of(&waiting.packet), self.hash.hosts(&waiting.packet));
+        let bytes = waiting.packet.len_bytes();
+        self.packets += 1;
+        self.bytes += bytes;
+        tin.packets += 1;
+        tin.bytes += bytes;
+        tin.add(at, waiting, self.config.isolation);
+        while self.packets + on_wire.packets > self.limit_packets
+            || self.bytes + on_wire.bytes > self.limit_bytes
+        {
+            if !self.drop_from_longest(now, effects) {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
+        let mut decay = true;
+        while self.packets > 0 {
+            let next = next_tin(&self.tins, now)?;
+            let tin = &mut self.tins[next];
+            let before = (tin.packets, tin.bytes);
+            let taken = tin.take(now, &mut decay, self.config.isolation, &mut self.rolls, effects);
+            self.packets -= before.0 - tin.packets;
+            self.bytes -= before.1 - tin.bytes;
+            if let Some(waiting) = taken {
+                return Some(waiting);
+            }
+        }
+        None
     }
 }
 

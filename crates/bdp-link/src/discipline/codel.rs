@@ -7,7 +7,7 @@ use bdp_model::queue::Codel as CodelConfig;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;
-use super::managed::{Effects, OnWire};
+use super::managed::{Effects, Managed, OnWire};
 use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
@@ -45,8 +45,10 @@ impl Codel {
     pub(super) fn new(config: CodelConfig, limit: u64) -> Self {
         Self { config, limit, control: Control::default(), queue: Fifo::default() }
     }
+}
 
-    pub(super) fn offer(&mut self, waiting: Waiting, on_wire: OnWire) -> Result<bool, DropCause> {
+impl Managed for Codel {
+    fn offer(&mut self, waiting: Waiting, on_wire: OnWire, _: &mut Effects) -> Result<bool, DropCause> {
         if self.queue.len() + on_wire.packets >= self.limit {
             return Err(DropCause::Queue);
         }
@@ -54,12 +56,12 @@ impl Codel {
         Ok(false)
     }
 
-    pub(super) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
+    fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
         let mut left = self.queue.bytes();
         self.control.take(&self.config, now, &mut left, &mut self.queue, effects)
     }
 
-    pub(super) fn went_idle(&mut self) {
+    fn went_idle(&mut self, _: Nanos) {
         self.control.went_idle();
     }
 }

@@ -6,7 +6,7 @@ use bdp_model::queue::DualPi2 as DualPi2Config;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;
-use super::managed::{Effects, OnWire, Rolls, Ticker};
+use super::managed::{Effects, Managed, OnWire, Rolls, Ticker};
 use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
@@ -46,51 +46,6 @@ impl DualPi2 {
         };
         queue.reset_credit();
         queue
-    }
-
-    pub(super) fn offer(&mut self, waiting: Waiting, on_wire: OnWire) -> Result<bool, DropCause> {
-        self.update(waiting.ticket.arrived);
-        if self.classic.len() + self.low_latency.len() + on_wire.packets >= self.limit {
-            return Err(DropCause::Queue);
-        }
-        match ecn::is_low_latency(&waiting.packet) {
-            true => self.low_latency.push(waiting),
-            false => self.classic.push(waiting),
-        }
-        Ok(false)
-    }
-
-    pub(super) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
-        self.update(now);
-        loop {
-            let both = self.low_latency.len() > 0 && self.classic.len() > 0;
-            let low_latency = self.low_latency.len() > 0 && (!both || self.credit <= 0);
-            let queue = if low_latency { &mut self.low_latency } else { &mut self.classic };
-            let Some(mut waiting) = queue.pop() else {
-                self.reset_credit();
-                return None;
-            };
-            let marked = match self.signal(&mut waiting, low_latency, now) {
-                Signal::None => false,
-                Signal::Mark => true,
-                Signal::Drop => {
-                    effects.drop(waiting, now, DropCause::Aqm);
-                    continue;
-                }
-            };
-            if both {
-                let share = i64::from(self.config.c_protection_percent);
-                let share = if low_latency { share } else { share - 100 };
-                self.credit += share * waiting.packet.len_bytes() as i64;
-            }
-            effects.marked += u64::from(marked);
-            return Some(waiting);
-        }
-    }
-
-    pub(super) fn went_idle(&mut self, at: Nanos) {
-        self.update(at);
-        self.reset_credit();
     }
 
     fn signal(&mut self, waiting: &mut Waiting, low_latency: bool, now: Nanos) -> Signal {
@@ -157,6 +112,53 @@ impl DualPi2 {
     fn reset_credit(&mut self) {
         let share = i64::from(self.config.c_protection_percent);
         self.credit = FULL_PACKET * (share - (100 - share));
+    }
+}
+
+impl Managed for DualPi2 {
+    fn offer(&mut self, waiting: Waiting, on_wire: OnWire, _: &mut Effects) -> Result<bool, DropCause> {
+        self.update(waiting.ticket.arrived);
+        if self.classic.len() + self.low_latency.len() + on_wire.packets >= self.limit {
+            return Err(DropCause::Queue);
+        }
+        match ecn::is_low_latency(&waiting.packet) {
+            true => self.low_latency.push(waiting),
+            false => self.classic.push(waiting),
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
+        self.update(now);
+        loop {
+            let both = self.low_latency.len() > 0 && self.classic.len() > 0;
+            let low_latency = self.low_latency.len() > 0 && (!both || self.credit <= 0);
+            let queue = if low_latency { &mut self.low_latency } else { &mut self.classic };
+            let Some(mut waiting) = queue.pop() else {
+                self.reset_credit();
+                return None;
+            };
+            let marked = match self.signal(&mut waiting, low_latency, now) {
+                Signal::None => false,
+                Signal::Mark => true,
+                Signal::Drop => {
+                    effects.drop(waiting, now, DropCause::Aqm);
+                    continue;
+                }
+            };
+            if both {
+                let share = i64::from(self.config.c_protection_percent);
+                let share = if low_latency { share } else { share - 100 };
+                self.credit += share * waiting.packet.len_bytes() as i64;
+            }
+            effects.marked += u64::from(marked);
+            return Some(waiting);
+        }
+    }
+
+    fn went_idle(&mut self, at: Nanos) {
+        self.update(at);
+        self.reset_credit();
     }
 }
 

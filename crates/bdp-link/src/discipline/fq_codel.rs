@@ -8,7 +8,7 @@ use bdp_model::units::Nanos;
 use super::codel::Control;
 use super::fifo::Fifo;
 use super::flow_hash::FlowHash;
-use super::managed::{Effects, OnWire};
+use super::managed::{Effects, Managed, OnWire};
 use super::waiting::Waiting;
 use crate::verdict::DropCause;
 
@@ -52,7 +52,31 @@ impl FqCodel {
         }
     }
 
-    pub(super) fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) {
+    /// Drops half of the flow with the most bytes, from its head, and lets its CoDel count that.
+    fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) {
+        let longest =
+            self.flows.iter_mut().flatten().reduce(|longest, flow| {
+                if flow.queue.bytes() > longest.queue.bytes() { flow } else { longest }
+            });
+        let Some(flow) = longest else { return };
+        let half = flow.queue.bytes() / 2;
+        let mut dropped = 0;
+        for _ in 0..DROP_BATCH {
+            let Some(waiting) = flow.queue.pop() else { break };
+            self.packets -= 1;
+            self.bytes -= waiting.packet.len_bytes();
+            dropped += waiting.packet.len_bytes();
+            flow.control.note_overflow();
+            effects.drop(waiting, now, DropCause::Queue);
+            if dropped >= half {
+                break;
+            }
+        }
+    }
+}
+
+impl Managed for FqCodel {
+    fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) -> Result<bool, DropCause> {
         let now = waiting.ticket.arrived;
         let index = self.hash.bucket(&waiting.packet, self.flows.len());
         let flow = self.flows[index].get_or_insert_default();
@@ -67,9 +91,10 @@ impl FqCodel {
         if self.packets + on_wire.packets > self.limit {
             self.drop_from_longest(now, effects);
         }
+        Ok(false)
     }
 
-    pub(super) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
+    fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
         loop {
             let (index, is_new) = match (self.new.front(), self.old.front()) {
                 (Some(&index), _) => (index, true),
@@ -97,28 +122,6 @@ impl FqCodel {
                 self.old.push_back(index);
             } else {
                 flow.listed = false;
-            }
-        }
-    }
-
-    /// Drops half of the flow with the most bytes, from its head, and lets its CoDel count that.
-    fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) {
-        let longest =
-            self.flows.iter_mut().flatten().reduce(|longest, flow| {
-                if flow.queue.bytes() > longest.queue.bytes() { flow } else { longest }
-            });
-        let Some(flow) = longest else { return };
-        let half = flow.queue.bytes() / 2;
-        let mut dropped = 0;
-        for _ in 0..DROP_BATCH {
-            let Some(waiting) = flow.queue.pop() else { break };
-            self.packets -= 1;
-            self.bytes -= waiting.packet.len_bytes();
-            dropped += waiting.packet.len_bytes();
-            flow.control.note_overflow();
-            effects.drop(waiting, now, DropCause::Queue);
-            if dropped >= half {
-                break;
             }
         }
     }

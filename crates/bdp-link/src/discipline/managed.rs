@@ -1,4 +1,6 @@
-//! What queues that manage themselves find before a packet, and what they did beside what they were asked for.
+//! What every queue that manages itself does, what it finds before a packet, and what it did beside what it was asked for.
+
+use std::fmt;
 
 use bdp_model::units::Nanos;
 
@@ -7,6 +9,35 @@ use crate::duplication::Copy;
 use crate::end::End;
 use crate::random::{Draws, unit_interval};
 use crate::verdict::DropCause;
+
+/// A queue that manages itself: it is offered segments one by one, may drop and mark what waits, and may serve flows out of their order.
+pub(crate) trait Managed: fmt::Debug + Send + BoxedClone {
+    /// Takes a segment in: whether it was marked, or why it was dropped.
+    fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) -> Result<bool, DropCause>;
+
+    /// The next to be served at `now`, after what is dropped before it.
+    fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting>;
+
+    /// The wire was free from then on, and nothing waited.
+    fn went_idle(&mut self, _at: Nanos) {}
+}
+
+/// A copy of a queue whose type is not known.
+pub(crate) trait BoxedClone {
+    fn boxed_clone(&self) -> Box<dyn Managed>;
+}
+
+impl<Q: Managed + Clone + 'static> BoxedClone for Q {
+    fn boxed_clone(&self) -> Box<dyn Managed> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Managed> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
 
 /// The segment on the wire, which counts for the queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -30,7 +30,7 @@ use self::dual_pi2::DualPi2;
 use self::flow_hash::FlowHash;
 use self::fq_codel::FqCodel;
 use self::managed::Rolls;
-pub(crate) use self::managed::{Effects, OnWire, Removed};
+pub(crate) use self::managed::{Effects, Managed, OnWire, Removed};
 use self::pie::Pie;
 use self::red::Red;
 pub(crate) use self::waiting::{Backlog, Ticket, Waiting};
@@ -42,12 +42,7 @@ use crate::verdict::DropCause;
 #[derive(Debug, Clone)]
 pub(crate) enum Discipline {
     DropTail(DropTail),
-    Codel(Box<Codel>),
-    FqCodel(Box<FqCodel>),
-    Pie(Box<Pie>),
-    Red(Box<Red>),
-    Cake(Box<Cake>),
-    DualPi2(Box<DualPi2>),
+    Managed(Box<dyn Managed>),
 }
 
 impl Discipline {
@@ -63,14 +58,14 @@ impl Discipline {
         let limits = (limit, limit_bytes);
         let rolls = || Rolls::new(seed, from);
         let hash = || FlowHash::new(random::key(seed, from, b"flow"));
-        match queue {
-            Queue::Codel(codel) => Self::Codel(Box::new(Codel::new(codel, limit))),
-            Queue::FqCodel(fq) => Self::FqCodel(Box::new(FqCodel::new(fq, limit, hash()))),
-            Queue::Pie(pie) => Self::Pie(Box::new(Pie::new(pie, limit, rolls()))),
-            Queue::Red(red) => Self::Red(Box::new(Red::new(red, limits, config.rate, rolls()))),
-            Queue::Cake(cake) => Self::Cake(Box::new(Cake::new(cake, limits, config.rate, hash(), rolls()))),
-            Queue::DualPi2(dual) => Self::DualPi2(Box::new(DualPi2::new(dual, limit, rolls()))),
-        }
+        Self::Managed(match queue {
+            Queue::Codel(codel) => Box::new(Codel::new(codel, limit)),
+            Queue::FqCodel(fq) => Box::new(FqCodel::new(fq, limit, hash())),
+            Queue::Pie(pie) => Box::new(Pie::new(pie, limit, rolls())),
+            Queue::Red(red) => Box::new(Red::new(red, limits, config.rate, rolls())),
+            Queue::Cake(cake) => Box::new(Cake::new(cake, limits, config.rate, hash(), rolls())),
+            Queue::DualPi2(dual) => Box::new(DualPi2::new(dual, limit, rolls())),
+        })
     }
 
     /// Drop-tail, whatever else is configured.
@@ -80,7 +75,7 @@ impl Discipline {
 
     /// Whether it decides when a packet's turn comes, too.
     pub(crate) fn is_managed(&self) -> bool {
-        !matches!(self, Self::DropTail(_))
+        matches!(self, Self::Managed(_))
     }
 
     /// Offers a segment to a discipline that manages itself: whether it was marked, or why it was dropped.
@@ -91,38 +86,26 @@ impl Discipline {
         effects: &mut Effects,
     ) -> Result<bool, DropCause> {
         match self {
-            Self::DropTail(queue) => queue.push(waiting),
-            Self::Codel(queue) => return queue.offer(waiting, on_wire),
-            Self::FqCodel(queue) => queue.offer(waiting, on_wire, effects),
-            Self::Pie(queue) => return queue.offer(waiting, on_wire),
-            Self::Red(queue) => return queue.offer(waiting, on_wire),
-            Self::Cake(queue) => queue.offer(waiting, on_wire, effects),
-            Self::DualPi2(queue) => return queue.offer(waiting, on_wire),
+            Self::DropTail(queue) => {
+                queue.push(waiting);
+                Ok(false)
+            }
+            Self::Managed(queue) => queue.offer(waiting, on_wire, effects),
         }
-        Ok(false)
     }
 
     /// The next to be served at `now`, after what is dropped before it.
     pub(crate) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
         match self {
             Self::DropTail(queue) => queue.dequeue(),
-            Self::Codel(queue) => queue.take(now, effects),
-            Self::FqCodel(queue) => queue.take(now, effects),
-            Self::Pie(queue) => queue.take(now),
-            Self::Red(queue) => queue.take(),
-            Self::Cake(queue) => queue.take(now, effects),
-            Self::DualPi2(queue) => queue.take(now, effects),
+            Self::Managed(queue) => queue.take(now, effects),
         }
     }
 
     /// The wire was free from then on, and nothing waited.
     pub(crate) fn went_idle(&mut self, at: Nanos) {
-        match self {
-            Self::DropTail(_) | Self::FqCodel(_) | Self::Cake(_) => {}
-            Self::Codel(queue) => queue.went_idle(),
-            Self::Pie(queue) => queue.went_idle(at),
-            Self::Red(queue) => queue.went_idle(at),
-            Self::DualPi2(queue) => queue.went_idle(at),
+        if let Self::Managed(queue) = self {
+            queue.went_idle(at);
         }
     }
 
@@ -131,7 +114,7 @@ impl Discipline {
     pub(crate) fn admits(&self, backlog: &Backlog, work: u128) -> Option<bool> {
         match self {
             Self::DropTail(queue) => queue.admits(backlog, work),
-            _ => Some(false),
+            Self::Managed(_) => Some(false),
         }
     }
 
@@ -146,7 +129,7 @@ impl Discipline {
     pub(crate) fn head(&self) -> Option<&Waiting> {
         match self {
             Self::DropTail(queue) => queue.head(),
-            _ => None,
+            Self::Managed(_) => None,
         }
     }
 
@@ -154,7 +137,7 @@ impl Discipline {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
         let known = match self {
             Self::DropTail(queue) => Some(queue.iter()),
-            _ => None,
+            Self::Managed(_) => None,
         };
         known.into_iter().flatten()
     }

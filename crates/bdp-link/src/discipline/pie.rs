@@ -6,7 +6,7 @@ use bdp_model::queue::Pie as PieConfig;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;
-use super::managed::{OnWire, Rolls, Ticker};
+use super::managed::{Effects, Managed, OnWire, Rolls, Ticker};
 use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
@@ -61,44 +61,6 @@ impl Pie {
             served_at: None,
             on_wire: OnWire::default(),
         }
-    }
-
-    pub(super) fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire) -> Result<bool, DropCause> {
-        self.update(waiting.ticket.arrived);
-        self.on_wire = on_wire;
-        if self.queue.len() + on_wire.packets >= self.limit {
-            self.accumulated = 0.0;
-            return Err(DropCause::Queue);
-        }
-        let backlog = self.queue.bytes() + on_wire.bytes;
-        let mut marked = false;
-        if self.signals(&waiting, backlog) {
-            marked = self.config.ecn && self.probability <= MARKED_UP_TO && ecn::congest(&mut waiting.packet);
-            if !marked {
-                self.accumulated = 0.0;
-                return Err(DropCause::Aqm);
-            }
-        }
-        self.queue.push(waiting);
-        Ok(marked)
-    }
-
-    pub(super) fn take(&mut self, now: Nanos) -> Option<Waiting> {
-        self.update(now);
-        let waiting = self.queue.pop()?;
-        let behind = self.queue.bytes() > 0;
-        self.delay = if behind { now.saturating_sub(waiting.ticket.arrived) } else { Nanos::ZERO };
-        if let Some(before) = self.served_at.replace(now) {
-            self.burst_allowance = self.burst_allowance.saturating_sub(now.saturating_sub(before));
-        }
-        self.on_wire = OnWire { packets: 1, bytes: waiting.packet.len_bytes() };
-        Some(waiting)
-    }
-
-    /// The wire has been free since then.
-    pub(super) fn went_idle(&mut self, at: Nanos) {
-        self.update(at);
-        self.on_wire = OnWire::default();
     }
 
     /// Whether the packet is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
@@ -184,6 +146,46 @@ impl Pie {
         self.burst_allowance = BURST_ALLOWANCE;
         self.accumulated = 0.0;
         self.served_at = None;
+    }
+}
+
+impl Managed for Pie {
+    fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire, _: &mut Effects) -> Result<bool, DropCause> {
+        self.update(waiting.ticket.arrived);
+        self.on_wire = on_wire;
+        if self.queue.len() + on_wire.packets >= self.limit {
+            self.accumulated = 0.0;
+            return Err(DropCause::Queue);
+        }
+        let backlog = self.queue.bytes() + on_wire.bytes;
+        let mut marked = false;
+        if self.signals(&waiting, backlog) {
+            marked = self.config.ecn && self.probability <= MARKED_UP_TO && ecn::congest(&mut waiting.packet);
+            if !marked {
+                self.accumulated = 0.0;
+                return Err(DropCause::Aqm);
+            }
+        }
+        self.queue.push(waiting);
+        Ok(marked)
+    }
+
+    fn take(&mut self, now: Nanos, _: &mut Effects) -> Option<Waiting> {
+        self.update(now);
+        let waiting = self.queue.pop()?;
+        let behind = self.queue.bytes() > 0;
+        self.delay = if behind { now.saturating_sub(waiting.ticket.arrived) } else { Nanos::ZERO };
+        if let Some(before) = self.served_at.replace(now) {
+            self.burst_allowance = self.burst_allowance.saturating_sub(now.saturating_sub(before));
+        }
+        self.on_wire = OnWire { packets: 1, bytes: waiting.packet.len_bytes() };
+        Some(waiting)
+    }
+
+    /// The wire has been free since then.
+    fn went_idle(&mut self, at: Nanos) {
+        self.update(at);
+        self.on_wire = OnWire::default();
     }
 }
 

@@ -6,7 +6,7 @@ use bdp_model::queue::Red as RedConfig;
 use bdp_model::units::{Nanos, Rate};
 
 use super::fifo::Fifo;
-use super::managed::{OnWire, Rolls};
+use super::managed::{Effects, Managed, OnWire, Rolls};
 use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
@@ -54,34 +54,6 @@ impl Red {
         }
     }
 
-    pub(super) fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire) -> Result<bool, DropCause> {
-        let backlog = self.queue.bytes() + on_wire.bytes;
-        self.average_in(backlog, waiting.ticket.arrived);
-        let mut marked = false;
-        if let Some(forced) = self.signals(&waiting) {
-            let drops = forced && self.config.harddrop;
-            marked = self.config.ecn && !drops && ecn::congest(&mut waiting.packet);
-            if !marked {
-                return Err(DropCause::Aqm);
-            }
-        }
-        let packets = self.queue.len() + on_wire.packets;
-        if packets >= self.limit_packets || backlog + waiting.packet.len_bytes() > self.limit_bytes {
-            return Err(DropCause::Queue);
-        }
-        self.queue.push(waiting);
-        Ok(marked)
-    }
-
-    pub(super) fn take(&mut self) -> Option<Waiting> {
-        self.queue.pop()
-    }
-
-    /// The wire has been free since then.
-    pub(super) fn went_idle(&mut self, at: Nanos) {
-        self.idle_since.get_or_insert(at);
-    }
-
     /// The average with the length that an arrival finds; after an idle time as if that many small packets had come to an empty queue
     /// (Floyd and Jacobson, section 11).
     fn average_in(&mut self, backlog: u64, now: Nanos) {
@@ -122,5 +94,35 @@ impl Red {
         self.count = Some(0);
         self.drawn = self.rolls.roll(&waiting.ticket, 0);
         Some(false)
+    }
+}
+
+impl Managed for Red {
+    fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire, _: &mut Effects) -> Result<bool, DropCause> {
+        let backlog = self.queue.bytes() + on_wire.bytes;
+        self.average_in(backlog, waiting.ticket.arrived);
+        let mut marked = false;
+        if let Some(forced) = self.signals(&waiting) {
+            let drops = forced && self.config.harddrop;
+            marked = self.config.ecn && !drops && ecn::congest(&mut waiting.packet);
+            if !marked {
+                return Err(DropCause::Aqm);
+            }
+        }
+        let packets = self.queue.len() + on_wire.packets;
+        if packets >= self.limit_packets || backlog + waiting.packet.len_bytes() > self.limit_bytes {
+            return Err(DropCause::Queue);
+        }
+        self.queue.push(waiting);
+        Ok(marked)
+    }
+
+    fn take(&mut self, _: Nanos, _: &mut Effects) -> Option<Waiting> {
+        self.queue.pop()
+    }
+
+    /// The wire has been free since then.
+    fn went_idle(&mut self, at: Nanos) {
+        self.idle_since.get_or_insert(at);
     }
 }

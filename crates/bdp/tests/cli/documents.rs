@@ -105,7 +105,10 @@ fn links_lead_somewhere() {
         }
     }
     assert!(dead.is_empty(), "{}", dead.join("\n"));
-    assert!(tried > 20 && tried_anchors > 20, "only {tried} links found, {tried_anchors} of them to headings");
+    assert!(
+        tried > 20 && tried_anchors > 20,
+        "only {tried} links found, {tried_anchors} of them to headings"
+    );
 }
 
 /// The text of one below the root.

@@ -218,7 +218,8 @@ fn every_document_is_a_topic_of_help() {
     for entry in fs::read_dir(docs).unwrap() {
         let path = entry.unwrap().path();
         // One has tables wider than any terminal, one lists the pages.
-        let left_out = ["comparison.md", "SUMMARY.md", "images", "decisions"].iter().any(|name| path.ends_with(name));
+        let left_out =
+            ["comparison.md", "SUMMARY.md", "images", "decisions"].iter().any(|name| path.ends_with(name));
         if !left_out {
             let text = fs::read_to_string(&path).unwrap();
             // A schema as it is, and of a document the heading that it begins with.

@@ -10,7 +10,7 @@ use crate::finding::named::named;
 named! {
     /// What a moment of a connection went to, for the data of one end: who was waiting for whom, and for what. The order is that in which they are drawn.
     pub enum TimeState {
-        /// A SYN had been sent and was not answered: it was sent again.
+        /// A SYN was not answered, and was retransmitted.
         Unanswered = "unanswered",
         /// The connection was being made: a SYN and its answer.
         Handshake = "handshake",
@@ -18,7 +18,7 @@ named! {
         TlsSetup = "tls_setup",
         /// The client had not asked: its program, or a person, paused.
         NotAsked = "not_asked",
-        /// The server had been asked and had not begun to answer.
+        /// The server had been asked and had not yet begun to answer.
         Answering = "answering",
         /// A question or an answer was on its way: a round trip of a conversation.
         RoundTrips = "round_trips",
@@ -44,7 +44,7 @@ named! {
         SendBuffer = "send_buffer",
         /// What the sending program's own protocol allows was in flight, until the other program gave room.
         ProgramWindow = "program_window",
-        /// Segments were spaced to a rate that was asked for, that the sender was held to, or that its host keeps.
+        /// Segments were paced to a rate that the test, the server or the sending host sets.
         Pacing = "pacing",
         /// A small write waited for the acknowledgement of the one before it.
         Nagle = "nagle",
@@ -56,9 +56,9 @@ named! {
         SenderProcessor = "sender_processor",
         /// The thread that receives used up a processor, or waited for one.
         ReceiverProcessor = "receiver_processor",
-        /// Both ends had said all, or the connection was closing.
+        /// Both ends had sent everything, or the connection was closing.
         Finished = "finished",
-        /// The capture lacks what passed then.
+        /// The capture lacks the packets of this time.
         NotCaptured = "not_captured",
         /// None of these fits what is known.
         Unknown = "unknown",

@@ -1,6 +1,6 @@
 //! The options by which the kernel's queues are made like the emulator's.
 
-use bdp_model::queue::{Codel, FqCodel, Isolation, Queue, Red, Tins};
+use bdp_model::queue::{Queue, QueueParameter, QueueValue, Red};
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::qdisc_managed::{Options, cake, codel, dual_pi2, fq_codel, pie, red};
 
@@ -19,75 +19,48 @@ pub struct KernelQueue {
     pub overhead_bytes: u32,
 }
 
+/// More than any queue takes of the kernel's memory: the limit decides.
+const MEMORY: u32 = 1 << 30;
+
 pub(crate) fn options(kernel: &KernelQueue) -> Options {
-    match &kernel.queue {
-        Queue::Codel(config) => {
-            let Codel { target, interval, ecn, ce_threshold } = *config;
-            let options = Options::new("codel")
-                .with(codel::TARGET, micros(target))
-                .with(codel::LIMIT, kernel.limit_packets)
-                .with(codel::INTERVAL, micros(interval))
-                .with(codel::ECN, u32::from(ecn));
-            match ce_threshold {
-                Some(threshold) => options.with(codel::CE_THRESHOLD, micros(threshold)),
-                None => options,
-            }
+    let limit = kernel.limit_packets;
+    // What stands beside the parameters.
+    let options = match &kernel.queue {
+        Queue::Codel(_) => Options::new("codel").with(codel::LIMIT, limit),
+        Queue::FqCodel(_) => {
+            Options::new("fq_codel").with(fq_codel::LIMIT, limit).with(fq_codel::MEMORY_LIMIT, u32::MAX)
         }
-        Queue::FqCodel(config) => {
-            let FqCodel { codel: Codel { target, interval, ecn, ce_threshold }, flows, quantum_bytes } =
-                *config;
-            let options = Options::new("fq_codel")
-                .with(fq_codel::TARGET, micros(target))
-                .with(fq_codel::LIMIT, kernel.limit_packets)
-                .with(fq_codel::INTERVAL, micros(interval))
-                .with(fq_codel::ECN, u32::from(ecn))
-                .with(fq_codel::FLOWS, flows)
-                .with(fq_codel::QUANTUM, quantum_bytes)
-                .with(fq_codel::MEMORY_LIMIT, u32::MAX);
-            match ce_threshold {
-                Some(threshold) => options.with(fq_codel::CE_THRESHOLD, micros(threshold)),
-                None => options,
-            }
-        }
-        Queue::Pie(config) => Options::new("pie")
-            .with(pie::TARGET, micros(config.target))
-            .with(pie::LIMIT, kernel.limit_packets)
-            .with(pie::TUPDATE, micros(config.tupdate))
-            .with(pie::ALPHA, config.alpha)
-            .with(pie::BETA, config.beta)
-            .with(pie::ECN, u32::from(config.ecn)),
+        Queue::Pie(_) => Options::new("pie").with(pie::LIMIT, limit),
         Queue::Red(config) => red_options(config, kernel),
-        Queue::Cake(config) => {
-            let tins = match config.diffserv {
-                Tins::Diffserv3 => 0,
-                Tins::Diffserv4 => 1,
-                Tins::Besteffort => 3,
-            };
-            let isolation = match config.isolation {
-                Isolation::Flows => 4,
-                Isolation::TripleIsolate => 7,
-            };
-            Options::new("cake")
-                .with_bytes(cake::BASE_RATE64, &(kernel.rate.as_bps() / 8).to_ne_bytes())
-                .with(cake::DIFFSERV_MODE, tins)
-                .with(cake::FLOW_MODE, isolation)
-                .with(cake::OVERHEAD, kernel.overhead_bytes)
-                .with(cake::RTT, micros(config.rtt))
-                .with(cake::TARGET, micros(config.rtt) / 20)
-                .with(cake::MEMORY, 1 << 30)
+        Queue::Cake(config) => Options::new("cake")
+            .with_bytes(cake::BASE_RATE64, &(kernel.rate.as_bps() / 8).to_ne_bytes())
+            .with(cake::OVERHEAD, kernel.overhead_bytes)
+            .with(cake::TARGET, micros(config.rtt) / 20)
+            .with(cake::MEMORY, MEMORY),
+        Queue::DualPi2(_) => {
+            Options::new("dualpi2").with(dual_pi2::LIMIT, limit).with(dual_pi2::MEMORY_LIMIT, MEMORY)
         }
-        Queue::DualPi2(config) => Options::new("dualpi2")
-            .with(dual_pi2::LIMIT, kernel.limit_packets)
-            .with(dual_pi2::MEMORY_LIMIT, 1 << 30)
-            .with(dual_pi2::TARGET, micros(config.target))
-            .with(dual_pi2::TUPDATE, micros(config.tupdate))
-            .with(dual_pi2::ALPHA, config.alpha)
-            .with(dual_pi2::BETA, config.beta)
-            .with(dual_pi2::STEP_THRESH, micros(config.step_thresh))
-            .with_bytes(dual_pi2::COUPLING, &[config.coupling_factor as u8])
-            .with_bytes(dual_pi2::DROP_OVERLOAD, &[u8::from(config.drop_on_overload)])
-            .with_bytes(dual_pi2::C_PROTECTION, &[config.c_protection_percent as u8]),
-    }
+    };
+    let mut queue = kernel.queue;
+    queue.parameters().into_iter().fold(options, |options, QueueParameter { value, attribute, .. }| {
+        let Some(number) = attribute else { return options };
+        match value {
+            QueueValue::Time(time, _) => options.with(number, micros(*time)),
+            QueueValue::OptionalTime(None) => options,
+            QueueValue::OptionalTime(Some(time)) => options.with(number, micros(*time)),
+            QueueValue::Count(count, _) | QueueValue::Bytes(count, _) => options.with(number, *count),
+            QueueValue::SmallCount(count, _) => options.with_bytes(number, &[*count as u8]),
+            QueueValue::Flag(flag) => options.with(number, u32::from(*flag)),
+            QueueValue::SmallFlag(flag) => options.with_bytes(number, &[u8::from(*flag)]),
+            QueueValue::Fraction(share) => options.with(number, of_two_to_32(share.fraction())),
+            QueueValue::Choice(choice) => options.with(number, choice.words()[choice.index()].1),
+        }
+    })
+}
+
+/// A fraction as parts of 2^32.
+fn of_two_to_32(share: f64) -> u32 {
+    (share * 4_294_967_296.0) as u32
 }
 
 impl KernelQueue {
@@ -126,7 +99,7 @@ fn red_options(config: &Red, kernel: &KernelQueue) -> Options {
     Options::new("red")
         .with_bytes(red::PARAMETERS, &parameters)
         .with_bytes(red::IDLE, &table)
-        .with(red::MAX_P, (config.probability.fraction() * 4_294_967_296.0) as u32)
+        .with(red::MAX_P, of_two_to_32(config.probability.fraction()))
 }
 
 fn micros(time: Nanos) -> u32 {

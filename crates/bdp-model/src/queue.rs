@@ -1,6 +1,11 @@
 //! Queues that manage themselves: active queue management (RFC 7567), by their options as `tc` names them.
 //!
 //! How many packets may wait is the direction's `limit`, as it is of drop-tail.
+//!
+//! Each queue declares its parameters once, by [`Queue::parameters`]: the key of a scenario, which is tc's word, what it may be, and the kernel's
+//! attribute for it. Scenarios, imported lines of `tc` and the kernel's own queues are read and made from that.
+
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +28,50 @@ pub enum Queue {
     /// A low-latency queue beside a classic one (RFC 9332).
     #[serde(rename = "dualpi2")]
     DualPi2(DualPi2),
+}
+
+/// A parameter of a queue.
+#[derive(Debug)]
+pub struct QueueParameter<'a> {
+    /// What scenarios and `tc` call it.
+    pub key: &'static str,
+    /// Its place, and what it may be.
+    pub value: QueueValue<'a>,
+    /// The kernel's attribute (`TCA_*` of linux/pkt_sched.h), if it has one of its own.
+    pub attribute: Option<u16>,
+}
+
+/// The value of a parameter, in its place.
+#[derive(Debug)]
+pub enum QueueValue<'a> {
+    /// A time of at least so much; the kernel takes microseconds.
+    Time(&'a mut Nanos, Nanos),
+    /// A time, or none.
+    OptionalTime(&'a mut Option<Nanos>),
+    /// A whole number.
+    Count(&'a mut u32, RangeInclusive<u64>),
+    /// The same, which the kernel takes as a byte.
+    SmallCount(&'a mut u32, RangeInclusive<u64>),
+    /// IP bytes.
+    Bytes(&'a mut u32, RangeInclusive<u64>),
+    /// A switch.
+    Flag(&'a mut bool),
+    /// The same, which the kernel takes as a byte.
+    SmallFlag(&'a mut bool),
+    /// A fraction.
+    Fraction(&'a mut Probability),
+    /// One of several words.
+    Choice(&'a mut dyn QueueChoice),
+}
+
+/// A parameter that is one of several words.
+pub trait QueueChoice: std::fmt::Debug {
+    /// The words, and what the kernel has for each.
+    fn words(&self) -> &'static [(&'static str, u32)];
+    /// Which of them it is.
+    fn index(&self) -> usize;
+    /// Makes it another.
+    fn choose(&mut self, index: usize);
 }
 
 /// The queue's limit.
@@ -260,6 +309,23 @@ impl Queue {
         }
     }
 
+    /// Its parameters, in the order in which the kernel takes them.
+    pub fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
+        match self {
+            Self::Codel(codel) => codel.parameters([1, 3, 4, 5]),
+            Self::FqCodel(FqCodel { codel, flows, quantum_bytes }) => {
+                let mut all = codel.parameters([1, 3, 4, 7]);
+                all.push(parameter("flows", QueueValue::Count(flows, 1..=65_536)).attribute(5));
+                all.push(parameter("quantum", QueueValue::Bytes(quantum_bytes, 256..=1 << 20)).attribute(6));
+                all
+            }
+            Self::Pie(pie) => pie.parameters(),
+            Self::Red(red) => red.parameters(),
+            Self::Cake(cake) => cake.parameters(),
+            Self::DualPi2(dual) => dual.parameters(),
+        }
+    }
+
     /// Whether its limit may be in bytes.
     pub const fn takes_bytes(&self) -> bool {
         matches!(self, Self::Red(_) | Self::Cake(_))
@@ -317,5 +383,128 @@ impl Default for DualPi2 {
             drop_on_overload: true,
             c_protection_percent: 10,
         }
+    }
+}
+
+/// Shorter periods are not served.
+const LEAST_PERIOD: Nanos = Nanos::millis(1);
+const LEAST_TIME: Nanos = Nanos::micros(1);
+
+fn parameter<'a>(key: &'static str, value: QueueValue<'a>) -> QueueParameter<'a> {
+    QueueParameter { key, value, attribute: None }
+}
+
+impl QueueParameter<'_> {
+    fn attribute(mut self, number: u16) -> Self {
+        self.attribute = Some(number);
+        self
+    }
+}
+
+impl Codel {
+    /// `attributes` are those of the discipline that it is part of.
+    fn parameters(&mut self, attributes: [u16; 4]) -> Vec<QueueParameter<'_>> {
+        let Self { target, interval, ecn, ce_threshold } = self;
+        let all = [
+            parameter("target", QueueValue::Time(target, LEAST_TIME)),
+            parameter("interval", QueueValue::Time(interval, LEAST_TIME)),
+            parameter("ecn", QueueValue::Flag(ecn)),
+            parameter("ce_threshold", QueueValue::OptionalTime(ce_threshold)),
+        ];
+        all.into_iter().zip(attributes).map(|(parameter, number)| parameter.attribute(number)).collect()
+    }
+}
+
+impl Pie {
+    fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
+        let Self { target, tupdate, alpha, beta, ecn } = self;
+        vec![
+            parameter("target", QueueValue::Time(target, LEAST_TIME)).attribute(1),
+            parameter("tupdate", QueueValue::Time(tupdate, LEAST_PERIOD)).attribute(3),
+            parameter("alpha", QueueValue::Count(alpha, 0..=32)).attribute(4),
+            parameter("beta", QueueValue::Count(beta, 0..=32)).attribute(5),
+            parameter("ecn", QueueValue::Flag(ecn)).attribute(6),
+        ]
+    }
+}
+
+impl Red {
+    /// The kernel takes them in a structure, as tc(8) derives it.
+    fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
+        const BYTES: RangeInclusive<u64> = 64..=1 << 20;
+        let Self { min_bytes, max_bytes, avpkt_bytes, burst, probability, ecn, harddrop } = self;
+        vec![
+            parameter("min", QueueValue::Bytes(min_bytes, BYTES)),
+            parameter("max", QueueValue::Bytes(max_bytes, BYTES)),
+            parameter("avpkt", QueueValue::Bytes(avpkt_bytes, BYTES)),
+            parameter("burst", QueueValue::Count(burst, 1..=10_000)),
+            parameter("probability", QueueValue::Fraction(probability)),
+            parameter("ecn", QueueValue::Flag(ecn)),
+            parameter("harddrop", QueueValue::Flag(harddrop)),
+        ]
+    }
+}
+
+impl Cake {
+    fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
+        let Self { diffserv, isolation, rtt } = self;
+        vec![
+            parameter("diffserv", QueueValue::Choice(diffserv)).attribute(3),
+            parameter("isolation", QueueValue::Choice(isolation)).attribute(5),
+            parameter("rtt", QueueValue::Time(rtt, LEAST_TIME)).attribute(7),
+        ]
+    }
+}
+
+impl DualPi2 {
+    fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
+        let Self {
+            target,
+            tupdate,
+            alpha,
+            beta,
+            coupling_factor,
+            step_thresh,
+            drop_on_overload,
+            c_protection_percent,
+        } = self;
+        vec![
+            parameter("target", QueueValue::Time(target, LEAST_TIME)).attribute(3),
+            parameter("tupdate", QueueValue::Time(tupdate, LEAST_PERIOD)).attribute(4),
+            parameter("alpha", QueueValue::Count(alpha, 1..=65_535)).attribute(5),
+            parameter("beta", QueueValue::Count(beta, 1..=65_535)).attribute(6),
+            parameter("step_thresh", QueueValue::Time(step_thresh, LEAST_TIME)).attribute(8),
+            parameter("coupling_factor", QueueValue::SmallCount(coupling_factor, 1..=255)).attribute(10),
+            parameter("drop_on_overload", QueueValue::SmallFlag(drop_on_overload)).attribute(11),
+            parameter("c_protection", QueueValue::SmallCount(c_protection_percent, 0..=100)).attribute(13),
+        ]
+    }
+}
+
+impl QueueChoice for Tins {
+    fn words(&self) -> &'static [(&'static str, u32)] {
+        &[("besteffort", 3), ("diffserv3", 0), ("diffserv4", 1)]
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+
+    fn choose(&mut self, index: usize) {
+        *self = [Self::Besteffort, Self::Diffserv3, Self::Diffserv4][index];
+    }
+}
+
+impl QueueChoice for Isolation {
+    fn words(&self) -> &'static [(&'static str, u32)] {
+        &[("flows", 4), ("triple-isolate", 7)]
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+
+    fn choose(&mut self, index: usize) {
+        *self = [Self::Flows, Self::TripleIsolate][index];
     }
 }

@@ -4,57 +4,27 @@ use crate::netlink::{KIND, Netlink, ROOT, TCMSG_BYTES, push_attribute};
 use crate::qdisc::{OPTIONS, RTM_NEWQDISC};
 use crate::{Result, SysError};
 
-/// `TCA_CODEL_*` of linux/pkt_sched.h.
+/// `TCA_CODEL_*` of linux/pkt_sched.h; here and below those that are no parameter of a scenario's queue.
 pub mod codel {
-    /// Microseconds.
-    pub const TARGET: u16 = 1;
     /// Packets.
     pub const LIMIT: u16 = 2;
-    /// Microseconds.
-    pub const INTERVAL: u16 = 3;
-    /// 0 or 1.
-    pub const ECN: u16 = 4;
-    /// Microseconds.
-    pub const CE_THRESHOLD: u16 = 5;
 }
 
-/// `TCA_FQ_CODEL_*` of linux/pkt_sched.h.
+/// `TCA_FQ_CODEL_*`.
 pub mod fq_codel {
-    /// Microseconds.
-    pub const TARGET: u16 = 1;
     /// Packets.
     pub const LIMIT: u16 = 2;
-    /// Microseconds.
-    pub const INTERVAL: u16 = 3;
-    /// 0 or 1.
-    pub const ECN: u16 = 4;
-    /// Queues.
-    pub const FLOWS: u16 = 5;
-    /// Bytes.
-    pub const QUANTUM: u16 = 6;
-    /// Microseconds.
-    pub const CE_THRESHOLD: u16 = 7;
     /// Bytes of the kernel's memory.
     pub const MEMORY_LIMIT: u16 = 9;
 }
 
-/// `TCA_PIE_*` of linux/pkt_sched.h.
+/// `TCA_PIE_*`.
 pub mod pie {
-    /// Microseconds.
-    pub const TARGET: u16 = 1;
     /// Packets.
     pub const LIMIT: u16 = 2;
-    /// Microseconds.
-    pub const TUPDATE: u16 = 3;
-    /// Sixteenths of 1/s.
-    pub const ALPHA: u16 = 4;
-    /// Sixteenths of 1/s.
-    pub const BETA: u16 = 5;
-    /// 0 or 1.
-    pub const ECN: u16 = 6;
 }
 
-/// `TCA_RED_*` of linux/pkt_sched.h.
+/// `TCA_RED_*`.
 pub mod red {
     /// `struct tc_red_qopt`: limit, lower and upper threshold in bytes, then of 8 bits: log2 of the weight's inverse, log2 of random
     /// numbers, log2 of idle time's unit, and flags.
@@ -69,46 +39,24 @@ pub mod red {
     pub const HARDDROP: u8 = 2;
 }
 
-/// `TCA_CAKE_*` of linux/pkt_sched.h.
+/// `TCA_CAKE_*`.
 pub mod cake {
     /// Bytes a second, 64 bits.
     pub const BASE_RATE64: u16 = 2;
-    /// 0: three tins, 1: four, 3: one.
-    pub const DIFFSERV_MODE: u16 = 3;
-    /// 4: flows, 7: hosts and flows.
-    pub const FLOW_MODE: u16 = 5;
     /// Bytes beside each packet.
     pub const OVERHEAD: u16 = 6;
-    /// Microseconds.
-    pub const RTT: u16 = 7;
     /// Microseconds.
     pub const TARGET: u16 = 8;
     /// Bytes of the kernel's memory.
     pub const MEMORY: u16 = 10;
 }
 
-/// `TCA_DUALPI2_*` of linux/pkt_sched.h.
+/// `TCA_DUALPI2_*`.
 pub mod dual_pi2 {
     /// Packets.
     pub const LIMIT: u16 = 1;
     /// Bytes of the kernel's memory.
     pub const MEMORY_LIMIT: u16 = 2;
-    /// Microseconds.
-    pub const TARGET: u16 = 3;
-    /// Microseconds.
-    pub const TUPDATE: u16 = 4;
-    /// 256ths of 1/s.
-    pub const ALPHA: u16 = 5;
-    /// 256ths of 1/s.
-    pub const BETA: u16 = 6;
-    /// Microseconds.
-    pub const STEP_THRESH: u16 = 8;
-    /// 8 bits.
-    pub const COUPLING: u16 = 10;
-    /// 8 bits: 0 or 1.
-    pub const DROP_OVERLOAD: u16 = 11;
-    /// 8 bits: percent.
-    pub const C_PROTECTION: u16 = 13;
 }
 
 /// `TCA_TBF_*` of linux/pkt_sched.h.
@@ -215,10 +163,10 @@ mod tests {
 
     #[test]
     fn options_are_attributes() {
-        let options = Options::new("codel").with(codel::TARGET, 5_000).with(codel::ECN, 1);
+        let options = Options::new("codel").with(codel::LIMIT, 5_000).with(4, 1);
         assert_eq!(options.bytes.len(), 16);
         assert_eq!(options.bytes[4..8], 5_000u32.to_ne_bytes());
-        assert_eq!(options.bytes[10..12], codel::ECN.to_ne_bytes());
+        assert_eq!(options.bytes[10..12], 4u16.to_ne_bytes());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::super::tree::{Node, Origin, Table, Value};
 use super::impairment;
 use super::item::{Result, time};
 use crate::link::{DirectionConfig, QueueLimit};
-use crate::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
-use crate::units::{ByteCount, Nanos};
+use crate::queue::{Queue, QueueParameter, QueueValue, Red};
+use crate::units::{ByteCount, Nanos, Probability};
 
 /// Reads it; what is absent stays as it is.
 pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
@@ -110,110 +110,45 @@ fn named(node: &Node, at: &str) -> Result<Option<Queue>> {
     Queue::of_kind(name).map(Some).ok_or_else(|| node.unexpected(at, expected()))
 }
 
-fn with(queue: Queue, options: &Table, at: &str) -> Result<Queue> {
+fn with(mut queue: Queue, options: &Table, at: &str) -> Result<Queue> {
     let read = Reader { options, at, name: queue.name() };
-    const CODEL: [&str; 4] = ["target", "interval", "ecn", "ce_threshold"];
-    let codel = |codel: Codel| -> Result<Codel> {
-        Ok(Codel {
-            target: read.time("target", codel.target)?,
-            interval: read.time("interval", codel.interval)?,
-            ecn: read.flag("ecn", codel.ecn)?,
-            ce_threshold: read.time_or_none("ce_threshold", codel.ce_threshold)?,
-        })
-    };
-    Ok(match queue {
-        Queue::Codel(config) => {
-            read.check(&CODEL)?;
-            Queue::Codel(codel(config)?)
+    let mut parameters = queue.parameters();
+    let known: Vec<&str> = parameters.iter().map(|parameter| parameter.key).collect();
+    read.check(&known)?;
+    for QueueParameter { key, value, .. } in &mut parameters {
+        match value {
+            QueueValue::Time(time, least) => **time = read.time(key, **time, *least)?,
+            QueueValue::OptionalTime(time) => **time = read.time_or_none(key, **time)?,
+            QueueValue::Count(count, range) | QueueValue::SmallCount(count, range) => {
+                **count = read.count(key, **count, range.clone())?;
+            }
+            QueueValue::Bytes(bytes, range) => **bytes = read.bytes(key, **bytes, range.clone())?,
+            QueueValue::Flag(flag) | QueueValue::SmallFlag(flag) => **flag = read.flag(key, **flag)?,
+            QueueValue::Fraction(fraction) => **fraction = read.fraction(key, **fraction)?,
+            QueueValue::Choice(choice) => {
+                let words: Vec<(&str, usize)> =
+                    choice.words().iter().zip(0..).map(|((word, _), index)| (*word, index)).collect();
+                let chosen = read.choice(key, choice.index(), &words)?;
+                choice.choose(chosen);
+            }
         }
-        Queue::FqCodel(config) => {
-            read.check(&[&CODEL[..], &["flows", "quantum"]].concat())?;
-            Queue::FqCodel(FqCodel {
-                codel: codel(config.codel)?,
-                flows: read.count("flows", config.flows, 1..=65_536)?,
-                quantum_bytes: read.bytes("quantum", config.quantum_bytes, 256..=1 << 20)?,
-            })
-        }
-        Queue::Pie(config) => {
-            read.check(&["target", "tupdate", "alpha", "beta", "ecn"])?;
-            Queue::Pie(Pie {
-                target: read.time("target", config.target)?,
-                tupdate: read.period("tupdate", config.tupdate)?,
-                alpha: read.count("alpha", config.alpha, 0..=32)?,
-                beta: read.count("beta", config.beta, 0..=32)?,
-                ecn: read.flag("ecn", config.ecn)?,
-            })
-        }
-        Queue::Red(config) => Queue::Red(red(&read, config)?),
-        Queue::Cake(config) => {
-            read.check(&["diffserv", "isolation", "rtt"])?;
-            let tins = [
-                ("besteffort", Tins::Besteffort),
-                ("diffserv3", Tins::Diffserv3),
-                ("diffserv4", Tins::Diffserv4),
-            ];
-            let isolations = [("flows", Isolation::Flows), ("triple-isolate", Isolation::TripleIsolate)];
-            Queue::Cake(Cake {
-                diffserv: read.choice("diffserv", config.diffserv, &tins)?,
-                isolation: read.choice("isolation", config.isolation, &isolations)?,
-                rtt: read.time("rtt", config.rtt)?,
-            })
-        }
-        Queue::DualPi2(config) => {
-            const KEYS: [&str; 8] = [
-                "target",
-                "tupdate",
-                "alpha",
-                "beta",
-                "coupling_factor",
-                "step_thresh",
-                "drop_on_overload",
-                "c_protection",
-            ];
-            read.check(&KEYS)?;
-            Queue::DualPi2(DualPi2 {
-                target: read.time("target", config.target)?,
-                tupdate: read.period("tupdate", config.tupdate)?,
-                alpha: read.count("alpha", config.alpha, 1..=65_535)?,
-                beta: read.count("beta", config.beta, 1..=65_535)?,
-                coupling_factor: read.count("coupling_factor", config.coupling_factor, 1..=255)?,
-                step_thresh: read.time("step_thresh", config.step_thresh)?,
-                drop_on_overload: read.flag("drop_on_overload", config.drop_on_overload)?,
-                c_protection_percent: read.count("c_protection", config.c_protection_percent, 0..=100)?,
-            })
-        }
-    })
+    }
+    match queue {
+        Queue::Red(config) => red(&read, config).map(Queue::Red),
+        other => Ok(other),
+    }
 }
 
-/// RED's thresholds must leave room between them, and its burst must suit the lower one.
+/// RED's thresholds must leave room between them, and its burst must suit the lower one; if it is left out, it is tc's default for them.
 fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
-    read.check(&["min", "max", "avpkt", "burst", "probability", "ecn", "harddrop"])?;
-    let [min, max, avpkt] =
-        [("min", config.min_bytes), ("max", config.max_bytes), ("avpkt", config.avpkt_bytes)]
-            .map(|(key, default)| read.bytes(key, default, 64..=1 << 20));
-    let (min, max, avpkt) = (min?, max?, avpkt?);
+    let Red { min_bytes: min, max_bytes: max, avpkt_bytes: avpkt, .. } = config;
     if max <= min {
         let at = if read.options.get("max").is_some() { "max" } else { "min" };
         return Err(read.unexpected(at, "thresholds of which max is above min"));
     }
-    // tc's default.
+    let is_default = read.options.get("burst").is_some() || read.options.entries.len() <= 1;
     let burst = (2 * u64::from(min) + u64::from(max)).div_ceil(3 * u64::from(avpkt)) as u32;
-    let red = Red {
-        min_bytes: min,
-        max_bytes: max,
-        avpkt_bytes: avpkt,
-        burst: read.count(
-            "burst",
-            if read.options.entries.len() > 1 { burst } else { config.burst },
-            1..=10_000,
-        )?,
-        probability: match read.place("probability") {
-            Some((node, at)) => node.as_quantity(&at, "a fraction such as \"2%\" or 0.02")?,
-            None => config.probability,
-        },
-        ecn: read.flag("ecn", config.ecn)?,
-        harddrop: read.flag("harddrop", config.harddrop)?,
-    };
+    let red = Red { burst: if is_default { config.burst } else { burst }, ..config };
     if red.weight_log().is_none() {
         let least = min / avpkt + 1;
         return Err(read
@@ -238,31 +173,29 @@ impl Reader<'_> {
         self.options.get(key).map(|node| (node, format!("{}.{key}", self.at)))
     }
 
-    fn time(&self, key: &str, default: Nanos) -> Result<Nanos> {
-        const EXPECTED: &str = "a time from 1us to 1h such as \"5ms\"";
+    fn time(&self, key: &str, default: Nanos, least: Nanos) -> Result<Nanos> {
         let Some((node, at)) = self.place(key) else { return Ok(default) };
-        let time: Nanos = node.as_quantity(&at, EXPECTED)?;
-        let range = Nanos::micros(1)..=Nanos::secs(3600);
-        if range.contains(&time) { Ok(time) } else { Err(node.unexpected(&at, EXPECTED)) }
-    }
-
-    fn period(&self, key: &str, default: Nanos) -> Result<Nanos> {
-        match self.time(key, default)? {
-            period if period >= Nanos::millis(1) => Ok(period),
-            _ => Err(self.unexpected(key, "a time from 1ms on such as \"15ms\"")),
-        }
+        let expected = format!("a time from {} to 1h such as \"5ms\"", least.to_string().replace(' ', ""));
+        let time: Nanos = node.as_quantity(&at, &expected)?;
+        let range = least..=Nanos::secs(3600);
+        if range.contains(&time) { Ok(time) } else { Err(node.unexpected(&at, expected)) }
     }
 
     fn time_or_none(&self, key: &str, default: Option<Nanos>) -> Result<Option<Nanos>> {
         match self.place(key) {
             Some((node, _)) if node.is_word(&["none"]) => Ok(None),
-            Some(_) => self.time(key, Nanos::ZERO).map(Some),
+            Some(_) => self.time(key, Nanos::ZERO, Nanos::micros(1)).map(Some),
             None => Ok(default),
         }
     }
 
     fn flag(&self, key: &str, default: bool) -> Result<bool> {
         self.place(key).map_or(Ok(default), |(node, at)| node.as_bool(&at))
+    }
+
+    fn fraction(&self, key: &str, default: Probability) -> Result<Probability> {
+        let Some((node, at)) = self.place(key) else { return Ok(default) };
+        node.as_quantity(&at, "a fraction such as \"2%\" or 0.02")
     }
 
     fn unexpected(&self, key: &str, expected: &str) -> ScenarioError {

@@ -24,7 +24,7 @@ pub struct DemoArgs {
     #[arg(long)]
     json: bool,
 
-    /// Seed of all random streams and of the order
+    /// Seed of all random streams and of the order of cases
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -32,11 +32,11 @@ pub struct DemoArgs {
     #[arg(long)]
     resume: bool,
 
-    /// Clock: real, or virtual [default: virtual where a guest kernel boots]
+    /// Clock: real, or virtual [default: virtual if a guest kernel boots]
     #[arg(long, value_name = "CLOCK", value_parser = crate::lab::clock())]
     clock: Option<Clock>,
 
-    /// File of the HTML page [default: bdp-demo.html here]
+    /// File for the HTML page [default: ./bdp-demo.html]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 

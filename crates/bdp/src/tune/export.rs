@@ -16,10 +16,10 @@ use crate::store::StoreArgs;
 #[command(
     after_help = "Examples:\n  bdp tune export 7f3a --as sh --end far\n  bdp tune export plan.json\n  bdp tune export plan.json --as sh --end far --output tune.sh\n  \
     bdp tune export plan.json --as ansible > tune.yml\n  bdp tune export plan.json --as reg --undo > undo.reg\n\n\
-    'bdp help export' shows each form, and the tools that check it."
+    'bdp help export' shows each format, and the tools that check it."
 )]
 pub struct ExportArgs {
-    /// A run of 'bdp measure': what its rehearsal chose, or else its plan, which is made where there is none. Or the file of a plan, as JSON ('bdp help
+    /// Run of 'bdp measure': the change chosen by its rehearsal, otherwise its plan, made now if needed; or a plan as JSON ('bdp help
     /// plan.schema'); '-' is standard input
     #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
@@ -27,19 +27,19 @@ pub struct ExportArgs {
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Form of the file [default: list the forms]
+    /// Format of the file [default: list the formats]
     #[arg(long = "as", value_name = "FORM", value_parser = form)]
     form: Option<ExportForm>,
 
-    /// Which end's changes: near or far [default: the end that has some]
+    /// End whose changes are exported: near or far [default: the end that has changes]
     #[arg(long, value_parser = end)]
     end: Option<End>,
 
-    /// Write the file that undoes the changes, where the form has one: sysctl, reg
+    /// Write the file that undoes the changes (formats sysctl and reg)
     #[arg(long, requires = "form")]
     undo: bool,
 
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE", requires = "form")]
     output: Option<std::path::PathBuf>,
 }

@@ -20,15 +20,15 @@ use crate::{help, output, token};
 /// Arguments that name the far end.
 #[derive(clap::Args)]
 pub struct FarArgs {
-    /// Do it at the far end of the path, a server that was started with 'bdp serve --allow-tune'
+    /// Run at the far end of the path, where 'bdp serve --allow-tune' runs
     #[arg(long, value_name = "HOST[:PORT]", help_heading = help::ADDRESS, conflicts_with = "journal")]
     at: Option<String>,
 
-    /// Token that 'bdp serve --allow-tune' printed there for tuning [env: BDP_TUNE_TOKEN]
+    /// Tune token printed by 'bdp serve --allow-tune' at the far end [env: BDP_TUNE_TOKEN]
     #[arg(long, value_name = "TOKEN", help_heading = help::ADDRESS, requires = "at", conflicts_with = "tune_token_file")]
     tune_token: Option<String>,
 
-    /// File whose first line is that token
+    /// File whose first line is the tune token
     #[arg(long, value_name = "FILE", help_heading = help::ADDRESS, requires = "at")]
     tune_token_file: Option<PathBuf>,
 }

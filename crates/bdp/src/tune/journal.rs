@@ -17,7 +17,7 @@ use crate::{help, output};
     bdp tune journal --at ams1 --tune-token 5f1b7c02"
 )]
 pub struct JournalArgs {
-    /// Rename this journal, so that no command reads it any more; no setting is changed
+    /// Rename this journal so that commands ignore it; changes no setting
     #[arg(long, value_name = "FILE", help_heading = help::TEST, conflicts_with = "at")]
     set_aside: Option<String>,
 

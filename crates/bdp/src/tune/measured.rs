@@ -13,19 +13,19 @@ use crate::store::StoreArgs;
 /// A run, and what else is known of its path.
 #[derive(clap::Args)]
 pub struct MeasuredArgs {
-    /// The run of 'bdp measure': its id or the beginning of it, or its label; or a file that --json wrote
+    /// Run of 'bdp measure': its id, a prefix of the id, or its label; or a file written by --json
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
 
-    /// Another run over the same path, such as one with more streams, that shows what it can carry; repeatable
+    /// Another run on the same path that shows its rate, for example with more streams; repeatable
     #[arg(long, value_name = "RUN")]
     pub also: Vec<String>,
 
-    /// Rate of the bottleneck on the wire, as 100M, where the run does not show it
+    /// Bottleneck rate on the wire, for example 100M, if the run does not show it
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
 
-    /// One direction alone: 'to' or 'from' the far end
+    /// Only one direction: 'to' or 'from' the far end
     #[arg(long, value_name = "DIRECTION", value_parser = direction)]
     pub direction: Option<Direction>,
 

@@ -13,26 +13,26 @@ use crate::output::{self, print};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp tune show\n  bdp tune show --all\n  bdp tune show tcp_rmem tcp_adv_win_scale\n  \
-    bdp tune show --device eth0 --json\n  bdp tune show --file /etc/sysctl.d/99-tune.conf     what that file would set here"
+    bdp tune show --device eth0 --json\n  bdp tune show --file /etc/sysctl.d/99-tune.conf     review a file before it is loaded"
 )]
 pub struct ShowArgs {
     /// Explain these settings in full: tcp_rmem, net.core.rmem_max ('bdp help settings' lists them)
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Show every setting [default: those that shape a path, are changed or follow stale advice]
+    /// Show every setting [default: those that affect a path, are changed or follow outdated advice]
     #[arg(long, conflicts_with = "names", help_heading = help::OUTPUT)]
     all: bool,
 
-    /// Judge what this file of sysctls would set on this host, before it is loaded; - is standard input
+    /// Review the values in this sysctl file for this host before it is loaded; '-' is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "device"], help_heading = help::TEST)]
     file: Option<String>,
 
-    /// Network device whose queues are shown [default: that of the default route]
+    /// Network device whose queues to show [default: that of the default route]
     #[arg(long, value_name = "DEV", help_heading = help::OUTPUT)]
     device: Option<String>,
 
-    /// Print JSON, of every setting unless NAME is given ('bdp help tune-show.schema')
+    /// Print JSON, with every setting unless NAME is given ('bdp help tune-show.schema')
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 }

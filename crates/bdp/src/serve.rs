@@ -51,74 +51,74 @@ const AROUND: Nanos = Nanos::secs(30);
 /// Longest, most and fastest.
 const LIMITS: &str = "Limits";
 
-/// Serve measurements: one port, TCP and UDP.
+/// Serve measurements on one port, TCP and UDP.
 ///
-/// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
-/// server changes no setting of the machine, unless --allow-tune, and opens no connection but back to clients of iperf2
-/// (-d, -r) on this machine or in --allow.
+/// Prints the command to run on the other machine, with the token that clients need unless they connect from loopback. The
+/// server changes no settings of the machine, except with --allow-tune, and opens no connections, except back to iperf2
+/// clients (-d, -r) on this machine or in --allow.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bdp serve                                with a new token, which is printed
-  bdp serve --open --max-duration 60s      for everybody, within limits
+  bdp serve                                prints a new token
+  bdp serve --open --max-duration 60s      no token needed; limits apply
   bdp serve --allow 192.0.2.0/24 --iperf2-port
-  sudo bdp serve --allow-tune              and let 'bdp tune apply --at' change settings of this host for a time")]
+  sudo bdp serve --allow-tune              lets 'bdp tune apply --at' change settings of this host temporarily")]
 pub struct ServeArgs {
-    /// Address, port or both to listen on; without an address all of IPv4 and IPv6
+    /// Address, port or both to listen on [default address: all, IPv4 and IPv6]
     #[arg(long, help_heading = help::ADDRESS, value_name = "ADDR:PORT", default_value = "5201")]
     listen: String,
     /// Port to listen on, on every address
     #[arg(short, long, help_heading = help::ADDRESS, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Token that clients need, instead of a new one [env: BDP_TOKEN]
+    /// Token for clients, instead of a new one [env: BDP_TOKEN]
     #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
     token: Option<String>,
     /// File whose first line is the token
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "FILE", conflicts_with = "open")]
     token_file: Option<PathBuf>,
-    /// Serve everybody without a token, within smaller limits: 30s, 16 streams, 4 sessions
+    /// Serve anyone without a token, within smaller limits: 30s, 16 streams, 4 sessions
     #[arg(long, help_heading = help::ACCESS)]
     open: bool,
-    /// Port for iperf2's clients, TCP and UDP [default without a value: 5001]
+    /// Port for iperf2 clients, TCP and UDP [default if no value: 5001]
     #[arg(long, help_heading = help::INTEROP, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     iperf2_port: Option<u16>,
-    /// Send UDP to iperf2's clients in --allow that ask for it (-R, --full-duplex); a forged address there gets flooded
+    /// Send UDP to iperf2 clients in --allow that request it (-R, --full-duplex); a forged source address gets flooded
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, requires = "iperf2_port")]
     iperf2_udp_reverse: bool,
     /// Serve one session, then exit
     #[arg(short = '1', long = "one-off", help_heading = help::TEST)]
     once: bool,
-    /// Longest flow [default: 24h, with --open 30s]
+    /// Maximum duration of a flow [default: 24h; with --open: 30s]
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = longest)]
     max_duration: Option<Nanos>,
-    /// Most streams of a flow [default: 4096, with --open 16]
+    /// Maximum number of streams of a flow [default: 4096; with --open: 16]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams: Option<u32>,
-    /// Most sessions at once [default: 16, with --open 4]
+    /// Maximum number of parallel sessions [default: 16; with --open: 4]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions: Option<u32>,
-    /// Most sessions of one address (of IPv6 one /64) [default: all, with --open half of them]
+    /// Maximum number of sessions per address (IPv6: per /64) [default: no limit; with --open: half of the sessions]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions_per_address: Option<u32>,
-    /// Most streams of one address [default: twice those of a flow]
+    /// Maximum number of streams per address [default: twice --max-streams]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
-    /// Most memory for samples and streams of all flows [default: 160M, with --open 20M]
+    /// Memory limit for samples and streams of all flows [default: 160M; with --open: 20M]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "SIZE")]
     max_memory: Option<ByteCount>,
-    /// Highest rate of a flow, as 100M; faster requests are refused [default: none, with --open 1G]
+    /// Maximum rate of a flow, for example 100M; faster requests are refused [default: no limit; with --open: 1G]
     #[arg(long, help_heading = LIMITS, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// Serve one session at a time; others get 'busy'
+    /// Serve one session at a time; others are refused as busy
     #[arg(long, help_heading = LIMITS, hide_short_help = true, conflicts_with = "max_sessions")]
     exclusive: bool,
-    /// Accept only these addresses and loopback; iperf3's and iperf2's clients there need no token; repeatable
+    /// Accept only these addresses and loopback, including iperf3 and iperf2 clients, which have no token; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     allow: Vec<Network>,
-    /// Let clients that know the tune token change TCP settings of this host, for an hour at most unless confirmed
+    /// Let clients with the tune token change TCP settings of this host, for at most one hour unless confirmed
     #[arg(long, help_heading = help::ACCESS)]
     allow_tune: bool,
-    /// Token that opens tuning alone, instead of a new one [env: BDP_TUNE_TOKEN]
+    /// Tune token, instead of a new one [env: BDP_TUNE_TOKEN]
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", requires = "allow_tune", conflicts_with = "tune_token_file")]
     tune_token: Option<String>,
     /// File whose first line is the tune token
@@ -132,7 +132,7 @@ pub struct ServeArgs {
     /// Reject these addresses; overrides every --allow; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     deny: Vec<Network>,
-    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone is on loopback
+    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone listens on loopback
     #[arg(long, help_heading = help::OUTPUT, value_name = "ADDR:PORT", value_parser = metrics::address)]
     metrics: Option<SocketAddr>,
 }

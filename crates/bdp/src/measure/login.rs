@@ -14,15 +14,15 @@ const PASSWORD: &str = "IPERF3_PASSWORD";
 /// The user, and what its login is sealed by.
 #[derive(clap::Args)]
 pub struct LoginArgs {
-    /// User to log in as at an iperf3 server; password from IPERF3_PASSWORD or a prompt
+    /// User name for an iperf3 server; password from IPERF3_PASSWORD or a prompt
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "username", value_name = "NAME", requires = "iperf3_public_key", conflicts_with_all = ["token", "token_file", "ssh", "iperf2"])]
     user: Option<String>,
 
-    /// Public key of that server, a PEM file
+    /// Public key of the iperf3 server, a PEM file
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "rsa-public-key-path", value_name = "FILE", requires = "user")]
     iperf3_public_key: Option<PathBuf>,
 
-    /// Encrypt the login for servers of iperf3 before 3.17 (PKCS #1 v1.5 instead of OAEP)
+    /// Encrypt the login for iperf3 servers before 3.17 (PKCS #1 v1.5 instead of OAEP)
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "use-pkcs1-padding", requires = "user")]
     iperf3_pkcs1: bool,
 }

@@ -1,4 +1,4 @@
-//! `--ssh`: no server there, so this program is run there for the length of the measurement.
+//! `--ssh`: runs this program on the other host for the duration of the measurement.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,16 +13,16 @@ use crate::{exit, help};
 /// How the far end is brought there.
 #[derive(clap::Args)]
 pub struct SshArgs {
-    /// Run the other end on this machine by ssh for the length of the test; nothing is left there
+    /// Start the other end on this host by ssh for the duration of the test; nothing stays installed there
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
         conflicts_with_all = ["token", "token_file"])]
     pub(super) ssh: Option<String>,
 
-    /// Option for ssh, as of its -o: Port=2222; repeatable
+    /// Option passed to ssh -o, for example Port=2222; repeatable
     #[arg(long, value_name = "OPTION", requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     ssh_option: Vec<String>,
 
-    /// Send data through ssh's connection, where a firewall blocks all others
+    /// Send data through the ssh connection, if a firewall blocks all others
     #[arg(long, requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     through_ssh: bool,
 }

@@ -16,19 +16,19 @@ const LIVE: &str = "Live capture";
 /// Which interface, for how long, and what is kept.
 #[derive(clap::Args)]
 pub(super) struct LiveArgs {
-    /// Capture on an interface instead of reading a file; 'any' is all of them
+    /// Capture on an interface instead of reading a file; 'any' captures on all
     #[arg(long, value_name = "INTERFACE", help_heading = LIVE)]
     live: Option<String>,
 
-    /// End the capture after this time [default: at Ctrl-C]
+    /// Stop the capture after this time [default: at Ctrl-C]
     #[arg(short = 't', long = "for", value_name = "TIME", help_heading = LIVE, requires = "live", conflicts_with = "files", value_parser = seconds)]
     time: Option<Nanos>,
 
-    /// Bytes kept of each packet, 64 to 262144
+    /// Bytes to keep of each packet, 64 to 262144
     #[arg(long, value_name = "BYTES", help_heading = LIVE, requires = "live", conflicts_with = "files", default_value_t = SNAP_BYTES, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     snap: u32,
 
-    /// Write the packets to a file too, in pcapng; with --filter only those that meet it
+    /// Also write the packets to a pcapng file; with --filter only those that match
     #[arg(long, value_name = "FILE", help_heading = LIVE, requires = "live", conflicts_with = "files")]
     write: Option<PathBuf>,
 }

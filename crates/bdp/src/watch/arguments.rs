@@ -16,18 +16,18 @@ const SOCKETS: &str = "Sockets";
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  bdp watch $(pgrep -n rsync)              a program that is slow, and what it has started
-  bdp watch :443                           whatever uses a port, at either end
+  bdp watch $(pgrep -n rsync)              a slow program and its child processes
+  bdp watch :443                           all connections on a port, at either end
   bdp watch ams1 --for 30s                 connections to a host, and a summary after 30 s
   bdp watch --all --json
 
-Needs no privilege for sockets of your own programs. Keys of the live table: 'bdp help watching'.")]
+Needs no privilege for your own programs. Keys of the live table: 'bdp help watching'.")]
 pub struct WatchArgs {
-    /// Process id, :PORT (at either end), or the other end's HOST or HOST:PORT; several may be given
+    /// Process id, :PORT (at either end), or the remote HOST or HOST:PORT; repeatable
     #[arg(value_name = "PID|:PORT|HOST", required_unless_present = "all")]
     targets: Vec<String>,
 
-    /// Every TCP connection of this network namespace
+    /// Watch every TCP connection of this network namespace
     #[arg(short, long, help_heading = SOCKETS, conflicts_with = "targets")]
     all: bool,
 
@@ -35,19 +35,19 @@ pub struct WatchArgs {
     #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     interval: Nanos,
 
-    /// Readings per second
+    /// Samples per second
     #[arg(long, help_heading = help::TEST, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
 
-    /// End after this time, with a summary [default: at Ctrl-C, or when the processes have ended]
+    /// Stop after this time and print a summary [default: at Ctrl-C, or when the processes have ended]
     #[arg(short = 't', long = "for", help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
     pub(super) time: Option<Nanos>,
 
-    /// Most sockets printed per interval, where no terminal shows a table
+    /// Maximum number of sockets printed per interval, if output is not a live table
     #[arg(long, help_heading = help::OUTPUT, value_name = "N", default_value_t = 10)]
     pub(super) top: usize,
 
-    /// Print lines even on a terminal, no live table
+    /// Print lines instead of a live table, even on a terminal
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) plain: bool,
 
@@ -55,7 +55,7 @@ pub struct WatchArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone is on loopback
+    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone listens on loopback
     #[arg(long, help_heading = help::OUTPUT, value_name = "ADDR:PORT", value_parser = metrics::address)]
     pub(super) metrics: Option<SocketAddr>,
 }

@@ -16,15 +16,15 @@ use crate::{output, topics};
     after_help = "Examples:\n  bdp man | man -l -\n  bdp man lab run | man -l -\n  bdp man windows | man -l -\n  bdp man --dir ~/.local/share/man/man1"
 )]
 pub struct ManArgs {
-    /// The subcommand or topic of help whose page is printed [default: bdp itself]
+    /// Subcommand or help topic [default: bdp itself]
     #[arg(value_name = "SUBCOMMAND|TOPIC", conflicts_with = "dir")]
     path: Vec<String>,
 
-    /// Write bdp.1 and the page of every subcommand into this folder
+    /// Write bdp.1 and the page of every subcommand to this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// With --dir, write the pages of the topics of help (section 7) instead
+    /// With --dir, write the pages of the help topics (section 7) instead
     #[arg(long, requires = "dir")]
     topics: bool,
 }
@@ -218,7 +218,7 @@ fn see_also(roff: &mut Roff, parent: Option<&str>) {
 
 const EXAMPLES: [&str; 6] = [
     "bdp                                     what works on this machine",
-    "bdp demo                                published experiments repeated here",
+    "bdp demo                                published experiments, repeated on this machine",
     "bdp lab run s3-30k                      one experiment on the emulated lab",
     "bdp lab run mine.toml --capture here    with a capture of every link's ends",
     "bdp calc bdp --rate 1G --rtt 2.55ms     the window that a path needs",

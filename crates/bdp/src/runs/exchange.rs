@@ -21,7 +21,7 @@ const MAY_RUN: Duration = Duration::from_secs(86_400);
     after_help = "Examples:\n  bdp runs export 7f3a > 7f3a.jsonl\n  bdp runs export before after | ssh ams1 bdp runs import -"
 )]
 pub struct ExportArgs {
-    /// The runs: each its id, the beginning of it, or its label
+    /// Runs: id, prefix of an id, or label
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
 
@@ -35,7 +35,7 @@ pub struct ExportArgs {
     after_help = "Examples:\n  bdp runs import 7f3a.jsonl\n  ssh ams1 bdp runs export 7f3a | bdp runs import -"
 )]
 pub struct ImportArgs {
-    /// What 'bdp runs export' wrote; '-' is standard input
+    /// File written by 'bdp runs export'; '-' is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -47,23 +47,23 @@ pub struct ImportArgs {
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp runs remove 7f3a 91c0\n  bdp runs remove --older-than 30d\n  bdp runs remove --keep 1000\n  \
-    bdp runs remove --older-than 30d --keep 20     those older than 30 days, but never the newest 20\n\n\
-    A run that began within the last day and has not ended is kept by both options: it may be running."
+    bdp runs remove --older-than 30d --keep 20     runs older than 30 days, but never the newest 20\n\n\
+    Both options keep unfinished runs that started within the last day, as they may still be running."
 )]
 pub struct RemoveArgs {
-    /// The runs: each its id, the beginning of it, or its label
+    /// Runs: id, prefix of an id, or label
     #[arg(required_unless_present_any = ["older_than", "keep"], conflicts_with_all = ["older_than", "keep"], value_name = "RUN")]
     runs: Vec<String>,
 
-    /// Remove every run that began longer ago than this: 36h, 30d or 8w
+    /// Remove runs that started longer ago than this: 36h, 30d or 8w
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
 
-    /// Remove all but the newest N; with --older-than these are kept however old they are
+    /// Remove all but the newest N; with --older-than, always keep the newest N
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
 
-    /// Print the runs that would be removed, and remove none
+    /// Print the runs that would be removed, without removing them
     #[arg(long, conflicts_with = "runs")]
     dry_run: bool,
 

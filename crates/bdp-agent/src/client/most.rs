@@ -54,7 +54,7 @@ impl Most {
         };
         match lists.into_iter().find(|(_, found, most)| found > most) {
             Some((what, found, most)) => {
-                Err(format!("it reported {found} {what}, where {most} are the most that was asked for"))
+                Err(format!("it reported {found} {what}, more than the {most} requested"))
             }
             None => Ok(()),
         }

@@ -19,7 +19,7 @@ use super::control::{Control, Tokens};
 
 /// How long the server may take over a request: journals are synced to its disk, and other processes may be at them.
 const PATIENCE: Duration = Duration::from_secs(30);
-const DOING: &str = "it changes settings";
+const DOING: &str = "a change of settings";
 
 /// What came of tuning.
 pub type Result<T, E = TuneError> = std::result::Result<T, E>;

@@ -244,12 +244,12 @@ fn check(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.far_cpus.is_some() {
         return wrong(
-            "an iperf2 server takes no list of processors; name those of this end alone, --cpu 0,2-3",
+            "an iperf2 server accepts no list of processors; give only those of this end, --cpu 0,2-3",
         );
     }
     if request.spec.check_payload {
         return wrong(
-            "an iperf2 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
+            "an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'",
         );
     }
     if let Some(udp) = &request.spec.udp {
@@ -257,11 +257,11 @@ fn check(request: &MeasureRequest) -> Result<()> {
     }
     if from && request.spec.congestion.is_some() {
         return wrong(
-            "iperf2 takes no congestion control for its end; --forward measures what this one sends alone",
+            "an iperf2 server accepts no congestion control for its end; measure only --forward",
         );
     }
     if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
-        return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
+        return wrong("iperf2 sends less than 2 GiB if a number of bytes is given; give a duration, -t");
     }
     Ok(())
 }

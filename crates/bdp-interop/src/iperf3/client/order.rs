@@ -17,31 +17,31 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
-        return wrong("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M");
+        return wrong("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M");
     }
     if request.far_cpus.is_some() {
         return wrong(
-            "an iperf3 server takes no list of processors (its own option -A does); name those of this end alone, --cpu 0,2-3",
+            "an iperf3 server accepts no list of processors (use its own option -A); give only those of this end, --cpu 0,2-3",
         );
     }
     if spec.check_payload {
         return wrong(
-            "an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'",
+            "an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'",
         );
     }
     if spec.window.is_some() {
         return wrong(
-            "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",
+            "-w is the window on the wire, which an iperf3 server can't set; for -w of iperf3 use --sockbuf",
         );
     }
     if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
-        return wrong("an iperf3 server takes 128 streams at most");
+        return wrong("an iperf3 server accepts at most 128 streams");
     }
     if !spec.omit.as_ns().is_multiple_of(1_000_000_000) {
-        return wrong("an iperf3 server leaves out whole seconds: give -O 1, -O 2");
+        return wrong("an iperf3 server omits whole seconds: give -O 1, -O 2");
     }
     if spec.udp.is_none() && spec.length.as_bytes() > 1 << 20 {
-        return wrong("an iperf3 server takes writes of 1 MiB at most");
+        return wrong("an iperf3 server accepts writes of at most 1 MiB");
     }
     Ok(())
 }

@@ -214,7 +214,7 @@ fn damage_is_named_by_every_command() {
             machine.unreadable.insert(journal_file(), "it is a folder".to_owned());
         }),
         ("is damaged: EOF while parsing", |machine| machine.put_file("/journals/0001.json", b"{")),
-        ("is missing; the process that looks after its settings puts them back", |machine| {
+        ("is missing; its guard process reverts the settings", |machine| {
             machine.remove_file(&journal_file()).unwrap();
         }),
     ];

@@ -53,7 +53,7 @@ fn a_write_that_fails_puts_back_those_before_it() {
     machine.refuses.push(wmem());
     let refusal = apply(&mut machine, &changes(), &ApplyOptions::default()).unwrap_err();
     let said = refusal.to_string();
-    assert!(said.contains("net.ipv4.tcp_wmem") && said.ends_with("all is as it was before"), "{said}");
+    assert!(said.contains("net.ipv4.tcp_wmem") && said.ends_with("all settings are as before"), "{said}");
     machine.assert_as_before(&said);
     assert_eq!(machine.journals(), Vec::<String>::new());
 }
@@ -160,7 +160,7 @@ fn a_file_of_somebody_else_is_neither_replaced_nor_removed() {
     machine.put_file(PERSISTENT, b"net.ipv4.tcp_rmem = 1 2 3\n");
     let options = ApplyOptions { persist: true, ..ApplyOptions::default() };
     let said = apply(&mut machine, &changes(), &options).unwrap_err().to_string();
-    assert!(said.contains("somebody else wrote"), "{said}");
+    assert!(said.contains("written or changed by someone else"), "{said}");
     machine.assert_as_before(&said);
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &options).unwrap();

@@ -78,7 +78,7 @@ impl Found {
             // No run's id has a full stop: a file was meant.
             (None | Some(Err(Error::UnknownRun { .. })), _) if run.contains('.') => of_file(path),
             (Some(Err(error)), _) => Err(refuse(error)),
-            _ => Err(exit::usage(format!("there is no run '{run}'; nothing is stored yet"))),
+            _ => Err(exit::usage(format!("there is no run '{run}'; the store is empty"))),
         }
     }
 

@@ -30,7 +30,7 @@ pub enum TuneError {
     /// The server was not reached, did not admit this client, or went away.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The server did not do it. Where that was a change, all is as it was before, unless the text says otherwise.
+    /// The server did not do it. Where that was a change, all settings are as before, unless the text says otherwise.
     #[error("{address} refused: {text}")]
     Refused {
         /// Where.

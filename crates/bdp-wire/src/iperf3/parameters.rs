@@ -117,7 +117,7 @@ impl Parameters {
             (_, false, false) => Protocol::Tcp,
             (false, true, false) => Protocol::Udp,
             (_, _, true) => return Err(Iperf3Error::Sctp),
-            (true, true, _) => return Err(Iperf3Error::Meaning("it asks for TCP and UDP at once")),
+            (true, true, _) => return Err(Iperf3Error::Meaning("it requests both TCP and UDP")),
         };
         let direction = match (members.flag("reverse")?, members.flag("bidirectional")?) {
             (_, true) => Directions::Both,

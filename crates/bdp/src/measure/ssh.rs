@@ -51,7 +51,7 @@ pub fn start(plan: &mut MeasurePlan, cancel: &AtomicBool) -> anyhow::Result<Opti
     let ssh =
         SshPlan { request, subcommand: crate::far::NAME.to_owned(), random: u32::from_ne_bytes(random) };
     let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
-        SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
+        SshError::Cancelled => exit::environment("measure by ssh: cancelled"),
         other => exit::environment(other.to_string()),
     })?;
     plan.request.host.clone_from(&far.host);

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
         },
     };
     if host.is_empty() {
-        return Err(format!("'{text}' names no host"));
+        return Err(format!("'{text}' contains no host"));
     }
     let port = match port {
         None => None,

@@ -110,7 +110,7 @@ impl PcapArgs {
         let flow = flow.map(|number| number as usize);
         let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
         if let Some(number) = flow.filter(|&number| number > most) {
-            return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
+            return Err(exit::usage(format!("flow {number} does not exist: the capture has {most}")));
         }
         match json {
             // Of many flows the document is larger than memory: each is written as it is made.

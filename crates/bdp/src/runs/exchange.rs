@@ -175,7 +175,7 @@ fn writable(store: &StoreArgs) -> anyhow::Result<bdp_store::SqliteStore> {
 }
 
 fn nothing_stored(run: &str) -> anyhow::Error {
-    exit::usage(format!("there is no run '{run}'; nothing is stored yet"))
+    exit::usage(format!("there is no run '{run}'; the store is empty"))
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn what_can_not_be_taken_inside_is_one_line() {
     for (path, word) in [
         ("/no/such", "No such file"),
         ("sh", "not absolute"),
-        ("/dev/shm/x", "a guest has a /dev of its own"),
+        ("/dev/shm/x", "a guest has its own /dev"),
     ] {
         let mut order = shell("true");
         order["path"] = path.into();

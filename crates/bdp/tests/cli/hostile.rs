@@ -284,7 +284,7 @@ fn next_to_nothing_keeps_no_place_of_an_open_server() {
     }
     println!("a place after {:?} and {refusals} refusals", since.elapsed());
     assert!(refusals > 0, "all places were taken");
-    server.process.wait_until("it is logged", |p| p.err().contains("it moved less than 1000 bytes a second"));
+    server.process.wait_until("it is logged", |p| p.err().contains("it transferred less than 1000 bytes per second"));
 }
 
 /// A server that lets everybody in and answers as it likes: to the request for a flow, or for its outcome.
@@ -344,7 +344,7 @@ fn received(streams: usize) -> String {
 fn answer_is_bounded_by_what_was_asked() {
     let bench = Bench::new();
     for (streams, said) in
-        [(2, "reported 2 bytes of streams, where 1 are"), (31_000_000, "is longer than the")]
+        [(2, "reported 2 bytes of streams, more than the 1"), (31_000_000, "exceeds the maximum of")]
     {
         let port = lying_server(None, received(streams));
         let mut client = start(bench.bdp(&measure(port)));

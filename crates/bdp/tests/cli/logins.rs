@@ -98,15 +98,15 @@ fn its_client_logs_in_and_nobody_else_is_let_in() {
             (
                 "rosso",
                 "--username mario --rsa-public-key-path public.pem",
-                "'mario' is no user here, or the password",
+                "unknown user 'mario', or wrong password",
             ),
             (
                 RIGHT,
                 "--username maria --rsa-public-key-path public.pem",
-                "'maria' is no user here, or the password",
+                "unknown user 'maria', or wrong password",
             ),
-            (RIGHT, "--username mario --rsa-public-key-path stranger.pem", "not one for this server's key"),
-            (RIGHT, "", "it gave no login"),
+            (RIGHT, "--username mario --rsa-public-key-path stranger.pem", "not encrypted with this server's key"),
+            (RIGHT, "", "it sent no login"),
         ] {
             let told = client(&bench, server.port, password, options)["error"].to_string();
             assert!(told.contains("test authorization failed"), "{options}: {told}");
@@ -142,7 +142,7 @@ fn its_server_lets_this_client_in() {
     assert!(ended.json()["directions"][0]["goodput_bps"].as_f64().unwrap() > 1e6);
     assert!(!ended.out.contains(RIGHT), "the password is nowhere");
     for (what, password, options, part) in [
-        ("wrong password", "rosso", format!("{login} {right}"), "name, password, public key, or clocks"),
+        ("wrong password", "rosso", format!("{login} {right}"), "name, password or public key, and for clocks"),
         (
             "unknown user",
             RIGHT,
@@ -180,7 +180,7 @@ fn a_server_that_closes_on_the_request_has_refused_it() {
     let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --forward"));
     let line = ended.refusal(3);
     assert!(
-        line.contains("closed the connection without a reason") && line.contains("--user NAME"),
+        line.contains("closed the connection after the request without a reason") && line.contains("--user NAME"),
         "{line}"
     );
     assert!(!line.contains("the path"), "{line}");
@@ -306,7 +306,7 @@ fn whatever_is_wrong_has_the_same_answer_at_no_earlier_time() {
     }
     println!("{} wrong logins ... one answer", tokens.len());
     // Of many strangers in a row the log names the first twenty.
-    for why in [" s before now", " s after now", "no base64", "not one for this server's key"] {
+    for why in [" s before now", " s after now", "not base64", "not encrypted with this server's key"] {
         server.process.wait_until(why, |p| p.err().contains(why));
     }
     server.assert_unharmed(&bench);

@@ -34,8 +34,8 @@ fn both_ends_are_shown_and_strangers_need_the_token() {
     if laid.is_none() {
         return;
     }
-    assert_refused(&bench, "none", 3, "needs the token");
-    assert_refused(&bench, "wrong", 3, "token is not the one");
+    assert_refused(&bench, "none", 3, "a token is required");
+    assert_refused(&bench, "wrong", 3, "wrong token");
     assert_refused(&bench, "long", 2, "--max-duration");
     for (name, mtu_from, far) in
         [("four", 1300, "10.77.0.2"), ("six", 1500, "fd77::2"), ("open", 1300, "10.77.0.2")]

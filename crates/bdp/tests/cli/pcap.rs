@@ -270,7 +270,7 @@ fn what_breaks_gives_what_was_read_before_and_exit_code_3() {
         ("pcap empty", 3, "empty: "),
         ("pcap nowhere.pcap", 3, "No such file"),
         ("pcap .", 3, "is a folder"),
-        ("pcap cut.pcapng --flow 99", 2, "there is no flow 99"),
+        ("pcap cut.pcapng --flow 99", 2, "flow 99 does not exist"),
         ("pcap cut.pcapng --filter 'port x'", 2, "is not a port"),
     ] {
         let ended = start(bench.shell(&format!("exec {BDP} {line}"))).wait();

@@ -117,7 +117,7 @@ fn a_run_that_still_goes_on_is_not_taken_up_by_another() {
     running.wait_until("a case is done", |running| running.err().contains("1/8 "));
     let ended = bench.run(&format!("{line} --resume"));
     let refusal = ended.refusal(3);
-    assert!(refusal.contains("still being run by another bdp; wait for it"), "{refusal}");
+    assert!(refusal.contains("in progress in another bdp process; wait for it"), "{refusal}");
     running.wait().every_case_is_valid();
     let [run] = &runs(&bench)[..] else { panic!("more than one run") };
     assert_eq!((&run["state"], &run["cases_recorded"]), (&"finished".into(), &8.into()));

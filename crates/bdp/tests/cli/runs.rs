@@ -400,7 +400,7 @@ fn a_store_that_cannot_be_opened_is_the_environments_refusal() {
     let text = folder.path().join("notes.txt");
     fs::write(&text, "not a database, and long enough to have a header of its own".repeat(20)).unwrap();
     for (path, cause) in [
-        (absent.as_path(), "there is no store"),
+        (absent.as_path(), "no store at"),
         (&text, "not a SQLite database"),
         (folder.path(), "a folder"),
     ] {
@@ -440,7 +440,7 @@ fn the_default_place_may_be_empty() {
         serde_json::from_str::<Value>(&data(&at_home("runs --json"))).unwrap()["runs"],
         Value::Array(vec![])
     );
-    assert!(refusal(&at_home("show ab12"), 2).contains("nothing is stored yet"));
+    assert!(refusal(&at_home("show ab12"), 2).contains("the store is empty"));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "reading made something");
 
     let mut store = SqliteStore::open(home.path().join(".local/share/bdp/bdp.sqlite")).unwrap();

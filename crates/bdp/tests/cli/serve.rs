@@ -67,7 +67,7 @@ fn tokens_come_from_files_and_the_environment_at_both_ends() {
     command.env("BDP_TOKEN", "another");
     let refused = start(command).wait();
     let line = refused.refusal(3);
-    assert!(line.contains("token is not the one") && !line.contains("another"), "{line}");
+    assert!(line.contains("wrong token") && !line.contains("another"), "{line}");
     assert!(bench.run("serve --token-file no-such-file").refusal(3).contains("no-such-file"));
     bench.write("empty", "\n");
     assert!(bench.run("serve --token-file empty").refusal(2).contains("holds no token"));
@@ -133,7 +133,7 @@ fn peers_that_cannot_serve_are_one_line_and_exit_3() {
     for (answer, word) in [
         (b"HTTP/1.0 400 Bad Request\r\n".as_slice(), "HTTP"),
         (b"\xbdbdp\x09\x01\0\0".as_slice(), "version 9"),
-        (b"", "says nothing"),
+        (b"", "connected but silent"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -214,7 +214,7 @@ fn a_guard_that_was_killed_is_missed_by_the_next_command() {
     for part in ["nobody will put it back then", "its time is over and its process was killed", "exit 3"] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
-    assert!(ended.err.contains("the time of journal 1 is over; its changes were put back"), "{}", ended.err);
+    assert!(ended.err.contains("the time of journal 1 is over; its changes were reverted"), "{}", ended.err);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn the_second_of_two_says_which_is_the_first() {
     );
     assert_eq!(ended.out, "exit 3\nexit 3\n");
     assert_eq!(
-        ended.err.matches("another bdp changes settings here (process 4711)").count(),
+        ended.err.matches("another bdp process is changing settings here (process 4711)").count(),
         2,
         "{}",
         ended.err
@@ -299,12 +299,12 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
     let cases = [
         ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
         ("unread", 2, "does not read it"),
-        ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a value of it; all is as it was before"),
+        ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a valid value; all settings are as before"),
         ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
-        ("local", 2, "the address is one of this machine"),
-        ("nowhere", 3, "no route leads to this address"),
+        ("local", 2, "the address belongs to this machine"),
+        ("nowhere", 3, "no route to this address"),
         ("device", 2, "qdisc of nosuch0: no such device here"),
-        ("stale", 2, "and the plan was made for '1 2 3'; plan again, or use --force"),
+        ("stale", 2, "but the plan was made for '1 2 3'; plan again, or use --force"),
     ];
     let names: Vec<&str> = cases.iter().map(|case| case.0).collect();
     let script = format!(
@@ -354,7 +354,7 @@ fn read_only_settings_a_full_disk_and_another_boot_are_one_line() {
     }
     let said: Vec<&str> = ended.err.lines().collect();
     assert_eq!(said.len(), 2, "{}", ended.err);
-    assert!(said[0].contains("journal") && said[0].contains("make room there"), "{}", said[0]);
+    assert!(said[0].contains("journal") && said[0].contains("free space there"), "{}", said[0]);
     assert!(said[1].contains("/proc/sys is mounted read-only here, as in a container"), "{}", said[1]);
 }
 
@@ -501,12 +501,12 @@ fn damage_is_named_by_every_command_and_a_pipe_holds_nobody_up() {
     );
     for (name, count, words) in [
         ("missing", 5, "0001.json is missing; the process that looks after its settings puts them back"),
-        ("pipe", 3, "0002.json is damaged: it is a named pipe and no file"),
+        ("pipe", 3, "0002.json is damaged: it is a named pipe, not a file"),
     ] {
         let said = std::fs::read_to_string(bench.path(name)).unwrap();
         assert_eq!(said.matches(words).count(), count, "{said}");
     }
-    assert!(ended.err.contains("its settings go back when their time is over"), "{}", ended.err);
+    assert!(ended.err.contains("its settings revert when their time is over"), "{}", ended.err);
 }
 
 #[test]
@@ -573,7 +573,7 @@ fn asked_to_end_it_puts_back() {
         [ \"$(rmem)\" = \"$before\" ]; ls j",
     );
     assert_eq!(ended.out, "exit 143\nlock\n", "{}", ended.err);
-    assert!(ended.err.contains("ended before all was written; all is as it was before"), "{}", ended.err);
+    assert!(ended.err.contains("interrupted before all changes were written; all settings are as before"), "{}", ended.err);
 }
 
 #[test]

@@ -321,6 +321,6 @@ fn a_test_without_a_datagram_says_how_long_it_waited() {
         control.write_all(&[13]).unwrap();
         let ended = running.wait();
         let line = ended.refusal(3);
-        assert!(line.contains("no datagram came back within 1") && !line.contains("within 10"), "{line}");
+        assert!(line.contains("no reply within 1") && !line.contains("within 10"), "{line}");
     });
 }

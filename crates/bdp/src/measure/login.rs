@@ -46,7 +46,7 @@ impl LoginArgs {
     pub(super) fn find(&self) -> anyhow::Result<Option<ClientLogin>> {
         let (Some(user), Some(path)) = (&self.user, &self.iperf3_public_key) else { return Ok(None) };
         if user.is_empty() || user.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(exit::usage("--user takes a name without blanks"));
+            return Err(exit::usage("--user needs a name without spaces"));
         }
         let shown = path.display();
         let text =
@@ -68,13 +68,13 @@ fn password(user: &str) -> anyhow::Result<String> {
             Ok(Typed::Nothing) => return Err(exit::environment("no password was given")),
             Err(_) => {
                 return Err(exit::environment(format!(
-                    "there is no terminal to ask for the password of {user} at; put it into {PASSWORD}"
+                    "no terminal to ask for the password of {user}; set {PASSWORD}"
                 )));
             }
         },
     };
     if password.is_empty() || password.chars().any(char::is_control) {
-        return Err(exit::usage("a password has at least one character, and none that can't be printed"));
+        return Err(exit::usage("a password needs at least one character, and only printable ones"));
     }
     Ok(password)
 }

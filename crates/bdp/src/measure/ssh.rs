@@ -45,7 +45,7 @@ impl SshArgs {
 pub fn start(plan: &mut MeasurePlan, cancel: &AtomicBool) -> anyhow::Result<Option<FarEnd>> {
     let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
     if request.through && request.data_host.is_some() {
-        return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
+        return Err(exit::usage("with --through-ssh, data uses the ssh connection; omit HOST"));
     }
     let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
     let ssh =

@@ -87,7 +87,7 @@ impl FixArgs {
     pub fn run(self) -> Outcome {
         if !self.yes && !can_ask() {
             return Err(exit::usage(
-                "no terminal to ask on; --yes applies what the rehearsal chose without a question",
+                "no terminal to ask on; use --yes to apply the change chosen by the rehearsal without asking",
             ));
         }
         let options = FixOptions {
@@ -145,7 +145,7 @@ impl FixSteps for Command<'_> {
             FixStage::Measure => "measure",
             FixStage::Capacity(streams) => {
                 return output::note(&format!(
-                    "== measure with {streams} streams, to see what the path can carry"
+                    "== measure with {streams} streams, to find the path's rate"
                 ));
             }
             FixStage::Plan => "plan",
@@ -164,8 +164,8 @@ impl FixSteps for Command<'_> {
             FixNews::LeftToOwner(plan, count) => self.left_to_owner(plan, count)?,
             FixNews::NothingApplied => "nothing was applied\n".to_owned(),
             FixNews::Applied(journals) => applied_line(journals, self.args.keep_for),
-            FixNews::Kept => "kept until the next boot; 'bdp tune revert' puts it back\n".to_owned(),
-            FixNews::PutBack(count) => format!("put back: {} as before\n", settings(count)),
+            FixNews::Kept => "kept until the next boot; 'bdp tune revert' reverts it\n".to_owned(),
+            FixNews::PutBack(count) => format!("reverted: {} as before\n", settings(count)),
         };
         print(&text).map(drop)
     }
@@ -181,7 +181,7 @@ impl FixSteps for Command<'_> {
         ))?;
         let Some(id) = run.clone() else {
             return Err(exit::usage(
-                "the loop keeps its predictions with its runs; name a store: --store PATH",
+                "'bdp fix' needs a store for its runs and predictions: --store PATH",
             ));
         };
         let args = MeasuredArgs {
@@ -303,7 +303,7 @@ impl Command<'_> {
         let name = plan.far.as_ref().map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
         let run = &self.run.as_ref().context("it was measured")?.id;
         Ok(format!(
-            "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
+            "{} of {name}: start 'bdp serve --allow-tune' there and give --tune-token here to let bdp make {}; or 'bdp tune export {run}{} --as sh --end far' writes a script\n",
             settings(count),
             if count == 1 { "it" } else { "them" },
             self.args.store.option()
@@ -335,9 +335,9 @@ fn applied_line(journals: Journals, keep_for: Nanos) -> String {
     let there = journals.far.map(|id| format!("the far end set, journal {id} there"));
     let set: Vec<String> = here.into_iter().chain(there).collect();
     match set.is_empty() {
-        true => "nothing to do: all is as planned already\n".to_owned(),
+        true => "nothing to do: all settings are already as planned\n".to_owned(),
         false => {
-            format!("{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n", set.join("; "))
+            format!("{}; reverts in {keep_for} unless kept, or now with 'bdp tune revert'\n", set.join("; "))
         }
     }
 }

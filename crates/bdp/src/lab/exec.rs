@@ -71,7 +71,7 @@ impl PathArgs {
         let case = cases.swap_remove(0);
         if !cases.is_empty() {
             return Err(exit::usage(format!(
-                "{} has {} cases, and programs run on one; choose by --filter, as --filter '{}'",
+                "{} has {} cases, but programs run on one; choose one with --filter, for example --filter '{}'",
                 scenario.name,
                 cases.len() + 1,
                 case.key().trim_end_matches(" #1")
@@ -81,7 +81,7 @@ impl PathArgs {
             case.hosts.iter().filter_map(|host| host.stack.as_ref()).find(|s| s.in_steps().is_some())
         {
             return Err(exit::usage(format!(
-                "programs need a kernel, and stack \"{stack}\" is none; --set stack=linux-6.12 is one"
+                "programs need a kernel, which stack \"{stack}\" is not; use for example --set stack=linux-6.12"
             )));
         }
         Ok(AskedPath { case, text: scenario.text().to_owned() })
@@ -201,7 +201,7 @@ impl ExecArgs {
         }
         for one in record.programs.iter().filter(|one| one.end == ProgramEnd::OutputLimit) {
             output::note(&format!(
-                "'{}' on host '{}' was ended: by the virtual clock a program may write {} MiB to its output and errors; send more to a file",
+                "'{}' on host '{}' was ended: with the virtual clock a program may write at most {} MiB to standard output and error; write more to a file",
                 one.command.join(" "),
                 one.host,
                 exec::OUTPUT_MOST >> 20,
@@ -233,7 +233,7 @@ impl ExecArgs {
         all.extend(self.lines.iter().map(line(false)));
         if all.iter().all(|order| order.service) {
             return Err(exit::usage(
-                "nothing is to be run; give a command behind '--', as --host NAME -- COMMAND, or --on HOST=LINE",
+                "no command given; give one after '--', for example --host NAME -- COMMAND, or use --on HOST=LINE",
             ));
         }
         for order in &all {

@@ -62,10 +62,10 @@ impl ImportArgs {
         // Traces are read when it runs.
         if !text.contains("trace =") {
             Scenario::parse("imported", &text).map_err(|error| {
-                exit::usage(format!("cannot import: what it states is no path here: {error}"))
+                exit::usage(format!("cannot import: the result is not a valid scenario: {error}"))
             })?;
         }
-        left_out.iter().for_each(|line| output::note(&format!("left out: {line}")));
+        left_out.iter().for_each(|line| output::note(&format!("not imported: {line}")));
         output::print(&text)
     }
 }

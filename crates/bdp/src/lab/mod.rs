@@ -358,7 +358,7 @@ impl CheckArgs {
         let without_flows = source::plan(&scenario, &options)?.iter().all(|case| case.flows.is_empty());
         Ok(without_flows.then(|| {
             format!(
-                "{}: good, hosts and links alone, for 'bdp lab exec' and 'bdp lab shell'\n",
+                "{}: valid, without flows, for 'bdp lab exec' and 'bdp lab shell'\n",
                 scenario.name
             )
         }))

@@ -136,7 +136,7 @@ impl SelftestArgs {
         let clock = self.clock.as_ref().and_then(named);
         if let Some(kind) = &self.queues {
             if clock == Some(Clock::Real) {
-                return Err(crate::exit::usage("--queues needs the virtual clock; leave out --clock real"));
+                return Err(crate::exit::usage("--queues needs the virtual clock; omit --clock real"));
             }
             return in_guests::beside_kernel_queues(
                 Some(kind.as_str()).filter(|kind| *kind != "all"),
@@ -145,7 +145,7 @@ impl SelftestArgs {
         }
         if let Some(part) = self.netem {
             if clock == Some(Clock::Real) {
-                return Err(crate::exit::usage("--netem needs the virtual clock; leave out --clock real"));
+                return Err(crate::exit::usage("--netem needs the virtual clock; omit --clock real"));
             }
             return in_guests::beside_netem(part, self.json);
         }

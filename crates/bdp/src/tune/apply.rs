@@ -85,7 +85,7 @@ impl ApplyArgs {
         let plan = stored::find(&self.plan, &self.store)?;
         let changes = self.choose(&plan)?;
         if self.keep_for.is_some_and(|time| time < Nanos::secs(1)) {
-            return Err(exit::usage("--for must be a second at least"));
+            return Err(exit::usage("--for must be at least one second"));
         }
         if let Some(far) = self.far.end()? {
             return self.apply_there(&far, &plan, changes);
@@ -191,9 +191,9 @@ impl ApplyArgs {
             let other = match other {
                 0 => String::new(),
                 count if end == End::Near => {
-                    format!("; {count} of the other end (--at HOST from here, or --end far on that host)")
+                    format!("; {count} at the other end (--at HOST from here, or --end far on that host)")
                 }
-                count => format!("; {count} of the other end (--end near)"),
+                count => format!("; {count} at the other end (--end near)"),
             };
             return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", end.name())));
         }
@@ -212,7 +212,7 @@ impl ApplyArgs {
     fn print(&self, shown: &str, applied: &Applied) -> Outcome {
         for id in &applied.expired {
             output::note(&format!(
-                "note: the time of journal {id} was over; its changes were put back first"
+                "note: the time of journal {id} was over; its changes were reverted first"
             ));
         }
         if self.json {
@@ -247,7 +247,7 @@ fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
 fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(exit::usage(
-            "no terminal to ask on; --yes applies without a question, --dry-run shows the changes",
+            "no terminal to ask on; use --yes to apply without asking, or --dry-run to show the changes",
         ));
     }
     output::note_text(&changes_text(lines, &output::style_of_errors()));

@@ -68,14 +68,14 @@ impl ExportArgs {
 
 /// The forms, and how many changes each end has.
 fn forms(plan: &Plan) -> String {
-    let mut text = String::from("form        what it is\n");
+    let mut text = String::from("format      description\n");
     for form in ExportForm::ALL {
         let _ = writeln!(text, "{:<12}{}", form.name(), form.about());
     }
     let [near, far] = [End::Near, End::Far].map(|end| plan.changes_at(end).count());
     let _ = writeln!(
         text,
-        "\nchanges: near {near}, far {far}; choose a form by --as FORM, an end by --end near|far"
+        "\nchanges: near {near}, far {far}; choose a format with --as FORM, an end with --end near|far"
     );
     text
 }
@@ -83,7 +83,7 @@ fn forms(plan: &Plan) -> String {
 /// The one end that has changes.
 fn only_end(plan: &Plan) -> anyhow::Result<End> {
     match [End::Near, End::Far].map(|end| plan.changes_at(end).next().is_some()) {
-        [true, true] => Err(exit::usage("the plan changes both ends; choose one by --end near or --end far")),
+        [true, true] => Err(exit::usage("the plan changes both ends; choose one with --end near or --end far")),
         [_, true] => Ok(End::Far),
         [true, _] => Ok(End::Near),
         [false, false] => Err(exit::usage("the plan changes nothing at either end")),
@@ -92,7 +92,7 @@ fn only_end(plan: &Plan) -> anyhow::Result<End> {
 
 fn form(text: &str) -> Result<ExportForm, String> {
     let names = ExportForm::ALL.map(ExportForm::name).join(", ");
-    ExportForm::ALL.into_iter().find(|form| form.name() == text).ok_or(format!("the forms are {names}"))
+    ExportForm::ALL.into_iter().find(|form| form.name() == text).ok_or(format!("formats: {names}"))
 }
 
 fn end(text: &str) -> Result<End, String> {

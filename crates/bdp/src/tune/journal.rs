@@ -34,8 +34,8 @@ impl JournalArgs {
         if let Some(name) = &self.set_aside {
             let aside = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
             let settings = match aside.goes_back {
-                true => "its settings go back when their time is over",
-                false => "its settings are as they are",
+                true => "its settings revert when their time is over",
+                false => "its settings stay as they are",
             };
             output::note(&format!("note: journal renamed to {}; {settings}", aside.path.display()));
         }
@@ -55,18 +55,18 @@ fn text(state: &State) -> String {
     let standing = |of: &JournalState| {
         match of.standing {
             Standing::InForce => "in force until 'bdp tune revert'",
-            Standing::Pending if of.is_guarded => "put back then, unless 'bdp tune confirm' comes",
+            Standing::Pending if of.is_guarded => "reverted then, unless 'bdp tune confirm' is run",
             Standing::Pending => {
-                "nobody will put it back then: its process was killed; run 'bdp tune revert'"
+                "will not be reverted: its guard process was killed; run 'bdp tune revert'"
             }
-            Standing::Overdue => "its time is over and its process was killed; run 'bdp tune revert'",
+            Standing::Overdue => "its time is over, but its guard process was killed; run 'bdp tune revert'",
             Standing::Writing => "being written",
-            Standing::CutShort => "cut short; 'bdp tune revert' puts back what was written",
+            Standing::CutShort => "interrupted; 'bdp tune revert' reverts what was written",
             Standing::OtherBoot if of.journal.persistent_file.is_some() => {
-                "of another boot; its sysctls are set again by the file"
+                "from before the last boot; its sysctls are set again by the file"
             }
             Standing::OtherBoot => {
-                "of another boot, with which its settings ended; 'bdp tune revert' removes it"
+                "from before the last boot, which reset its settings; 'bdp tune revert' removes it"
             }
             Standing::OtherNamespace => return other_namespace(of),
         }
@@ -103,9 +103,9 @@ fn text(state: &State) -> String {
 fn other_namespace(of: &JournalState) -> String {
     let number = of.journal.network_namespace;
     match boot::way_into_network(number) {
-        Some(way) => format!("of another network namespace ({number}); there: {way} bdp tune journal"),
+        Some(way) => format!("in another network namespace ({number}); to list it there: {way} bdp tune journal"),
         None => format!(
-            "of network namespace {number}, in which no process is; if it is gone, 'bdp tune journal --set-aside {}' renames the journal",
+            "in network namespace {number}, which has no process; if it is gone, rename the journal with 'bdp tune journal --set-aside {}'",
             of.journal.id
         ),
     }

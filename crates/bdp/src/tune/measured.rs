@@ -59,15 +59,15 @@ impl MeasuredArgs {
         let mut all = measurements(&found)?;
         let name = found.info.id.clone();
         let Some(measurement) = all.pop() else {
-            return Err(exit::usage(format!("run {name} holds no measurement")));
+            return Err(exit::usage(format!("run {name} contains no measurement")));
         };
         if measurement.request.spec.udp.is_some() {
             return Err(exit::usage(format!(
-                "run {name} sent datagrams, which no setting of TCP changes; measure without -u"
+                "run {name} measured UDP, which TCP settings do not affect; measure without -u"
             )));
         }
         if measurement.directions.is_empty() {
-            let why = measurement.error.as_deref().unwrap_or("no direction came to its end");
+            let why = measurement.error.as_deref().unwrap_or("no direction completed");
             return Err(exit::usage(format!("run {name} measured nothing: {why}")));
         }
         let mut others = all;
@@ -97,7 +97,7 @@ fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
     match &found.kept {
         Kept::Measurements(all) => Ok(all.iter().map(|kept| kept.measurement.clone()).collect()),
         Kept::Records(_) => Err(exit::usage(format!(
-            "run {} is of the lab; name a run of 'bdp measure', as 'bdp runs' lists it",
+            "run {} is a lab run; give a run of 'bdp measure', as listed by 'bdp runs'",
             found.info.id
         ))),
     }
@@ -108,6 +108,6 @@ pub fn direction(text: &str) -> Result<Direction, String> {
     match text {
         "to" => Ok(Direction::To),
         "from" => Ok(Direction::From),
-        _ => Err("say 'to' or 'from'".to_owned()),
+        _ => Err("give 'to' or 'from'".to_owned()),
     }
 }

@@ -52,7 +52,7 @@ impl PlanArgs {
         absurd::note_rate("--rate", self.measured.rate);
         let rate_bps = self.measured.rate.map_or(0.0, |rate| tuning::goodput_of(rate.as_bps() as f64));
         if rate_bps <= 0.0 || rtt.as_ns() == 0 {
-            return Err(exit::usage("--rate and --rtt are above 0"));
+            return Err(exit::usage("--rate and --rtt must be above 0"));
         }
         let path = Described { rate_bps, rtt_ns: rtt.as_ns(), streams: self.streams };
         self.print(&tuning::plan_described(&path), None)

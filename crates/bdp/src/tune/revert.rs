@@ -44,7 +44,7 @@ impl RevertArgs {
             output::print(&text(&reverted))?;
         }
         let mut stuck: Vec<String> =
-            reverted.failed.iter().map(|(target, cause)| format!("put back {target}: {cause}")).collect();
+            reverted.failed.iter().map(|(target, cause)| format!("cannot restore {target}: {cause}")).collect();
         stuck.extend(reverted.damaged.iter().map(|damaged| damaged.refusal().to_string()));
         if !stuck.is_empty() {
             return Err(exit::environment(format!("revert: {}", stuck.join("; "))));

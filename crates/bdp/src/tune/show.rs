@@ -47,7 +47,7 @@ impl ShowArgs {
         if let Some(name) = self.device.as_deref().filter(|name| !device::exists(name)) {
             let name = output::tame(name);
             return Err(exit::usage(format!(
-                "no network device '{name}' here; 'ip link' lists those that are"
+                "no network device '{name}'; 'ip link' lists devices"
             )));
         }
         let host = host_settings::read(self.device.as_deref());
@@ -100,8 +100,8 @@ fn named(name: &str) -> anyhow::Result<&'static Setting> {
             .filter(|known| !part.is_empty() && known.contains(part))
             .take(4)
             .collect();
-        let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+        let near = if near.is_empty() { String::new() } else { format!("; similar: {}", near.join(", ")) };
         let name = output::tame(name);
-        exit::usage(format!("no setting '{name}' in the catalogue{near}; 'bdp help settings' lists all"))
+        exit::usage(format!("unknown setting '{name}'{near}; 'bdp help settings' lists all"))
     })
 }

@@ -52,14 +52,14 @@ fn of_links(cases: &[CaseSpec]) -> Vec<String> {
 fn of_time(name: &str, time: Nanos) -> Option<String> {
     let seconds = time.as_secs_f64();
     (time >= LONG).then(|| {
-        format!("NOTE  {name}: {time} is longer than paths are; a number alone is in seconds, {seconds} ms is '{seconds}ms'")
+        format!("NOTE  {name}: {time} is unusually long for a path; a number without a unit is in seconds, write {seconds} ms as '{seconds}ms'")
     })
 }
 
 fn of_rate(name: &str, rate: Rate) -> Option<String> {
     let bps = rate.as_bps();
     (1..SLOW_BPS).contains(&bps).then(|| {
-        format!("NOTE  {name}: {rate} is slower than links are; a number alone is in bit/s, {bps} Mbit/s is '{bps}M'")
+        format!("NOTE  {name}: {rate} is unusually slow for a link; a number without a unit is in bit/s, write {bps} Mbit/s as '{bps}M'")
     })
 }
 

@@ -168,7 +168,7 @@ struct Settings {
 
 impl Settings {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a parameter with two settings, as congestion=reno,cubic");
+        let wrong = || format!("'{text}' is not a parameter with two settings; example: congestion=reno,cubic");
         let (name, values) = text.split_once('=').ok_or_else(wrong)?;
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         let values = <[String; 2]>::try_from(values).map_err(|_| wrong())?;
@@ -205,7 +205,7 @@ impl Settings {
         let run = tame(&found.info.id);
         let there: Vec<String> = there.iter().map(|set| tame(set)).collect();
         Err(exit::usage(if there.is_empty() {
-            format!("run {run} varied no {}; --by takes a parameter of a sweep", tame(&self.name))
+            format!("run {run} did not vary {}; --by needs a parameter of the sweep", tame(&self.name))
         } else {
             format!("run {run} has no {}={}; it has {}", tame(&self.name), tame(value), there.join(", "))
         }))
@@ -218,7 +218,7 @@ fn before(run: &RunInfo, store: &StoreArgs) -> anyhow::Result<Found> {
         |other: &RunInfo| other.id != run.id && (other.kind, &other.scenario) == (run.kind, &run.scenario);
     Found::newest_where(store, is_like)?.ok_or_else(|| {
         exit::usage(format!(
-            "no other run like the newest, {} ({}), is stored; name both: bdp compare A B",
+            "no run comparable to the newest, {} ({}), is stored; give both: bdp compare A B",
             tame(&run.id),
             tame(&run.scenario)
         ))
@@ -241,7 +241,7 @@ fn figures(found: &Found) -> anyhow::Result<RunFigures> {
     let run = tame(&found.info.id);
     if points.points().is_empty() {
         return Err(exit::usage(format!(
-            "run {run} has nothing to compare: no {what} of it counts; 'bdp show {}' says why",
+            "run {run} has nothing to compare: it has no valid {what}; see 'bdp show {}'",
             output::quote(&run)
         )));
     }

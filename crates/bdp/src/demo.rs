@@ -54,7 +54,7 @@ impl DemoArgs {
         for name in PUBLISHED {
             // They ship with the binary: a missing one is a bug.
             let (name, text) =
-                scenario::find(name).ok_or_else(|| anyhow::anyhow!("scenario {name} does not ship"))?;
+                scenario::find(name).ok_or_else(|| anyhow::anyhow!("no built-in scenario {name}"))?;
             scenarios.push(Scenario::parse(name, text)?);
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
@@ -63,7 +63,7 @@ impl DemoArgs {
             None => Some(("clock".to_owned(), Clock::Virtual.name().to_owned())),
             Some(cause) => {
                 output::note(&format!(
-                    "note: it goes by this machine's clock, since no guest boots: {cause}"
+                    "note: using the real clock, as no guest kernel boots: {cause}"
                 ));
                 None
             }
@@ -75,7 +75,7 @@ impl DemoArgs {
         let mut store = match self.store.open() {
             Ok(store) => store,
             Err(error) if !self.store.is_given() => {
-                output::note(&format!("note: this run is not kept: {error:#}"));
+                output::note(&format!("note: this run is not stored: {error:#}"));
                 None
             }
             Err(error) => return Err(error),

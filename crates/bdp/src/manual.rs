@@ -40,7 +40,7 @@ impl ManArgs {
             return output::print(&topic.map_or_else(|| find(root, &self.path).map(page), Ok)?);
         };
         let refused = |what: &str, error: std::io::Error| {
-            exit::environment(format!("{what}: {error}; name another folder by --dir"))
+            exit::environment(format!("{what}: {error}; choose another folder with --dir"))
         };
         let shown = folder.display();
         fs::create_dir_all(&folder).map_err(|e| refused(&format!("make the folder '{shown}'"), e))?;
@@ -76,7 +76,7 @@ fn find(mut root: Command, path: &[String]) -> anyhow::Result<Command> {
         command = command.find_subcommand(name).ok_or_else(|| {
             let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));
             exit::usage(format!(
-                "'{parent}' has no subcommand '{name}', so no page of it; see '{parent} --help'"
+                "'{parent}' has no subcommand '{name}'; see '{parent} --help'"
             ))
         })?;
     }
@@ -217,10 +217,10 @@ fn see_also(roff: &mut Roff, parent: Option<&str>) {
 }
 
 const EXAMPLES: [&str; 6] = [
-    "bdp                                     what works on this machine",
+    "bdp                                     the features available on this machine",
     "bdp demo                                published experiments, repeated on this machine",
     "bdp lab run s3-30k                      one experiment on the emulated lab",
-    "bdp lab run mine.toml --capture here    with a capture of every link's ends",
+    "bdp lab run mine.toml --capture here    with a capture at both ends of every link",
     "bdp calc bdp --rate 1G --rtt 2.55ms     the window that a path needs",
     "bdp show 7f3a                           a stored run again",
 ];
@@ -228,15 +228,15 @@ const EXAMPLES: [&str; 6] = [
 const FILES: [(&str, &str); 3] = [
     (
         "$XDG_DATA_HOME/bdp/bdp.sqlite",
-        "Store of runs, unless --store names another; without the variable ~/.local/share/bdp/bdp.sqlite.",
+        "File of the run store, unless --store is given; default ~/.local/share/bdp/bdp.sqlite.",
     ),
-    ("bdp-captures", "Folder of captures that a scenario asks for, unless --capture names another."),
+    ("bdp-captures", "Folder for captures requested by a scenario, unless --capture is given."),
     ("/dev/net/tun", "Needed by the lab."),
 ];
 
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("XDG_DATA_HOME, HOME", "Where the store is."),
     ("NO_COLOR", "Set and not empty: no colour."),
-    ("LC_ALL, LANG", "UTF-8 here allows characters beyond ASCII."),
-    ("COLUMNS", "Width of tables and help, instead of that of the terminal."),
+    ("LC_ALL, LANG", "UTF-8 here permits non-ASCII characters."),
+    ("COLUMNS", "Width of tables and help, instead of the terminal's."),
 ];

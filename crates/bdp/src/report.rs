@@ -131,7 +131,7 @@ impl ReportArgs {
             let figures = figures(&found);
             if figures.is_empty() {
                 return Err(exit::usage(format!(
-                    "run {} has no curve: one needs 3 points or more of one parameter; 'bdp sweep' makes them",
+                    "run {} has no curve: it needs at least 3 points of one parameter, as made by 'bdp sweep'",
                     output::tame(&found.info.id)
                 )));
             }
@@ -189,7 +189,7 @@ fn figures(found: &Found) -> Vec<VectorFigure> {
 pub fn write_figures(folder: &Path, figures: &[VectorFigure]) -> anyhow::Result<String> {
     fs::create_dir_all(folder).map_err(|error| {
         exit::environment(format!(
-            "make the folder '{}' for figures: {error}; name another",
+            "create the folder '{}' for figures: {error}; choose another",
             folder.display()
         ))
     })?;
@@ -229,11 +229,11 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = match folder {
         _ if path.is_dir() => "it is a folder".to_owned(),
-        Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+        Some(folder) if !folder.is_dir() => format!("no folder {}", folder.display()),
         _ => return Ok(()),
     };
     Err(exit::environment(format!(
-        "cannot write the {what} to {}: {why}; name another place for it",
+        "cannot write the {what} to {}: {why}; choose another file",
         path.display()
     )))
 }
@@ -242,7 +242,7 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
 pub fn write(path: &Path, text: impl AsRef<[u8]>, what: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(
-            "cannot write the {what} to {}: {error}; name another place for it",
+            "cannot write the {what} to {}: {error}; choose another file",
             path.display()
         ))
     };

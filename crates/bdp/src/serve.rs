@@ -143,7 +143,7 @@ impl ServeArgs {
         let secret = self.find_token()?;
         let granted = if self.open { OPEN } else { TRUSTED };
         if self.max_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            return Err(exit::usage("--max-rate 0 lets no flow run; give a rate, such as 100M"));
+            return Err(exit::usage("--max-rate 0 permits no flow; give a rate, for example 100M"));
         }
         let limits = Limits {
             duration: self.max_duration.unwrap_or(granted.limits.duration),
@@ -212,7 +212,7 @@ impl ServeArgs {
                 // A second one does not wait for the farewell.
                 held.wait().carry_out()
             })
-            .map_err(|e| exit::environment(format!("start a thread: {e}; a larger 'ulimit -u' helps")))?;
+            .map_err(|e| exit::environment(format!("start a thread: {e}; raise the limit 'ulimit -u'")))?;
         server.run().map_err(|e| exit::environment(e.to_string()))?;
         Ok(Exit::Done)
     }
@@ -236,7 +236,7 @@ impl ServeArgs {
         let token = match given {
             Some(token) if measuring == Some(&token) => {
                 return Err(exit::usage(
-                    "the tune token is the token of --token: who may measure could change settings; give another",
+                    "the tune token equals the token of --token, so every client could change settings; give another",
                 ));
             }
             Some(token) => token,
@@ -261,7 +261,7 @@ fn new_token() -> anyhow::Result<String> {
 fn longest(text: &str) -> Result<Nanos, String> {
     match seconds(text)? {
         time if time < Nanos::millis(1) => {
-            Err(format!("'{text}' lets no flow run; give 1ms or more, such as 30s"))
+            Err(format!("'{text}' permits no flow; give at least 1ms, for example 30s"))
         }
         time => Ok(time),
     }
@@ -282,7 +282,7 @@ fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
         let found = named.and_then(|(host, port)| names::look_up(&host, port.unwrap_or(PORT)).ok());
         found.into_iter().flatten().next().with_context(|| text.to_owned()).map_err(|_| {
             exit::usage(format!(
-                "--listen '{text}' is no address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address alone"
+                "--listen '{text}' is not an address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address without port"
             ))
         })
     })
@@ -292,10 +292,10 @@ fn refused(error: FlowError) -> anyhow::Error {
     let text = error.to_string();
     match &error {
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrInUse => exit::environment(format!(
-            "{text}; another server has the port: end it, or listen elsewhere, --listen 5202"
+            "{text}; another server uses the port: stop it, or use another port, --listen 5202"
         )),
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::PermissionDenied => {
-            exit::environment(format!("{text}; ports below 1024 need root: listen on another, --listen 5201"))
+            exit::environment(format!("{text}; ports below 1024 need root: use another port, --listen 5201"))
         }
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
             exit::usage(format!("{text}; give an address of this machine ('ip address' lists them)"))
@@ -310,7 +310,7 @@ fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
     if length < SHORTEST_TOKEN {
         let characters = if length == 1 { "1 character".to_owned() } else { format!("{length} characters") };
         output::note(&format!(
-            "bdp serve: warning: the {name} has {characters}; one of fewer than {SHORTEST_TOKEN} can be guessed: without {option} a random one is made"
+            "bdp serve: warning: the {name} has {characters}; fewer than {SHORTEST_TOKEN} can be guessed; omit {option} to get a random one"
         ));
     }
 }
@@ -319,9 +319,9 @@ fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
 fn introduce(address: SocketAddr, token: Option<&str>) {
     let target = target_of(address);
     let secret = token.map_or(String::new(), |token| format!(" --token {token}"));
-    let whom = if token.is_some() { "loopback needs no token" } else { "open to everybody, within limits" };
+    let whom = if token.is_some() { "loopback needs no token" } else { "open to anyone, within limits" };
     output::note(&format!(
-        "bdp serve: listening on {address}, TCP and UDP ({whom}); at the other machine run:"
+        "bdp serve: listening on {address}, TCP and UDP ({whom}); on the other machine run:"
     ));
     output::print(&format!("bdp measure {target}{secret}\n")).ok();
 }
@@ -329,7 +329,7 @@ fn introduce(address: SocketAddr, token: Option<&str>) {
 /// Prints what changes settings of this host from the other machine.
 fn introduce_tuning(address: SocketAddr, token: &str) {
     output::note(
-        "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; there run:",
+        "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; to do so, run there:",
     );
     let target = target_of(address);
     output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
@@ -387,7 +387,7 @@ fn describe(event: &Event) -> String {
     };
     match event {
         Event::Began { session, peer, program } => {
-            format!("session {session}: {} began, {program}", canonical(peer))
+            format!("session {session}: {} started, {program}", canonical(peer))
         }
         Event::Ended { session, peer, took, flows, why } => {
             let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
@@ -397,9 +397,9 @@ fn describe(event: &Event) -> String {
             output::tame(&format!("session {session}: {} tune: {what}", canonical(peer)))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
-        Event::BeganMore { count, within } => format!("{count} more sessions began in the last {within}"),
+        Event::BeganMore { count, within } => format!("{count} more sessions started in the last {within}"),
         Event::LinesDropped { count } => {
-            format!("{count} lines of this log were dropped: nobody read it for a while")
+            format!("{count} lines of this log were dropped: the reader was too slow")
         }
         Event::Ending { by } => format!("ended by {by}"),
         Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),

@@ -158,6 +158,6 @@ fn list() -> String {
 pub fn unknown(name: &str) -> anyhow::Error {
     let name = output::tame(name);
     exit::usage(format!(
-        "'{name}' is neither a subcommand nor a topic of help; 'bdp help topics' lists those"
+        "'{name}' is neither a subcommand nor a help topic; 'bdp help topics' lists topics"
     ))
 }

@@ -134,10 +134,10 @@ impl TwinArgs {
         match asked {
             Some(asked) if all.contains(&asked) => Ok(vec![asked]),
             Some(asked) => {
-                Err(exit::usage(format!("the run has no {} direction; leave out --direction", asked.name())))
+                Err(exit::usage(format!("the run has no {} direction; omit --direction", asked.name())))
             }
             None if all.is_empty() => {
-                Err(exit::usage("the run measured no direction, so that it has no twin"))
+                Err(exit::usage("the run measured no direction, so it has no twin"))
             }
             None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
             None => Ok(all),
@@ -151,10 +151,10 @@ fn measured(found: Found) -> anyhow::Result<Measurement> {
     match found.kept {
         Kept::Measurements(all) => {
             let whole = all.into_iter().map(|kept| kept.measurement).find(|m| m.error.is_none());
-            whole.ok_or_else(|| exit::usage(format!("run {id} has no measurement that came to its end")))
+            whole.ok_or_else(|| exit::usage(format!("run {id} has no completed measurement")))
         }
         Kept::Records(_) => {
-            Err(exit::usage(format!("run {id} is of the lab; a twin is made of 'bdp measure'")))
+            Err(exit::usage(format!("run {id} is a lab run; a twin needs a run of 'bdp measure'")))
         }
     }
 }
@@ -168,7 +168,7 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let [twin] = twins else {
             return Err(exit::usage(
-                "there are several directions; name a folder, or choose one by --direction",
+                "several directions; give a folder, or choose one with --direction",
             ));
         };
         return std::fs::write(path, &twin.scenario).map_err(|error| failed(path, error));

@@ -50,7 +50,7 @@ impl UserArgs {
             if mode & 0o044 != 0 {
                 let shown = path.display();
                 output::note(&format!(
-                    "bdp serve: others can read {shown}; 'chmod 600 {shown}' keeps it secret"
+                    "bdp serve: warning: other users can read {shown}; run 'chmod 600 {shown}'"
                 ));
             }
         }

@@ -333,7 +333,7 @@ mod tests {
             (r#"{"time":10,"authtoken":[]}"#, "'authtoken' is a list"),
             (r#"{"time":10,"len":1048577}"#, "'len'"),
             (r#"{"time":10,"udp":true,"len":11}"#, "'len' is 11, and has to be 12"),
-            (r#"{"time":10,"udp":true,"tcp":true}"#, "at once"),
+            (r#"{"time":10,"udp":true,"tcp":true}"#, "both TCP and UDP"),
             (r#"{"time":86401}"#, "86400"),
             (r#"{"time":1e300}"#, "'time'"),
             (r#"{"time":1,"sctp":true}"#, "SCTP"),

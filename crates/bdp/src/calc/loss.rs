@@ -56,12 +56,12 @@ pub struct LossArgs {
 fn loss(text: &str) -> Result<Probability, String> {
     let loss = positive::<Probability>(text).map_err(|error| match error.as_str() {
         "it must be more than 0" => {
-            "without loss nothing here bounds the rate: use 'bdp calc rate'".to_owned()
+            "without loss these models give no limit: use 'bdp calc rate'".to_owned()
         }
         _ => error,
     })?;
     if loss.fraction() >= 1.0 {
-        return Err("where everything is lost nothing arrives: give less than 100 %".to_owned());
+        return Err("the loss must be below 100 %".to_owned());
     }
     Ok(loss)
 }

@@ -71,7 +71,7 @@ impl RateArgs {
         let window =
             if self.clamped { WindowOnWire::PathClamp(bytes) } else { WindowOnWire::Receiver(bytes) };
         let Some(expected) = expect_goodput(&path, &window, self.streams) else {
-            return Err(exit::usage("nothing bounds the rate: give a longer RTT or the link's rate"));
+            return Err(exit::usage("the rate has no limit: give a longer RTT or the link's rate"));
         };
         let plain_bps = rate_bps(self.window, self.rtt) * f64::from(self.streams);
         let least = expected.range_from_bps();

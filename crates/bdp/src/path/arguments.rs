@@ -118,7 +118,7 @@ impl PathArgs {
             _ => None,
         };
         if self.timeout == Nanos::ZERO || self.timeout > Nanos::secs(10) {
-            return Err(exit::usage("-W is more than 0 and 10s at most, as 500ms"));
+            return Err(exit::usage("-W must be above 0 and at most 10s, for example 500ms"));
         }
         if self.interval.as_ns().saturating_mul(u64::from(self.count)) > LONGEST_PHASE.as_ns() {
             return Err(exit::usage(format!(
@@ -128,7 +128,7 @@ impl PathArgs {
         }
         if self.ecn && self.tcp {
             return Err(exit::usage(
-                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1), so that there is no mark to change",
+                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1)",
             ));
         }
         Ok(PathPlan {

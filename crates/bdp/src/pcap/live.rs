@@ -39,7 +39,7 @@ impl LiveArgs {
         let Self { live, time, snap, write } = self;
         let Some(interface) = live else { return Ok(None) };
         if time == Some(Nanos::ZERO) {
-            return Err(exit::usage("--for 0 captures nothing; give a time, as 30s, or leave it out"));
+            return Err(exit::usage("--for 0 captures nothing; give a time, for example 30s, or omit it"));
         }
         let plan = LivePlan { interface, time, snap, write, filter: filter.clone() };
         let capture = LiveCapture::open(&plan).map_err(|error| match error {
@@ -48,7 +48,7 @@ impl LiveArgs {
         })?;
         let until = time.map_or_else(String::new, |time| format!(" for {time}"));
         output::note(&format!(
-            "bdp: capturing on {}{until}; Ctrl-C ends the capture and explains what was captured",
+            "bdp: capturing on {}{until}; Ctrl-C ends and explains the capture",
             plan.interface
         ));
         Ok(Some(capture))

@@ -133,10 +133,10 @@ impl PingArgs {
             _ => PingMode::Connect,
         };
         if self.length.is_some_and(|length| length.as_bytes() > LARGEST) {
-            return Err(exit::usage(format!("-l is {LARGEST} at most, the payload of the largest datagram")));
+            return Err(exit::usage(format!("-l must be at most {LARGEST}, the payload of the largest datagram")));
         }
         if self.timeout == Nanos::ZERO {
-            return Err(exit::usage("-W 0 does not wait for answers; give a time, as 1 or 500ms"));
+            return Err(exit::usage("-W 0 does not wait for replies; give a time, for example 1 or 500ms"));
         }
         let endless = self.count == Some(0) || self.time == Some(Nanos::ZERO);
         let count = match self.count {

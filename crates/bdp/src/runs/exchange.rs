@@ -104,7 +104,7 @@ impl ImportArgs {
             output::note(&format!("run {} is stored already", run.id));
         }
         for run in imported.iter().filter(|run| run.id != run.given) {
-            output::note(&format!("the name {} is taken here; that run is now {}", run.given, run.id));
+            output::note(&format!("the id {} is already used here; that run is now {}", run.given, run.id));
         }
         let added = imported.iter().filter(|run| !run.was_there);
         output::print(&added.map(|run| format!("{}\n", run.id)).collect::<String>())
@@ -123,7 +123,7 @@ impl RemoveArgs {
             store.remove_run(&run.id).map_err(refuse)?;
         }
         if runs.is_empty() {
-            output::note("no run is that old; none was removed");
+            output::note("no run is that old; nothing was removed");
         }
         output::print(&runs.iter().map(|run| format!("{}\n", run.id)).collect::<String>())
     }
@@ -143,7 +143,7 @@ fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix
 
 /// `36h`, `30d`, `8w`.
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not an age: a number with m, h, d or w, as 36h, 30d or 8w");
+    let wrong = || format!("'{text}' is not an age: give a number with m, h, d or w, for example 36h, 30d or 8w");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds: u64 = match unit {
         "m" => 60,
@@ -171,11 +171,11 @@ fn find(store: &dyn Store, names: &[String]) -> anyhow::Result<Vec<RunInfo>> {
 fn writable(store: &StoreArgs) -> anyhow::Result<bdp_store::SqliteStore> {
     // Here a missing place is no note: without a store there is nothing to do.
     store.path().map_err(refuse)?;
-    store.open()?.ok_or_else(|| exit::usage("--store none has no runs; name a store"))
+    store.open()?.ok_or_else(|| exit::usage("--store none has no runs; give a store"))
 }
 
 fn nothing_stored(run: &str) -> anyhow::Error {
-    exit::usage(format!("there is no run '{run}'; the store is empty"))
+    exit::usage(format!("no run '{run}'; the store is empty"))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl RunsArgs {
             output::note(&match (&self.after, path) {
                 (Some(after), _) => format!("no run is older than {after}"),
                 (None, Some(path)) => {
-                    format!("no runs yet in {}; bdp lab run and bdp measure store one", path.display())
+                    format!("no runs yet in {}; 'bdp lab run' and 'bdp measure' store runs", path.display())
                 }
                 (None, None) => "--store none has no runs".to_owned(),
             });

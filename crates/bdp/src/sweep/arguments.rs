@@ -171,11 +171,11 @@ impl VariedArgs {
         match all.iter().filter(|v| v.values.len() > 1).count() {
             1 | 2 => Ok(all),
             0 => Err(exit::usage(
-                "nothing is varied: give a range or a list to one of --window, --streams, --length, --mss, --congestion, \
-                 such as --window 4K..64M",
+                "no parameter is varied: give a range or a list with --window, --streams, --length, --mss \
+                 or --congestion, for example --window 4K..64M",
             )),
             n => Err(exit::usage(format!(
-                "{n} parameters are varied and a sweep draws one or two; give the others one value each"
+                "{n} parameters are varied, but a sweep supports at most two; give the others one value each"
             ))),
         }
     }

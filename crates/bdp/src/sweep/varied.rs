@@ -38,7 +38,7 @@ pub fn read(variable: Variable, text: &str, points: Option<usize>) -> Result<Var
                 if low >= high {
                     let (option, example) = (option(variable), example(variable));
                     return Err(format!(
-                        "{option} {part}: a range goes from a smaller to a larger value, such as {example}"
+                        "{option} {part}: a range must go from a smaller to a larger value, for example {example}"
                     ));
                 }
                 let points = points.unwrap_or_else(|| usual_points(low, high));
@@ -79,13 +79,13 @@ fn item(variable: Variable, text: &str) -> Result<Setting, String> {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         return match plain {
             true => Ok(Setting { text: text.to_owned(), number: 0 }),
-            false => Err(format!("{option} '{text}': a name is expected, such as {example}")),
+            false => Err(format!("{option} '{text}': expected a name, for example {example}")),
         };
     }
     let Some(quantity) = parameter.read(text) else {
         let what = if parameter.kind == Kind::Size { "size" } else { "whole number" };
         return Err(format!(
-            "{option}: '{text}' is not a {what}; values are listed, or given as a range such as {example}"
+            "{option}: '{text}' is not a {what}; give a list of values, or a range, for example {example}"
         ));
     };
     let range = parameter.range;

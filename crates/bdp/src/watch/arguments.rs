@@ -65,10 +65,10 @@ impl WatchArgs {
     pub(super) fn plan(&self) -> anyhow::Result<WatchPlan> {
         const SHORTEST: Nanos = Nanos::millis(100);
         if self.interval < SHORTEST {
-            return Err(exit::usage(format!("-i {} is too short; give {SHORTEST} or more", self.interval)));
+            return Err(exit::usage(format!("-i {} is too short; give at least {SHORTEST}", self.interval)));
         }
         if self.time == Some(Nanos::ZERO) {
-            return Err(exit::usage("--for 0 watches nothing; give a time, as 30s, or leave it out"));
+            return Err(exit::usage("--for 0 watches nothing; give a time, for example 30s, or omit it"));
         }
         let targets = match self.all {
             true => vec![WatchTarget::All],
@@ -94,7 +94,7 @@ impl WatchArgs {
 fn target(text: &str) -> Result<WatchTarget, String> {
     let port = |digits: &str| {
         let port = digits.parse::<u16>().ok().filter(|&port| port > 0);
-        port.ok_or_else(|| format!("'{text}': '{digits}' is no port; give 1 to 65535, as :443"))
+        port.ok_or_else(|| format!("'{text}': '{digits}' is not a port; give 1 to 65535, for example :443"))
     };
     if let Some(digits) = text.strip_prefix(':') {
         // An IPv6 address may begin with colons.
@@ -104,7 +104,7 @@ fn target(text: &str) -> Result<WatchTarget, String> {
     }
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         let process = text.parse::<u32>().ok().filter(|&process| process > 0 && process <= i32::MAX as u32);
-        return process.map(WatchTarget::Process).ok_or_else(|| format!("'{text}' is no process id"));
+        return process.map(WatchTarget::Process).ok_or_else(|| format!("'{text}' is not a process id"));
     }
     let (host, digits) = match text.rsplit_once(':') {
         Some((host, digits)) if host.ends_with(']') || !host.contains(':') => (host, Some(digits)),
@@ -112,7 +112,7 @@ fn target(text: &str) -> Result<WatchTarget, String> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err(format!("'{text}' is no target; give a process id, :PORT, HOST or HOST:PORT"));
+        return Err(format!("'{text}' is not a target; give a process id, :PORT, HOST or HOST:PORT"));
     }
     Ok(WatchTarget::Host(host.to_owned(), digits.map(port).transpose()?))
 }

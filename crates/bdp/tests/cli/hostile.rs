@@ -204,7 +204,7 @@ fn flood_of_sessions_is_some_lines_and_a_count() {
     assert!((1..=60).contains(&began), "{began} lines");
     server
         .process
-        .wait_until("the rest is counted", |p| p.err().contains(" more sessions began in the last 10 s"));
+        .wait_until("the rest is counted", |p| p.err().contains(" more sessions started in the last 10 s"));
 }
 
 #[test]

@@ -313,7 +313,7 @@ fn what_cant_be_is_one_line_and_its_code() {
         ("path", "HOST"),
         ("path :80", "contains no host"),
         ("path h --udp --tcp", "cannot be used with"),
-        ("path h -W 0", "-W is more than 0"),
+        ("path h -W 0", "-W must be above 0"),
         ("path h -c 10000 -i 1s", "take longer than"),
         ("path h --hops 65", "not in 1 to 64"),
         ("path h --tcp --ecn", "never ECN-capable"),

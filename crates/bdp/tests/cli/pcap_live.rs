@@ -113,7 +113,7 @@ fn measurement_is_whole_where_its_capture_finds_a_full_disk() {
     }
     let (code, out, err) = said(&bench, "full");
     assert_eq!(code, 3, "{err}");
-    let words = "bdp: the capture is not whole: write /dev/full: No space left on device";
+    let words = "bdp: the capture is incomplete: write /dev/full: No space left on device";
     assert!(
         err.lines().any(|line| line.starts_with(words) && line.ends_with("; the measurement is")),
         "{err}"

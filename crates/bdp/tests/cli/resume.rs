@@ -93,7 +93,7 @@ fn only_the_same_cases_are_taken_up() {
     // Another duration is another plan: it starts anew, and the first one waits for its own.
     let ended = bench.run(&format!("{line} --resume --set flow.duration=300ms"));
     assert!(
-        ended.err.contains("no unfinished run of these cases is stored; starting a new one"),
+        ended.err.contains("no unfinished run of these cases in the store; starting a new one"),
         "{}",
         ended.err
     );

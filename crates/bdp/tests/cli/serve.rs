@@ -46,7 +46,7 @@ fn a_token_that_can_be_guessed_is_warned_of() {
     let said = |options: &str| serve(&bench, options).process.err();
     assert!(
         said("--token eleven-char")
-            .contains("warning: the token has 11 characters; one of fewer than 12 can be guessed")
+            .contains("warning: the token has 11 characters; fewer than 12 can be guessed")
     );
     assert!(!said("--token twelve-chars").contains("warning"));
     assert!(!said("").contains("warning"));
@@ -70,7 +70,7 @@ fn tokens_come_from_files_and_the_environment_at_both_ends() {
     assert!(line.contains("wrong token") && !line.contains("another"), "{line}");
     assert!(bench.run("serve --token-file no-such-file").refusal(3).contains("no-such-file"));
     bench.write("empty", "\n");
-    assert!(bench.run("serve --token-file empty").refusal(2).contains("holds no token"));
+    assert!(bench.run("serve --token-file empty").refusal(2).contains("contains no token"));
     server.assert_unharmed(&bench);
 }
 
@@ -92,8 +92,8 @@ fn a_wrong_request_is_refused_before_anything_listens() {
     let bench = Bench::new();
     for (argument, value, part) in [
         ("--token", "", "--token holds no token"),
-        ("--max-duration", "0", "lets no flow run"),
-        ("--max-duration", "999us", "lets no flow run"),
+        ("--max-duration", "0", "permits no flow"),
+        ("--max-duration", "999us", "permits no flow"),
     ] {
         let mut command = bench.bdp(&format!("serve --listen 127.0.0.1:{}", free_port()));
         command.args([argument, value]);

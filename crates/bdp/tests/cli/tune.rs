@@ -137,10 +137,10 @@ fn changes_are_chosen_by_number_end_and_alternative() {
     let said: Vec<&str> = ended.err.lines().collect();
     for (line, words) in said.iter().zip([
         "no change 3 in this plan; it has 2",
-        "the plan changes nothing at the far end; 2 of the other end (--end near)",
+        "the plan changes nothing at the far end; 2 at the other end (--end near)",
         "no alternative 'big' in this plan; it has small",
-        "--for must be a second at least",
-        "no terminal to ask on; --yes applies",
+        "--for must be at least one second",
+        "no terminal to ask on; use --yes",
     ]) {
         assert!(line.contains(words), "{line}");
     }
@@ -211,7 +211,7 @@ fn a_guard_that_was_killed_is_missed_by_the_next_command() {
         [ \"$(rmem)\" = \"$before\" ]",
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["nobody will put it back then", "its time is over and its process was killed", "exit 3"] {
+    for part in ["will not be reverted", "its time is over, but its guard process was killed", "exit 3"] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
     assert!(ended.err.contains("the time of journal 1 is over; its changes were reverted"), "{}", ended.err);
@@ -348,7 +348,7 @@ fn read_only_settings_a_full_disk_and_another_boot_are_one_line() {
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in
-        ["full 3", "of another boot, with which its settings ended", "gone journal 1", "lock", "read-only 3"]
+        ["full 3", "from before the last boot, which reset its settings", "gone journal 1", "lock", "read-only 3"]
     {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
@@ -545,7 +545,7 @@ fn journal_of_a_network_that_is_gone_is_put_aside() {
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "of another network namespace (",
+        "in another network namespace (",
         "); revert there: nsenter -t ",
         ", in which no process is; if it is gone, its settings went with it: 'bdp tune journal --set-aside 1' renames the journal",
         "if it is gone, 'bdp tune journal --set-aside 1' renames the journal",

@@ -174,7 +174,7 @@ fn far_settings_are_applied_listed_confirmed_and_reverted() {
         "nothing is in force",
         "nothing was changed (--dry-run)",
         "journal 1 from 198.18.0.1: since",
-        "put back then, unless 'bdp tune confirm --at far' comes",
+        "reverted then, unless 'bdp tune confirm --at far' is run",
         "nothing to do: all is set already",
         "in force until 'bdp tune revert --at far'",
         "nothing to put back lock",
@@ -440,7 +440,7 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
     let said = words(&ended.out);
     for part in [
         "exit 2 exit 2 nothing to put back",
-        "put back then, unless 'bdp tune confirm' comes there",
+        "reverted then, unless 'bdp tune confirm' is run there",
         "exit 3 left net.ipv4.tcp_wmem",
         "and it is 4096 16384 999999 now; somebody else changed it (there, 'bdp tune revert --force' makes it",
         "exit 1",
@@ -507,7 +507,7 @@ fn an_older_server_is_named_as_such() {
 fn tune_tokens_of_a_server_are_its_own() {
     let bench = Bench::new();
     for (line, part) in [
-        ("serve --allow-tune --token one --tune-token one", "the tune token is the token of --token"),
+        ("serve --allow-tune --token one --tune-token one", "the tune token equals the token of --token"),
         ("serve --allow-tune --open", "--allow-tune with --open needs a tune token"),
         ("serve --tune-token one", "--allow-tune"),
         ("serve --journal x", "--allow-tune"),

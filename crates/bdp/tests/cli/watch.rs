@@ -290,15 +290,15 @@ fn what_cannot_be_watched_is_one_line() {
     for (line, code, words) in [
         ("watch 4000000", 2, "process 4000000 does not exist"),
         ("watch", 2, "required"),
-        ("watch :0", 2, "no port"),
-        ("watch :99999", 2, "no port"),
-        ("watch a@b:x", 2, "no port"),
+        ("watch :0", 2, "not a port"),
+        ("watch :99999", 2, "not a port"),
+        ("watch a@b:x", 2, "not a port"),
         ("watch --all :443", 2, "cannot be used with"),
         ("watch --all -i 1ms", 2, "too short"),
         ("watch --all --for 0", 2, "watches nothing"),
         ("watch --all --samples 0", 2, "samples"),
         ("watch --all --json --for 0", 2, "watches nothing"),
-        ("watch --all --metrics nowhere", 2, "no address"),
+        ("watch --all --metrics nowhere", 2, "not an address"),
     ] {
         let ended = bench.run(line);
         let said = ended.refusal(code);

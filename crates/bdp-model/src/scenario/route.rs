@@ -49,7 +49,7 @@ impl Hop {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// No links and routers lead there.
-    #[error("no way from '{from}' to '{to}'")]
+    #[error("no path from '{from}' to '{to}'")]
     NoWay {
         /// Where it should begin.
         from: String,
@@ -69,7 +69,7 @@ pub enum RouteError {
         circle: Vec<String>,
     },
     /// The path has more links than a packet may cross.
-    #[error("the way from '{from}' to '{to}' has more than {HOPS_MAX} links, and a packet may cross no more")]
+    #[error("the path from '{from}' to '{to}' has more than {HOPS_MAX} links, the maximum")]
     TooLong {
         /// Where it begins.
         from: String,

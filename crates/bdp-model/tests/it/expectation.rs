@@ -49,7 +49,7 @@ fn mistakes_are_named_with_their_place_and_the_right_form() {
         ("to.godput>=900M", 1, "did you mean to.goodput"),
         ("goodput>=900M", 1, "did you mean to.goodput, from.goodput?"),
         ("  speed>=900M", 3, "there are to.goodput"),
-        ("to.goodput>=fast", 13, "must begin with a number"),
+        ("to.goodput>=fast", 13, "must start with a number"),
         ("to.goodput>= 900MB/s", 14, "unknown unit"),
         ("rtt.idle.p95<=30", 15, "a unit is needed"),
         ("retransmits.ratio<=1%", 1, "did you mean to.retransmits.ratio, from.retransmits.ratio"),

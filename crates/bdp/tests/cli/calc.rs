@@ -156,7 +156,7 @@ fn slow_start_to_a_rate_and_to_a_window() {
 fn wrong_requests_are_refused_with_the_way_out() {
     for (line, hint) in [
         ("bdp --rate 1G", "--rtt"),
-        ("bdp --rate 1G --rtt 41parsec", "seconds where no unit is given"),
+        ("bdp --rate 1G --rtt 41parsec", "seconds if no unit is given"),
         ("bdp --rate 10MB/s --rtt 41ms", "unknown unit 'MB/s'"),
         ("bdp --rate 0 --rtt 41ms", "more than 0"),
         ("bdp --rate 9E --rtt 41ms", "unknown unit"),

@@ -125,7 +125,7 @@ fn paths_of_other_emulators_come_and_go() {
     assert_eq!(imported.code(), 0, "{}", imported.err);
     assert_eq!(
         imported.err.trim(),
-        "left out: forward: delay: its correlation; each packet is drawn by itself"
+        "not imported: forward: delay: its correlation; each packet is drawn by itself"
     );
     fs::write(at("path.toml"), &imported.out).unwrap();
     let exported = bench.run(&format!("lab export {}", at("path.toml")));

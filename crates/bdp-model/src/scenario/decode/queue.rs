@@ -52,11 +52,11 @@ pub(super) fn complete<'a>(
         Err(node.origin.error(Problem::Contradiction { at, found, other, rule }))
     };
     if config.rate.is_none() && config.rate_over_time.is_none() {
-        let rule = "nothing ever waits there, so give it a rate such as rate = \"10M\"";
+        let rule = "it has no queue; give it a rate such as rate = \"10M\"";
         return contradiction(node, "queue", format!("\"{name}\""), "a link without a rate", rule);
     }
     if let Some(n) = find("ecn_threshold").filter(|_| config.ecn_threshold.is_some()) {
-        let rule = "ecn_threshold is drop-tail's; this queue has ecn = true and ce_threshold";
+        let rule = "ecn_threshold is only for drop-tail; for this queue use ecn = true and ce_threshold";
         return contradiction(n, "ecn_threshold", n.describe(), &format!("queue = \"{name}\""), rule);
     }
     let own = match &node.value {
@@ -65,7 +65,7 @@ pub(super) fn complete<'a>(
     };
     let limit = match (own, find("limit")) {
         (Some(own), Some(other)) => {
-            let rule = "the limit stands in one of both";
+            let rule = "give the limit in only one of them";
             return contradiction(
                 own,
                 "queue.limit",
@@ -83,9 +83,9 @@ pub(super) fn complete<'a>(
     };
     let expected = match queue.takes_bytes() {
         true => {
-            "what may wait: packets such as 1000 or \"1000p\", or IP bytes with their unit such as \"400K\""
+            "a queue limit: packets such as 1000 or \"1000p\", or IP bytes with a unit such as \"400K\""
         }
-        false => "packets that may wait, such as 1000 or \"1000p\"",
+        false => "a queue limit in packets, such as 1000 or \"1000p\"",
     };
     match impairment::queue_length(limit.0, &limit.1, expected)? {
         Some(packets @ QueueLimit::Packets(_)) => config.limit = packets,
@@ -194,7 +194,7 @@ fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
     let (min, max, avpkt) = (min?, max?, avpkt?);
     if max <= min {
         let at = if read.options.get("max").is_some() { "max" } else { "min" };
-        return Err(read.unexpected(at, "thresholds of which max is above min"));
+        return Err(read.unexpected(at, "thresholds with max above min"));
     }
     // tc's default.
     let burst = (2 * u64::from(min) + u64::from(max)).div_ceil(3 * u64::from(avpkt)) as u32;
@@ -217,7 +217,7 @@ fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
     if red.weight_log().is_none() {
         let least = min / avpkt + 1;
         return Err(read
-            .unexpected("burst", &format!("packets that may come at once, at least min / avpkt: {least}")));
+            .unexpected("burst", &format!("packets that may arrive in a burst, at least min / avpkt: {least}")));
     }
     Ok(red)
 }
@@ -249,7 +249,7 @@ impl Reader<'_> {
     fn period(&self, key: &str, default: Nanos) -> Result<Nanos> {
         match self.time(key, default)? {
             period if period >= Nanos::millis(1) => Ok(period),
-            _ => Err(self.unexpected(key, "a time from 1ms on such as \"15ms\"")),
+            _ => Err(self.unexpected(key, "a time of at least 1ms such as \"15ms\"")),
         }
     }
 

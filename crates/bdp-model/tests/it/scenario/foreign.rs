@@ -106,7 +106,7 @@ fn an_exported_command_is_what_the_kernel_is_asked_for() {
     assert_eq!(netem_of("loss gemodel 1% 20%").unwrap().loss_in_states.unwrap().loss_bad.fraction(), 1.0);
     for wordless in ["corrupt 1%", "delay 1ms 1ms distribution normal", "loss 1% 25%", "ecn", "slot 1ms"] {
         let error = netem_of(wordless).unwrap_err().to_string();
-        assert!(error.contains("no words for it") && !error.contains('\n'), "{error}");
+        assert!(error.contains("not supported") && !error.contains('\n'), "{error}");
     }
 }
 
@@ -119,10 +119,10 @@ fn what_netem_can_t_is_named() {
         "trace",
         "outages",
         "correlated in time",
-        "keep their order",
+        "order under jitter",
         "policer",
         "given packets",
-        "full packets",
+        "full-size packets",
     ] {
         assert!(
             text.lines().any(|line| line.starts_with("# not: ") && line.contains(what)),
@@ -147,7 +147,7 @@ fn commands_and_traces_of_mahimahi_become_a_path() {
     ] {
         assert!(imported.text.contains(line), "{line}: {}", imported.text);
     }
-    assert_eq!(imported.left_out, ["'curl' and what follows; 'bdp lab exec' runs programs"]);
+    assert_eq!(imported.left_out, ["'curl' and all after it; use 'bdp lab exec' to run programs"]);
     let text = foreign::mahimahi_trace(&["a\"b.trace"]).unwrap().text;
     assert!(text.contains(r#"rate = { trace = "a\"b.trace" }"#), "{text}");
 }
@@ -210,7 +210,7 @@ fn a_configuration_of_rattan_becomes_a_path() {
 #[test]
 fn what_is_wrong_is_said_in_one_line() {
     for (text, expected) in [
-        ("", "there is nothing in it"),
+        ("", "it is empty"),
         ("hello", "it is none of these"),
         ("netem delay", "'delay' has no value"),
         ("netem delay 5parsec", "'5parsec' is not a time such as 50ms"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bdp_model::plain::{beginning, in_words};
 use bdp_model::units::Nanos;
-use bdp_sys::messages::{self, Came, Messages};
+use bdp_sys::messages::{self, Received, Messages};
 use bdp_sys::{clock, contain, isolate};
 
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
@@ -212,16 +212,16 @@ impl Program {
     fn receive(&mut self, socket: Socket) -> Result<Option<usize>, StackError> {
         let from = if socket == Socket::Control { &self.control } else { &self.packets };
         match from.receive(&mut self.room) {
-            Ok(Came::Message(length)) => Ok(Some(length)),
-            Ok(Came::Nothing) => Ok(None),
-            Ok(Came::End) | Err(_) => Err(self.ended()),
+            Ok(Received::Message(length)) => Ok(Some(length)),
+            Ok(Received::Nothing) => Ok(None),
+            Ok(Received::End) | Err(_) => Err(self.ended()),
         }
     }
 
     /// It closed a socket: most often because it ended.
     fn ended(&mut self) -> StackError {
         // What it said before stands.
-        if let Ok(Came::Message(length)) = self.control.receive(&mut self.room)
+        if let Ok(Received::Message(length)) = self.control.receive(&mut self.room)
             && let Ok(answer) = serde_json::from_slice(&self.room[..length])
             && let Err(error) = self.accepted(answer)
         {

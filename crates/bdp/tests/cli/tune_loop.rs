@@ -19,7 +19,7 @@ struct Loop {
 }
 
 /// What came of it.
-struct Came {
+struct Documents {
     plan: Value,
     rehearsal: Value,
     verification: Value,
@@ -57,7 +57,7 @@ impl Loop {
     }
 
     /// Goes around once. With `also` a second measurement shows what the path carries.
-    fn go_around(&self, also: Option<&str>) -> Came {
+    fn go_around(&self, also: Option<&str>) -> Documents {
         let way = self.way;
         self.on_hosts(&format!("bdp measure far --token t {way} -t 8 --label before --store s.db"));
         let mut named = "before --store s.db --json".to_owned();
@@ -88,11 +88,11 @@ impl Loop {
             "{}",
             read("reverted.txt")
         );
-        Came { plan, rehearsal, verification }
+        Documents { plan, rehearsal, verification }
     }
 }
 
-impl Came {
+impl Documents {
     fn change(&self) -> &Value {
         let name = self.rehearsal["choice"].as_str().unwrap();
         let all = self.rehearsal["variants"].as_array().unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bdp_model::tuning::Target;
 use bdp_tune::{
     ApplyOptions, ConfirmOptions, Fault, Journal, Reading, Refusal, Removal, RevertOptions, Reverted,
-    Standing, World, apply, confirm, revert, set_aside, state, supervise,
+    JournalStatus, World, apply, confirm, revert, set_aside, state, supervise,
 };
 
 use crate::machine::{FOLDER, Machine, changes};
@@ -71,7 +71,7 @@ fn guard_leaves_what_it_reads_was_confirmed() {
         };
         let (mut machine, reverted) = guard(machine.clone(), &journal, confirm_soon);
         assert_eq!(reverted, None);
-        assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::InForce);
+        assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::InForce);
         assert!(machine.uptime_ns < MINUTE_NS, "it goes soon after");
     }
     // A journal that is damaged once the confirmation was heard changes nothing.

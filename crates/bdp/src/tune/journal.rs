@@ -2,7 +2,7 @@
 
 use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
 use bdp_sys::boot;
-use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
+use bdp_tune::{Damaged, EntryStatus, JournalState, JournalStatus, State};
 use serde_json::{Value, json};
 
 use super::document::print_document;
@@ -54,21 +54,21 @@ impl JournalArgs {
 fn text(state: &State) -> String {
     let standing = |of: &JournalState| {
         match of.standing {
-            Standing::InForce => "in force until 'bdp tune revert'",
-            Standing::Pending if of.is_guarded => "reverted then, unless 'bdp tune confirm' is run",
-            Standing::Pending => {
+            JournalStatus::InForce => "in force until 'bdp tune revert'",
+            JournalStatus::Pending if of.is_guarded => "reverted then, unless 'bdp tune confirm' is run",
+            JournalStatus::Pending => {
                 "will not be reverted: its guard process was killed; run 'bdp tune revert'"
             }
-            Standing::Overdue => "its time is over, but its guard process was killed; run 'bdp tune revert'",
-            Standing::Writing => "being written",
-            Standing::CutShort => "interrupted; 'bdp tune revert' reverts what was written",
-            Standing::OtherBoot if of.journal.persistent_file.is_some() => {
+            JournalStatus::Overdue => "its time is over, but its guard process was killed; run 'bdp tune revert'",
+            JournalStatus::Writing => "being written",
+            JournalStatus::CutShort => "interrupted; 'bdp tune revert' reverts what was written",
+            JournalStatus::OtherBoot if of.journal.persistent_file.is_some() => {
                 "from before the last boot; its sysctls are set again by the file"
             }
-            Standing::OtherBoot => {
+            JournalStatus::OtherBoot => {
                 "from before the last boot, which reset its settings; 'bdp tune revert' removes it"
             }
-            Standing::OtherNamespace => return other_namespace(of),
+            JournalStatus::OtherNamespace => return other_namespace(of),
         }
         .to_owned()
     };
@@ -85,8 +85,8 @@ fn text(state: &State) -> String {
                 target: entry.entry.target.clone(),
                 before: entry.entry.before.clone(),
                 wrote: entry.entry.after.clone(),
-                now: (entry.standing == EntryStanding::Foreign).then(|| entry.now.clone()),
-                is_as_before: entry.standing == EntryStanding::AsBefore,
+                now: (entry.standing == EntryStatus::Foreign).then(|| entry.now.clone()),
+                is_as_before: entry.standing == EntryStatus::AsBefore,
             })
             .collect(),
     };

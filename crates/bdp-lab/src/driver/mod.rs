@@ -135,7 +135,7 @@ impl DrivenLink {
     /// is sent.
     pub(crate) fn note_way(&self, way: Vec<Port>) -> Result<()> {
         self.orders
-            .send(Order::Way(way))
+            .send(Order::Path(way))
             .map_err(|_| LabError::Driver("it accepts no more paths".to_owned()))?;
         self.waker.wake();
         Ok(())

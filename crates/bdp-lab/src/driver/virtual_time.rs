@@ -329,7 +329,7 @@ impl VirtualTime {
                     }
                     self.routers.push(router);
                 }
-                Order::Way(way) => {
+                Order::Path(way) => {
                     if !self.ways.contains(&way) {
                         self.ways.push(way);
                     }

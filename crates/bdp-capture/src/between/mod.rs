@@ -13,7 +13,7 @@ mod matching;
 mod numbered;
 #[cfg(test)]
 mod tests;
-mod way;
+mod direction;
 
 pub use compare::{Place, compare};
 pub use identify::LoggedFlow;

@@ -42,7 +42,7 @@ fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
     let plan = rehearse::plan(&measured, &args);
     measured.keep(store, DocumentKind::Plan, json!(plan))?;
     let run = measured.run().unwrap_or(&measured.found.info.id);
-    output::note(&format!("note: run {run} had no plan; made one, as 'bdp tune plan {run}' shows it"));
+    output::note(&format!("note: run {run} had no plan; made one ('bdp tune plan {run}' prints it)"));
     Ok(plan)
 }
 

@@ -146,9 +146,7 @@ impl Remote {
             FrameError::Closed => FlowError::Ended(format!(
                 "the agent of host '{name}' ended early, possibly killed or out of memory; run the case again"
             )),
-            FrameError::Silent => {
-                FlowError::Deadline(format!("the agent of host '{name}' timed out"))
-            }
+            FrameError::Silent => FlowError::Deadline(format!("the agent of host '{name}' timed out")),
             other => FlowError::Refused(format!("host '{name}': {other}")),
         }
     }

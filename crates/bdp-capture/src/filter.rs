@@ -306,7 +306,8 @@ fn of_kind(kind: Kind, side: Side, value: &str) -> Result<Expression> {
         }
         Kind::Net => net(side, value),
         Kind::Port => {
-            let wrong = || FilterError(format!("'{value}' is not a port such as 443 or a range such as 8000-8100"));
+            let wrong =
+                || FilterError(format!("'{value}' is not a port such as 443 or a range such as 8000-8100"));
             let (from, to) = value.split_once('-').unwrap_or((value, value));
             let (from, to): (u16, u16) =
                 (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
@@ -340,7 +341,8 @@ fn net(side: Side, value: &str) -> Result<Expression> {
 }
 
 fn seconds(value: &str) -> Result<f64> {
-    let wrong = || FilterError(format!("'{value}' is not a time since the first packet such as 2.5s or 300ms"));
+    let wrong =
+        || FilterError(format!("'{value}' is not a time since the first packet such as 2.5s or 300ms"));
     let (number, unit) = match value.find(|c: char| c.is_ascii_alphabetic()) {
         Some(at) => value.split_at(at),
         None => (value, "s"),

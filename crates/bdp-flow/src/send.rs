@@ -31,7 +31,7 @@ use crate::pace::Pace;
 use crate::pause::{looks_seldom, stop_check_ns};
 use crate::sender_reading;
 use crate::waiting::{WaitFor, Waiting};
-use crate::ways::{self, Reading, Step, Trial, SendStrategy};
+use crate::ways::{self, Reading, SendStrategy, Step, Trial};
 use crate::yielding::Yielding;
 
 /// Largest buffer for one write.

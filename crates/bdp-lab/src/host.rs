@@ -131,7 +131,11 @@ impl Host {
                 .collect()
         };
         if devices.len() != setup.devices.len() {
-            return Err(failed(format!("only {} of {} devices were created", devices.len(), setup.devices.len())));
+            return Err(failed(format!(
+                "only {} of {} devices were created",
+                devices.len(),
+                setup.devices.len()
+            )));
         }
         Ok((host, ours, devices))
     }

@@ -177,8 +177,9 @@ fn begin<'a>(case: &'a CaseSpec, means: &[Means], simulation: &mut Simulation) -
         let count = flow.spec.streams;
         let mut streams = Vec::new();
         for i in 0..count {
-            let more =
-                || RunError::Case("stacks other than Linux support at most 20000 streams per case".to_owned());
+            let more = || {
+                RunError::Case("stacks other than Linux support at most 20000 streams per case".to_owned())
+            };
             number = number.checked_add(1).filter(|&number| number <= 20_000).ok_or_else(more)?;
             let (from, to) = ((own, CONNECTING + number), (other, LISTENING + number));
             let share =

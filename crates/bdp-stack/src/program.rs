@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bdp_model::plain::{beginning, in_words};
 use bdp_model::units::Nanos;
-use bdp_sys::messages::{self, Received, Messages};
+use bdp_sys::messages::{self, Messages, Received};
 use bdp_sys::{clock, contain, isolate};
 
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
@@ -193,9 +193,7 @@ impl Program {
     /// An answer that lets the case go on.
     fn accepted(&mut self, answer: Answer) -> Result<Answer, StackError> {
         match answer {
-            Answer::Failed(cause) => {
-                Err(self.fault(&format!("failed: {}", beginning(&in_words(&cause)))))
-            }
+            Answer::Failed(cause) => Err(self.fault(&format!("failed: {}", beginning(&in_words(&cause))))),
             Answer::Unsupported(what) => {
                 Err(StackError::Unsupported { stack: self.name.clone(), what: beginning(&in_words(&what)) })
             }
@@ -295,9 +293,7 @@ impl Stack for Program {
         } else {
             self.in_place += 1;
             if self.in_place > STEPS_IN_PLACE {
-                return Err(
-                    self.fault("requests more than 100000 runs within a millisecond of virtual time")
-                );
+                return Err(self.fault("requests more than 100000 runs within a millisecond of virtual time"));
             }
         }
         done.next = next_ns.map(Nanos);

@@ -45,9 +45,10 @@ pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
     match serde_json::from_str::<T>(&json) {
         Ok(back) if back == *entry => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
         Ok(_) => Err("its JSON differs after reading it back (possibly a number that is not finite)".into()),
-        Err(e) => {
-            Err(format!("its JSON cannot be read back (possibly a number that is not finite): {}", of_json(&e)))
-        }
+        Err(e) => Err(format!(
+            "its JSON cannot be read back (possibly a number that is not finite): {}",
+            of_json(&e)
+        )),
     }
 }
 

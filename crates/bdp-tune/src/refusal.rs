@@ -46,7 +46,9 @@ pub enum Refusal {
     #[error("this plan changes {0} twice; choose changes with --only")]
     Twice(Target),
     /// It was changed before, and that goes back by itself.
-    #[error("{target} will revert automatically (journal {id}); run 'bdp tune confirm' or 'bdp tune revert' first")]
+    #[error(
+        "{target} will revert automatically (journal {id}); run 'bdp tune confirm' or 'bdp tune revert' first"
+    )]
     Pending {
         /// The setting.
         target: Target,
@@ -54,7 +56,9 @@ pub enum Refusal {
         id: u32,
     },
     /// An apply before was cut short.
-    #[error("journal {id} was interrupted before all changes were written; 'bdp tune revert' reverts those that were")]
+    #[error(
+        "journal {id} was interrupted before all changes were written; 'bdp tune revert' reverts those that were"
+    )]
     CutShort {
         /// The journal.
         id: u32,

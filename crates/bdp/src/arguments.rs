@@ -37,7 +37,9 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
         Err(_) => match text.parse::<Nanos>() {
             Ok(time) if time <= Nanos::secs(86_400) => Ok(time),
             Ok(_) => Err(format!("'{text}' is more than a day")),
-            Err(_) => Err(format!("'{text}' is not a time: give seconds, or a unit, for example 10, 0.5 or 250ms")),
+            Err(_) => {
+                Err(format!("'{text}' is not a time: give seconds, or a unit, for example 10, 0.5 or 250ms"))
+            }
         },
     }
 }
@@ -45,7 +47,9 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
 /// A number of blocks, as `-k` takes it: `10K`.
 pub fn blocks(text: &str) -> Result<ByteCount, String> {
     let blocks = text.parse::<ByteCount>();
-    blocks.map_err(|_| format!("'{text}' is not a number of blocks: give a whole number, for example 100 or 10K"))
+    blocks.map_err(|_| {
+        format!("'{text}' is not a number of blocks: give a whole number, for example 100 or 10K")
+    })
 }
 
 /// Memory for the flows of a capture: a megabyte at least.
@@ -108,8 +112,12 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
         ("bdp measure", "-1" | "--one-off") => {
             Some(format!("{flag} is a server option: 'bdp serve {flag}' serves one session"))
         }
-        ("bdp serve", "-c" | "--client") => Some(format!("{flag} is an iperf3 option: use 'bdp measure HOST'")),
-        ("bdp serve", "-s" | "--server") => Some(format!("{flag} is not needed: 'bdp serve' is always a server")),
+        ("bdp serve", "-c" | "--client") => {
+            Some(format!("{flag} is an iperf3 option: use 'bdp measure HOST'"))
+        }
+        ("bdp serve", "-s" | "--server") => {
+            Some(format!("{flag} is not needed: 'bdp serve' is always a server"))
+        }
         ("bdp measure", "-c" | "--client") => {
             Some(format!("{flag} is an iperf3 option: give the host without an option, 'bdp measure HOST'"))
         }

@@ -168,7 +168,8 @@ struct Settings {
 
 impl Settings {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a parameter with two settings; example: congestion=reno,cubic");
+        let wrong =
+            || format!("'{text}' is not a parameter with two settings; example: congestion=reno,cubic");
         let (name, values) = text.split_once('=').ok_or_else(wrong)?;
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         let values = <[String; 2]>::try_from(values).map_err(|_| wrong())?;

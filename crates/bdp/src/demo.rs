@@ -62,9 +62,7 @@ impl DemoArgs {
         let virtual_clock = || match crate::guest::obstacle() {
             None => Some(("clock".to_owned(), Clock::Virtual.name().to_owned())),
             Some(cause) => {
-                output::note(&format!(
-                    "note: using the real clock, as no guest kernel boots: {cause}"
-                ));
+                output::note(&format!("note: using the real clock, as no guest kernel boots: {cause}"));
                 None
             }
         };

@@ -77,7 +77,9 @@ impl Exit {
             Self::Done => "Done.",
             Self::Missed => "A result was worse than requested.",
             Self::Usage => "Usage error.",
-            Self::Environment => "Environment error (permission, peer, missing part), or a case could not run.",
+            Self::Environment => {
+                "Environment error (permission, peer, missing part), or a case could not run."
+            }
             Self::Bug => "Bug in bdp.",
             Self::Invalid => "Every repetition of a case was INVALID.",
             Self::Open => "With --strict: unknown or inconclusive.",

@@ -144,9 +144,7 @@ impl FixSteps for Command<'_> {
         let name = match stage {
             FixStage::Measure => "measure",
             FixStage::Capacity(streams) => {
-                return output::note(&format!(
-                    "== measure with {streams} streams, to find the path's rate"
-                ));
+                return output::note(&format!("== measure with {streams} streams, to find the path's rate"));
             }
             FixStage::Plan => "plan",
             FixStage::Rehearse => "rehearse",
@@ -180,9 +178,7 @@ impl FixSteps for Command<'_> {
             &style(),
         ))?;
         let Some(id) = run.clone() else {
-            return Err(exit::usage(
-                "'bdp fix' needs a store for its runs and predictions: --store PATH",
-            ));
+            return Err(exit::usage("'bdp fix' needs a store for its runs and predictions: --store PATH"));
         };
         let args = MeasuredArgs {
             run: run.clone(),

@@ -75,9 +75,7 @@ fn find(mut root: Command, path: &[String]) -> anyhow::Result<Command> {
     for name in path {
         command = command.find_subcommand(name).ok_or_else(|| {
             let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));
-            exit::usage(format!(
-                "'{parent}' has no subcommand '{name}'; see '{parent} --help'"
-            ))
+            exit::usage(format!("'{parent}' has no subcommand '{name}'; see '{parent} --help'"))
         })?;
     }
     Ok(command.clone())

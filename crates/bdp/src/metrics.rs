@@ -34,7 +34,9 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// Takes the port.
 pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| {
-        exit::environment(format!("listen on {address} for metrics: {e}; give another address with --metrics"))
+        exit::environment(format!(
+            "listen on {address} for metrics: {e}; give another address with --metrics"
+        ))
     })
 }
 

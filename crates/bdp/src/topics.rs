@@ -157,7 +157,5 @@ fn list() -> String {
 /// What is neither a subcommand nor a topic.
 pub fn unknown(name: &str) -> anyhow::Error {
     let name = output::tame(name);
-    exit::usage(format!(
-        "'{name}' is neither a subcommand nor a help topic; 'bdp help topics' lists topics"
-    ))
+    exit::usage(format!("'{name}' is neither a subcommand nor a help topic; 'bdp help topics' lists topics"))
 }

@@ -136,9 +136,7 @@ impl TwinArgs {
             Some(asked) => {
                 Err(exit::usage(format!("the run has no {} direction; omit --direction", asked.name())))
             }
-            None if all.is_empty() => {
-                Err(exit::usage("the run measured no direction, so it has no twin"))
-            }
+            None if all.is_empty() => Err(exit::usage("the run measured no direction, so it has no twin")),
             None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
             None => Ok(all),
         }
@@ -167,9 +165,7 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     };
     if path.extension().is_some_and(|extension| extension == "toml") {
         let [twin] = twins else {
-            return Err(exit::usage(
-                "several directions; give a folder, or choose one with --direction",
-            ));
+            return Err(exit::usage("several directions; give a folder, or choose one with --direction"));
         };
         return std::fs::write(path, &twin.scenario).map_err(|error| failed(path, error));
     }

@@ -199,7 +199,9 @@ impl Drop for Run {
 fn check(request: &PingRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.interval > Nanos::ZERO && request.interval < SHORTEST_INTERVAL {
-        return wrong("the interval must be at least 1 us, or 0 to send each probe when the last is answered");
+        return wrong(
+            "the interval must be at least 1 us, or 0 to send each probe when the last is answered",
+        );
     }
     if request.count == Some(0) {
         return wrong("a count of 0 sends nothing");

@@ -44,10 +44,7 @@ impl FromStr for Network {
             format!("'{text}': a prefix of this IP version has at most {} bits", alone.max_prefix_len())
         })?;
         if network != network.trunc() {
-            return Err(format!(
-                "'{text}' has bits set after its prefix; use '{}'",
-                network.trunc()
-            ));
+            return Err(format!("'{text}' has bits set after its prefix; use '{}'", network.trunc()));
         }
         Ok(Self(network))
     }
@@ -433,9 +430,11 @@ mod tests {
         assert_eq!(rules.check(ip("192.0.2.7"), Protocol::Iperf2), Ok(Proof::Nothing));
         assert_eq!(rules.check(ip("2001:db8::9"), Protocol::Iperf3), Ok(Proof::Nothing));
         assert_eq!(rules.check(ip("127.0.0.1"), Protocol::Iperf3), Ok(Proof::Nothing));
-        for (outside, part) in
-            [("198.51.100.1", "not an allowed"), ("192.0.2.66", "--deny 192.0.2.66/32"), ("127.0.0.9", "denied")]
-        {
+        for (outside, part) in [
+            ("198.51.100.1", "not an allowed"),
+            ("192.0.2.66", "--deny 192.0.2.66/32"),
+            ("127.0.0.9", "denied"),
+        ] {
             let open = AccessRules { open: true, ..rules.clone() };
             for rules in [&rules, &open] {
                 let denied = rules.check(ip(outside), Protocol::Bdp).unwrap_err().to_string();

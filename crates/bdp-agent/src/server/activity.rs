@@ -35,7 +35,9 @@ impl fmt::Display for Eviction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle => f.write_str("evicted while idle to make room"),
-            Self::Slow => write!(f, "evicted to make room: it transferred less than {LEAST_RATE} bytes per second"),
+            Self::Slow => {
+                write!(f, "evicted to make room: it transferred less than {LEAST_RATE} bytes per second")
+            }
             Self::Turn => f.write_str("evicted to make room: its time was up and another client was waiting"),
         }
     }

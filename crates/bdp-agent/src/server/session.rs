@@ -80,7 +80,9 @@ impl Session {
         place: Place,
         granted: Granted,
     ) -> Result<Self, Refusal> {
-        let other = |e: std::io::Error| Refusal::Other { text: format!("no file descriptor left on the server: {e}") };
+        let other = |e: std::io::Error| Refusal::Other {
+            text: format!("no file descriptor left on the server: {e}"),
+        };
         Ok(Self {
             key,
             number: server.next_number(),
@@ -172,7 +174,9 @@ impl Session {
     /// Changes settings of this host, or says what they are.
     fn tune(&self, server: &ServerState, id: u64, sealed: &Sealed) -> Result<Answer, String> {
         let Some(tuner) = &server.tuner else {
-            return Err("remote changes of settings are not allowed on this host (--allow-tune there)".to_owned());
+            return Err(
+                "remote changes of settings are not allowed on this host (--allow-tune there)".to_owned()
+            );
         };
         let Some(right) = &self.granted.tune else {
             return Err("changing settings needs the tune token of this server (--tune-token)".to_owned());
@@ -188,7 +192,9 @@ impl Session {
         self.check(&order).map_err(FlowError::Refused)?;
         datagrams::grant(&mut order, self.limits.rate).map_err(FlowError::Refused)?;
         if self.agent.flows_under_way() >= MOST_FLOWS {
-            return Err(FlowError::Refused(format!("a session may have at most {MOST_FLOWS} parallel flows")));
+            return Err(FlowError::Refused(format!(
+                "a session may have at most {MOST_FLOWS} parallel flows"
+            )));
         }
         let refused = |denied: Denied| FlowError::Refused(denied.to_string());
         let (places, memory) = match &*lock(&self.place) {
@@ -222,12 +228,16 @@ impl Session {
             && rate.saturating_mul(u64::from(order.spec.streams)) > granted.as_bps()
         {
             let asked = format_bps(rate as f64 * f64::from(order.spec.streams));
-            return Err(format!("{asked} requested, and the server allows at most {granted} per flow (--max-rate there)"));
+            return Err(format!(
+                "{asked} requested, and the server allows at most {granted} per flow (--max-rate there)"
+            ));
         }
         if order.spec.interval < SHORTEST_INTERVAL
             || order.spec.duration.as_ns() / order.spec.interval.as_ns() > MOST_SAMPLES
         {
-            return Err(format!("the server keeps at most {MOST_SAMPLES} samples per flow; set a longer interval"));
+            return Err(format!(
+                "the server keeps at most {MOST_SAMPLES} samples per flow; set a longer interval"
+            ));
         }
         if let (Some(name), Role::Send) = (&order.spec.congestion, order.role) {
             socket::check_congestion(name).map_err(|e| e.to_string())?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bdp_model::capture_pair::{Change, Changed, ChangedValue};
 
-use super::log::Passed;
 use super::direction::Direction;
+use super::log::Passed;
 use crate::decode::{Flags, Options};
 
 /// Pairs of values of a field that are counted apart.

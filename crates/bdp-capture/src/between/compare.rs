@@ -11,11 +11,11 @@ use bdp_model::stats::median;
 use super::changes;
 use super::clock::{self, Delays};
 use super::counts::{self, Ran};
+use super::direction::Direction;
 use super::identify::{self, LoggedFlow, Same};
 use super::log::SegmentLog;
 use super::matching::{Matched, matched};
 use super::numbered::{Numbered, acks, bases, numbered, offsets};
-use super::direction::Direction;
 
 /// Less than what two clocks of a microsecond say by chance.
 const ORDER_MIN_NS: f64 = 2_000.0;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bdp_model::capture_pair::{BetweenDirection, LostAt};
 
-use super::matching::Alone;
 use super::direction::Direction;
+use super::matching::Alone;
 
 /// Points of losses over time.
 const POINTS: u64 = 1_000;

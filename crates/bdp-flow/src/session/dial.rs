@@ -91,9 +91,7 @@ pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     // The device of a link-local address is that of the other end's, which names it too.
     let address = text.split_once('%').map_or(text.as_str(), |(address, _)| address);
     address.parse().map(Some).map_err(|_| {
-        SessionError::Request(format!(
-            "'{text}' is not an IP address; give a local address to send from"
-        ))
+        SessionError::Request(format!("'{text}' is not an IP address; give a local address to send from"))
     })
 }
 

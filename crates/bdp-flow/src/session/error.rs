@@ -183,7 +183,9 @@ pub enum SessionError {
         error: String,
     },
     /// The peer went away.
-    #[error("lost the connection to {address} during {doing}: the server ended or the path failed; run it again")]
+    #[error(
+        "lost the connection to {address} during {doing}: the server ended or the path failed; run it again"
+    )]
     Lost {
         /// Where.
         address: SocketAddr,

@@ -56,7 +56,9 @@ fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
         return wrong("responsiveness is measured under TCP load; omit -u");
     }
     if request.spec.bytes.is_some() {
-        return wrong("responsiveness runs until the result is stable; give the maximum duration with -t instead of -n");
+        return wrong(
+            "responsiveness runs until the result is stable; give the maximum duration with -t instead of -n",
+        );
     }
     if request.bidirectional {
         return wrong("responsiveness is measured one direction at a time; omit --bidir");

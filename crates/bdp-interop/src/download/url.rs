@@ -27,7 +27,9 @@ impl Url {
             return Err(format!("'{text}' does not start with https:// or http://"));
         };
         if rest.bytes().any(|b| b.is_ascii_control() || b == b' ' || !b.is_ascii()) {
-            return Err(format!("'{text}' contains characters that must be escaped in a URL (%20 for a space)"));
+            return Err(format!(
+                "'{text}' contains characters that must be escaped in a URL (%20 for a space)"
+            ));
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());

@@ -36,7 +36,9 @@ impl Guest {
         let child = command.spawn().map_err(|e| failed("start a guest's keeper", e))?;
         let mut guest = Self { keeper: child };
         let keeping = Keeping::Guest { spec: spec.clone(), root: root.folder().to_owned() };
-        keeping.write_to(guest.keeper.stdin.as_mut()).map_err(|e| failed("communicate with a guest's keeper", e))?;
+        keeping
+            .write_to(guest.keeper.stdin.as_mut())
+            .map_err(|e| failed("communicate with a guest's keeper", e))?;
         Ok(guest)
     }
 

@@ -101,8 +101,7 @@ impl Kernel {
     }
 
     fn add_process(&mut self, process: u32) -> Result<(), RunError> {
-        let none =
-            || RunError::Request(format!("process {process} does not exist; 'ps' lists processes"));
+        let none = || RunError::Request(format!("process {process} does not exist; 'ps' lists processes"));
         let (start, _) = holders::start_and_parent(process).ok_or_else(none)?;
         let name = holders::name(process).ok_or_else(none)?;
         holders::sockets_of(process).map_err(|error| match error.source.kind() {
@@ -319,7 +318,9 @@ fn addresses(host: &str) -> Result<Vec<IpAddr>, RunError> {
     let mut addresses: Vec<IpAddr> = found.into_iter().map(|address| address.ip().to_canonical()).collect();
     addresses.dedup();
     if addresses.is_empty() {
-        return Err(RunError::Watch(format!("resolve {host}: no address found; give an address, or ':PORT'")));
+        return Err(RunError::Watch(format!(
+            "resolve {host}: no address found; give an address, or ':PORT'"
+        )));
     }
     Ok(addresses)
 }

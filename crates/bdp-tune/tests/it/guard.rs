@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bdp_model::tuning::Target;
 use bdp_tune::{
-    ApplyOptions, ConfirmOptions, Fault, Journal, Reading, Refusal, Removal, RevertOptions, Reverted,
-    JournalStatus, World, apply, confirm, revert, set_aside, state, supervise,
+    ApplyOptions, ConfirmOptions, Fault, Journal, JournalStatus, Reading, Refusal, Removal, RevertOptions,
+    Reverted, World, apply, confirm, revert, set_aside, state, supervise,
 };
 
 use crate::machine::{FOLDER, Machine, changes};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bdp_model::tuning::RouteAttribute;
 use bdp_tune::{
-    ApplyOptions, ConfirmOptions, EntryStatus, Holder, Refusal, RevertOptions, JournalStatus, apply, confirm,
+    ApplyOptions, ConfirmOptions, EntryStatus, Holder, JournalStatus, Refusal, RevertOptions, apply, confirm,
     revert, state,
 };
 

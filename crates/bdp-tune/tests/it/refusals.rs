@@ -55,7 +55,10 @@ fn bad_requests_touch_nothing() {
     assert_eq!(fault(qdisc(), "netem"), Fault::BadValue("netem".to_owned()));
     machine.set(&qdisc(), "cake", Holder::Other);
     let refusal = refused(&mut machine, &[change(qdisc(), None, "fq")], &ApplyOptions::default());
-    assert!(refusal.to_string().contains("the queueing discipline 'cake' was set by someone else"), "{refusal}");
+    assert!(
+        refusal.to_string().contains("the queueing discipline 'cake' was set by someone else"),
+        "{refusal}"
+    );
     let fack = [change(Target::sysctl("net.ipv4.tcp_fack"), None, "1")];
     let said = refused(&mut machine, &fack, &ApplyOptions::default()).to_string();
     assert_eq!(said, "set net.ipv4.tcp_fack: Linux 6.1.0 does not read it");

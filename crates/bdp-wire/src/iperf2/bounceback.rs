@@ -77,7 +77,9 @@ impl Bounceback {
             (false, _) => decoded.bytes,
         };
         if !(BOUNCEBACK_BYTES..=LONGEST_BOUNCEBACK).contains(&reply_bytes) {
-            return Err("the requested replies have less than 48 bytes or more than 128 KiB (--bounceback-reply)");
+            return Err(
+                "the requested replies have less than 48 bytes or more than 128 KiB (--bounceback-reply)",
+            );
         }
         Ok(Self { reply_bytes, ..decoded })
     }

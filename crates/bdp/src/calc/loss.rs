@@ -55,9 +55,7 @@ pub struct LossArgs {
 /// A loss probability at which the models mean something.
 fn loss(text: &str) -> Result<Probability, String> {
     let loss = positive::<Probability>(text).map_err(|error| match error.as_str() {
-        "it must be more than 0" => {
-            "without loss these models give no limit: use 'bdp calc rate'".to_owned()
-        }
+        "it must be more than 0" => "without loss these models give no limit: use 'bdp calc rate'".to_owned(),
         _ => error,
     })?;
     if loss.fraction() >= 1.0 {

@@ -15,7 +15,7 @@ use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: rate = W x 8 / RTT (RFC 7323, section 1.1), for each stream.
-"Expected" is the rate of a real sender: whole segments, floor(W / MSS) x MSS x 8 / RTT. With --link,
+Expected: the rate of a real sender: whole segments, floor(W / MSS) x MSS x 8 / RTT. With --link,
 RTT includes 2 x serialisation of a segment, and the link's rate less headers (Ethernet,
 IPv4, TCP with timestamps) limits all streams together. With --clamped, a window below one
 segment waits for Linux's persist timer (RFC 9293, section 3.8.6.1): 2 MSS per floor(2 MSS / W)

@@ -15,9 +15,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     let wanted = match name {
         Some(name) => match scenario::find(name) {
             None => {
-                return Err(exit::usage(format!(
-                    "no built-in scenario '{name}'; 'bdp lab list' lists them"
-                )));
+                return Err(exit::usage(format!("no built-in scenario '{name}'; 'bdp lab list' lists them")));
             }
             Some((_, text)) if !as_json => return print(text),
             found => found.into_iter().collect(),

@@ -357,10 +357,7 @@ impl CheckArgs {
         let scenario = source::load(name, &options)?;
         let without_flows = source::plan(&scenario, &options)?.iter().all(|case| case.flows.is_empty());
         Ok(without_flows.then(|| {
-            format!(
-                "{}: valid, without flows, for 'bdp lab exec' and 'bdp lab shell'\n",
-                scenario.name
-            )
+            format!("{}: valid, without flows, for 'bdp lab exec' and 'bdp lab shell'\n", scenario.name)
         }))
     }
 }

@@ -35,9 +35,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     for profile in wanted {
         let _ = writeln!(text, "{:<15}{}\n{:<15}{}", profile.name, profile.title(), "", profile.source());
     }
-    text.push_str(
-        "\nUse profile = \"NAME\" in a [[link]]; 'bdp lab list --profiles NAME' prints its keys\n",
-    );
+    text.push_str("\nUse profile = \"NAME\" in a [[link]]; 'bdp lab list --profiles NAME' prints its keys\n");
     print(&text)
 }
 

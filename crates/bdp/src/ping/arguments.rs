@@ -133,7 +133,9 @@ impl PingArgs {
             _ => PingMode::Connect,
         };
         if self.length.is_some_and(|length| length.as_bytes() > LARGEST) {
-            return Err(exit::usage(format!("-l must be at most {LARGEST}, the payload of the largest datagram")));
+            return Err(exit::usage(format!(
+                "-l must be at most {LARGEST}, the payload of the largest datagram"
+            )));
         }
         if self.timeout == Nanos::ZERO {
             return Err(exit::usage("-W 0 does not wait for replies; give a time, for example 1 or 500ms"));

@@ -143,7 +143,8 @@ fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix
 
 /// `36h`, `30d`, `8w`.
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not an age: give a number with m, h, d or w, for example 36h, 30d or 8w");
+    let wrong =
+        || format!("'{text}' is not an age: give a number with m, h, d or w, for example 36h, 30d or 8w");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds: u64 = match unit {
         "m" => 60,

@@ -83,7 +83,9 @@ fn forms(plan: &Plan) -> String {
 /// The one end that has changes.
 fn only_end(plan: &Plan) -> anyhow::Result<End> {
     match [End::Near, End::Far].map(|end| plan.changes_at(end).next().is_some()) {
-        [true, true] => Err(exit::usage("the plan changes both ends; choose one with --end near or --end far")),
+        [true, true] => {
+            Err(exit::usage("the plan changes both ends; choose one with --end near or --end far"))
+        }
         [_, true] => Ok(End::Far),
         [true, _] => Ok(End::Near),
         [false, false] => Err(exit::usage("the plan changes nothing at either end")),

@@ -175,7 +175,11 @@ impl Far {
             .map(|failed| output::tame(&format!("{}: {}", failed.target, failed.cause)))
             .collect();
         if !failed.is_empty() {
-            return Err(exit::environment(format!("revert: {}: cannot restore {}", self.name, failed.join("; "))));
+            return Err(exit::environment(format!(
+                "revert: {}: cannot restore {}",
+                self.name,
+                failed.join("; ")
+            )));
         }
         self.check_damage("revert", &state)?;
         Ok(if all.iter().all(|one| one.foreign.is_empty()) { Exit::Done } else { Exit::Missed })
@@ -237,9 +241,7 @@ impl Far {
         match (of.standing.as_str(), of.client) {
             ("in_force", Some(_)) => format!("in force until 'bdp tune revert --at {at}'"),
             ("in_force", None) => "in force until 'bdp tune revert' there".to_owned(),
-            ("pending", _) if !of.guarded => {
-                "will not be reverted: its guard process was killed".to_owned()
-            }
+            ("pending", _) if !of.guarded => "will not be reverted: its guard process was killed".to_owned(),
             ("pending", Some(_)) => format!("reverted then, unless 'bdp tune confirm --at {at}' is run"),
             ("pending", None) => "reverted then, unless 'bdp tune confirm' is run there".to_owned(),
             ("overdue", _) => "its time is over, but its guard process was killed".to_owned(),

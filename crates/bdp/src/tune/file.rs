@@ -43,15 +43,22 @@ pub fn bytes(path: &str) -> Result<Vec<u8>, String> {
 pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| of_json(&error))?;
     let (name, version) = PLAN_SCHEMA.split_once('/').unwrap_or_default();
-    let schema =
-        value.get("schema").and_then(|schema| schema.as_str()).ok_or("it is not a plan: 'schema' is missing")?;
+    let schema = value
+        .get("schema")
+        .and_then(|schema| schema.as_str())
+        .ok_or("it is not a plan: 'schema' is missing")?;
     match schema.split_once('/') {
         Some((found, number)) if found == name => match (number.parse::<u32>(), version.parse::<u32>()) {
             (Ok(number), Ok(known)) if number > known => {
                 return Err(format!("its schema is {}, but this bdp reads {PLAN_SCHEMA}", plain(schema)));
             }
             (Ok(1..), Ok(_)) => {}
-            _ => return Err(format!("'{}' is not the schema of a plan; expected {PLAN_SCHEMA}", shown(schema))),
+            _ => {
+                return Err(format!(
+                    "'{}' is not the schema of a plan; expected {PLAN_SCHEMA}",
+                    shown(schema)
+                ));
+            }
         },
         _ => return Err(format!("'{}' is not the schema of a plan; expected {PLAN_SCHEMA}", shown(schema))),
     }

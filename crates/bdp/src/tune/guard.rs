@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bdp_sys::signal::{self, HeldSignal, Ending};
+use bdp_sys::signal::{self, Ending, HeldSignal};
 use bdp_tune::{GuardCommand, HostWorld, Journal, Places, supervise};
 
 /// The hidden subcommand.

@@ -59,7 +59,9 @@ fn text(state: &State) -> String {
             JournalStatus::Pending => {
                 "will not be reverted: its guard process was killed; run 'bdp tune revert'"
             }
-            JournalStatus::Overdue => "its time is over, but its guard process was killed; run 'bdp tune revert'",
+            JournalStatus::Overdue => {
+                "its time is over, but its guard process was killed; run 'bdp tune revert'"
+            }
             JournalStatus::Writing => "being written",
             JournalStatus::CutShort => "interrupted; 'bdp tune revert' reverts what was written",
             JournalStatus::OtherBoot if of.journal.persistent_file.is_some() => {
@@ -103,7 +105,9 @@ fn text(state: &State) -> String {
 fn other_namespace(of: &JournalState) -> String {
     let number = of.journal.network_namespace;
     match boot::way_into_network(number) {
-        Some(way) => format!("in another network namespace ({number}); to list it there: {way} bdp tune journal"),
+        Some(way) => {
+            format!("in another network namespace ({number}); to list it there: {way} bdp tune journal")
+        }
         None => format!(
             "in network namespace {number}, which has no process; if it is gone, rename the journal with 'bdp tune journal --set-aside {}'",
             of.journal.id

@@ -43,8 +43,11 @@ impl RevertArgs {
         } else {
             output::print(&text(&reverted))?;
         }
-        let mut stuck: Vec<String> =
-            reverted.failed.iter().map(|(target, cause)| format!("cannot restore {target}: {cause}")).collect();
+        let mut stuck: Vec<String> = reverted
+            .failed
+            .iter()
+            .map(|(target, cause)| format!("cannot restore {target}: {cause}"))
+            .collect();
         stuck.extend(reverted.damaged.iter().map(|damaged| damaged.refusal().to_string()));
         if !stuck.is_empty() {
             return Err(exit::environment(format!("revert: {}", stuck.join("; "))));

@@ -46,9 +46,7 @@ impl ShowArgs {
         let wanted = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?;
         if let Some(name) = self.device.as_deref().filter(|name| !device::exists(name)) {
             let name = output::tame(name);
-            return Err(exit::usage(format!(
-                "no network device '{name}'; 'ip link' lists devices"
-            )));
+            return Err(exit::usage(format!("no network device '{name}'; 'ip link' lists devices")));
         }
         let host = host_settings::read(self.device.as_deref());
         let settings = judged(&host);

@@ -332,7 +332,9 @@ fn what_a_server_will_not_give_is_told_in_a_line() {
         let flag = option.split(' ').next().unwrap();
         assert!(line.contains(&format!("{flag} ")) && line.contains("download"), "{line}");
     }
-    assert!(refused(&format!("ftp://127.0.0.1:{port}/"), 2).contains("does not start with https:// or http://"));
+    assert!(
+        refused(&format!("ftp://127.0.0.1:{port}/"), 2).contains("does not start with https:// or http://")
+    );
     assert!(
         refused(&format!("http://127.0.0.1:{port}/large --forward"), 2).contains("--forward needs a bdp")
     );

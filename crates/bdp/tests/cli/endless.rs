@@ -167,7 +167,11 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     }
     let ended = bench.run(&format!("measure 127.0.0.1:{port} -b 300M --forward -t 0.5 --idle 0.1"));
     assert_eq!(ended.code(), 3, "{}", ended.err);
-    assert!(ended.last_line().contains("allows at most 100 Mbit/s per flow (--max-rate there)"), "{}", ended.err);
+    assert!(
+        ended.last_line().contains("allows at most 100 Mbit/s per flow (--max-rate there)"),
+        "{}",
+        ended.err
+    );
     // What the server sends it holds to that by itself, and below it everybody is served.
     let ended = bench.run(&format!("measure 127.0.0.1:{port} -b 60M -t 0.5 --idle 0.1"));
     assert_eq!(ended.code(), 0, "{}", ended.err);
@@ -178,7 +182,8 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     if !is_installed("iperf") {
         return;
     }
-    let refused = |process: &Running| process.err().matches("more than the maximum of 100 Mbit/s (--max-rate)").count();
+    let refused =
+        |process: &Running| process.err().matches("more than the maximum of 100 Mbit/s (--max-rate)").count();
     for (index, options) in ["-b 300M -t 1", "-b 300M -t 0.2 -u"].into_iter().enumerate() {
         let mut client = counting.client("iperf", options);
         counting.server.process.wait_until("it is told", |p| refused(p) > index);

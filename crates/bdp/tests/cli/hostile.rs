@@ -284,7 +284,9 @@ fn next_to_nothing_keeps_no_place_of_an_open_server() {
     }
     println!("a place after {:?} and {refusals} refusals", since.elapsed());
     assert!(refusals > 0, "all places were taken");
-    server.process.wait_until("it is logged", |p| p.err().contains("it transferred less than 1000 bytes per second"));
+    server
+        .process
+        .wait_until("it is logged", |p| p.err().contains("it transferred less than 1000 bytes per second"));
 }
 
 /// A server that lets everybody in and answers as it likes: to the request for a flow, or for its outcome.

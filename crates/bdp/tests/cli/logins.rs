@@ -105,7 +105,11 @@ fn its_client_logs_in_and_nobody_else_is_let_in() {
                 "--username maria --rsa-public-key-path public.pem",
                 "unknown user 'maria', or wrong password",
             ),
-            (RIGHT, "--username mario --rsa-public-key-path stranger.pem", "not encrypted with this server's key"),
+            (
+                RIGHT,
+                "--username mario --rsa-public-key-path stranger.pem",
+                "not encrypted with this server's key",
+            ),
             (RIGHT, "", "it sent no login"),
         ] {
             let told = client(&bench, server.port, password, options)["error"].to_string();
@@ -142,7 +146,12 @@ fn its_server_lets_this_client_in() {
     assert!(ended.json()["directions"][0]["goodput_bps"].as_f64().unwrap() > 1e6);
     assert!(!ended.out.contains(RIGHT), "the password is nowhere");
     for (what, password, options, part) in [
-        ("wrong password", "rosso", format!("{login} {right}"), "name, password or public key, and for clocks"),
+        (
+            "wrong password",
+            "rosso",
+            format!("{login} {right}"),
+            "name, password or public key, and for clocks",
+        ),
         (
             "unknown user",
             RIGHT,
@@ -180,7 +189,8 @@ fn a_server_that_closes_on_the_request_has_refused_it() {
     let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --forward"));
     let line = ended.refusal(3);
     assert!(
-        line.contains("closed the connection after the request without a reason") && line.contains("--user NAME"),
+        line.contains("closed the connection after the request without a reason")
+            && line.contains("--user NAME"),
         "{line}"
     );
     assert!(!line.contains("the path"), "{line}");

@@ -399,11 +399,9 @@ fn a_store_that_cannot_be_opened_is_the_environments_refusal() {
     let absent = folder.path().join("absent.sqlite");
     let text = folder.path().join("notes.txt");
     fs::write(&text, "not a database, and long enough to have a header of its own".repeat(20)).unwrap();
-    for (path, cause) in [
-        (absent.as_path(), "no store at"),
-        (&text, "not a SQLite database"),
-        (folder.path(), "a folder"),
-    ] {
+    for (path, cause) in
+        [(absent.as_path(), "no store at"), (&text, "not a SQLite database"), (folder.path(), "a folder")]
+    {
         for command in ["runs", "runs --json", "show ab12"] {
             let complaint = refusal(&bdp(&format!("{command} --store {}", path.display())), 3);
             assert!(complaint.contains(cause) && complaint.contains("--store PATH"), "{complaint}");

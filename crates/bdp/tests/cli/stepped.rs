@@ -130,16 +130,8 @@ fn a_program_that_says_what_can_not_be_is_one_line() {
     }
     let smallest = include_str!("../../../../stacks/example/smallest.py");
     for (true_words, lie, line) in [
-        (
-            "\"received_bytes\": self.received,",
-            "\"received_bytes\": self.received * 50,",
-            "reached its host",
-        ),
-        (
-            "\"received_bytes\": self.received,",
-            "\"received_bytes\": -self.received % 1000,",
-            " before",
-        ),
+        ("\"received_bytes\": self.received,", "\"received_bytes\": self.received * 50,", "reached its host"),
+        ("\"received_bytes\": self.received,", "\"received_bytes\": -self.received % 1000,", " before"),
     ] {
         let bench = Bench::new();
         assert!(smallest.contains(true_words));

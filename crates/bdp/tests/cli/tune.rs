@@ -347,9 +347,13 @@ fn read_only_settings_a_full_disk_and_another_boot_are_one_line() {
         [ \"$(rmem)\" = \"$before\" ]",
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in
-        ["full 3", "from before the last boot, which reset its settings", "gone journal 1", "lock", "read-only 3"]
-    {
+    for part in [
+        "full 3",
+        "from before the last boot, which reset its settings",
+        "gone journal 1",
+        "lock",
+        "read-only 3",
+    ] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
     let said: Vec<&str> = ended.err.lines().collect();
@@ -573,7 +577,11 @@ fn asked_to_end_it_puts_back() {
         [ \"$(rmem)\" = \"$before\" ]; ls j",
     );
     assert_eq!(ended.out, "exit 143\nlock\n", "{}", ended.err);
-    assert!(ended.err.contains("interrupted before all changes were written; all settings are as before"), "{}", ended.err);
+    assert!(
+        ended.err.contains("interrupted before all changes were written; all settings are as before"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]

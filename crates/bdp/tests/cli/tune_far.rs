@@ -327,7 +327,11 @@ fn when_the_time_is_over_the_far_end_is_as_before() {
         ),
     );
     assert!(ended.out.starts_with("nothing is in force\nexit 2\nexit 3\nlock\nkept "), "{}", ended.out);
-    assert!(ended.err.contains("journal 1 does not exist, or its changes were already reverted"), "{}", ended.err);
+    assert!(
+        ended.err.contains("journal 1 does not exist, or its changes were already reverted"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
@@ -492,11 +496,9 @@ fn an_older_server_is_named_as_such() {
     for command in ["apply plan.json --yes", "journal"] {
         let ended = bench.run(&format!("tune {command} --at 127.0.0.1:{port} --tune-token x"));
         let line = ended.refusal(3);
-        for part in [
-            "runs a version of bdp without remote tuning",
-            "'bdp serve --allow-tune'",
-            "'bdp tune export'",
-        ] {
+        for part in
+            ["runs a version of bdp without remote tuning", "'bdp serve --allow-tune'", "'bdp tune export'"]
+        {
             assert!(line.contains(part), "{line}");
         }
     }

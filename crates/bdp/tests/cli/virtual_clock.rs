@@ -433,7 +433,10 @@ fn a_limit_on_memory_is_one_line() {
     assert_eq!(ended.code(), 3, "{}", ended.err);
     let document = ended.json();
     let error = document["cases"][0]["error"].as_str().unwrap();
-    assert!(error.contains("MiB of memory could not be allocated") && error.contains("'ulimit -v'"), "{error}");
+    assert!(
+        error.contains("MiB of memory could not be allocated") && error.contains("'ulimit -v'"),
+        "{error}"
+    );
     assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
 }
 

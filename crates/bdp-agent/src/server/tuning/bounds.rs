@@ -58,10 +58,7 @@ pub(super) fn bound(
         return Err("no change was requested".to_owned());
     }
     if changes.len() > MOST_CHANGES {
-        return Err(format!(
-            "{} changes requested, at most {MOST_CHANGES} allowed",
-            changes.len()
-        ));
+        return Err(format!("{} changes requested, at most {MOST_CHANGES} allowed", changes.len()));
     }
     let mut seen = HashSet::new();
     let mut bound = Vec::new();
@@ -96,10 +93,9 @@ fn bound_target(
             "{} is not a setting that a client may change ('bdp help tuning' lists them)",
             shown(target)
         )),
-        Target::Route { .. } | Target::Qdisc { .. } if is_of_link => Err(format!(
-            "{}: not available to clients with a link-local address",
-            shown(target)
-        )),
+        Target::Route { .. } | Target::Qdisc { .. } if is_of_link => {
+            Err(format!("{}: not available to clients with a link-local address", shown(target)))
+        }
         Target::Route { to, attribute } if to.is_unspecified() || to.to_canonical() == client => {
             Ok(Target::Route { to: client, attribute: *attribute })
         }

@@ -246,8 +246,9 @@ impl Tuner {
         match state.journals.iter().find(|of| of.journal.id == id).map(|of| of.journal.client) {
             Some(Some(client)) => Ok(client),
             Some(None) => {
-                let text =
-                    format!("journal {id} was applied on the host itself; only its owner can confirm or revert it");
+                let text = format!(
+                    "journal {id} was applied on the host itself; only its owner can confirm or revert it"
+                );
                 Err(refused(RefusalCause::Bounds, text))
             }
             None => {

@@ -56,9 +56,7 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
         return wrong("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M");
     }
     if to && request.spec.omit > Nanos::ZERO {
-        return wrong(
-            "an iperf2 server counts all datagrams that it receives; omit -O, or measure only -R",
-        );
+        return wrong("an iperf2 server counts all datagrams that it receives; omit -O, or measure only -R");
     }
     if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
         return wrong("iperf2 sends less than 2 GiB if a number of bytes is given; give a duration, -t");

@@ -248,17 +248,13 @@ fn check(request: &MeasureRequest) -> Result<()> {
         );
     }
     if request.spec.check_payload {
-        return wrong(
-            "an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'",
-        );
+        return wrong("an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'");
     }
     if let Some(udp) = &request.spec.udp {
         return datagrams::check(request, udp);
     }
     if from && request.spec.congestion.is_some() {
-        return wrong(
-            "an iperf2 server accepts no congestion control for its end; measure only --forward",
-        );
+        return wrong("an iperf2 server accepts no congestion control for its end; measure only --forward");
     }
     if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
         return wrong("iperf2 sends less than 2 GiB if a number of bytes is given; give a duration, -t");

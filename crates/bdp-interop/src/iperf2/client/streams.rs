@@ -103,9 +103,9 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
     let mut byte = [0];
     loop {
         let acknowledged = read_acknowledgement(&arrived);
-        match acknowledged
-            .map_err(|e| SessionError::Request(format!("{address} does not speak the iperf2 protocol: {e}")))?
-        {
+        match acknowledged.map_err(|e| {
+            SessionError::Request(format!("{address} does not speak the iperf2 protocol: {e}"))
+        })? {
             Some(_version) => return Ok(()),
             // Byte by byte, since payload follows at once.
             None => match reader.read(&mut byte) {

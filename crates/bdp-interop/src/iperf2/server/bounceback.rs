@@ -79,9 +79,7 @@ impl Replies<'_> {
                 TcpOptions { dscp, nodelay: true, ..Default::default() }.apply_to(stream)?;
             }
             if self.began.elapsed() > longest {
-                return Err(FlowError::Refused(
-                    "it ran longer than allowed (--max-duration)".to_owned(),
-                ));
+                return Err(FlowError::Refused("it ran longer than allowed (--max-duration)".to_owned()));
             }
             let paced_ns = rate.map_or(0, |rate: Rate| rate.serialisation(self.sent_bytes).as_ns());
             let due_ns = (clock::monotonic_ns() + asked.hold.as_ns()).max(began_ns + paced_ns);

@@ -146,9 +146,8 @@ impl Post<'_> {
         if of_address >= self.most / 4 || self.known.len() >= self.most {
             self.shared.server.counters.give_reason(Reason::Busy);
             let (most, share) = (self.most, self.most / 4);
-            let why = format!(
-                "at most {most} parallel iperf2 UDP flows are served, {share} of them per address"
-            );
+            let why =
+                format!("at most {most} parallel iperf2 UDP flows are served, {share} of them per address");
             self.note_refused(peer);
             return self.shared.server.turn_away(peer, why);
         }

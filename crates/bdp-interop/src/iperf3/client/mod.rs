@@ -273,8 +273,7 @@ impl Iperf3Peer<'_> {
         match login.token(clock::unix_ms() / 1000) {
             Some(token) => Ok(Some(token)),
             None => Err(SessionError::Request(
-                "user name and password are too long for the server's key; use a longer key"
-                    .to_owned(),
+                "user name and password are too long for the server's key; use a longer key".to_owned(),
             )),
         }
     }
@@ -394,13 +393,17 @@ impl Round {
         let since = Instant::now();
         loop {
             self.flows.iter().filter(|flow| !flow.sends()).for_each(Flow::drain);
-            let heard = self.test.control.hear(LOOK).map_err(|e| self.test.lost(&e, "the end of the test"))?;
+            let heard =
+                self.test.control.hear(LOOK).map_err(|e| self.test.lost(&e, "the end of the test"))?;
             if let Some(byte) = heard {
                 self.test.take(byte, Step::ExchangeResults)?;
                 return Ok(());
             }
             if since.elapsed() > STEP {
-                return Err(SessionError::Silent { address: self.test.address, doing: "the end of the test" });
+                return Err(SessionError::Silent {
+                    address: self.test.address,
+                    doing: "the end of the test",
+                });
             }
             reporter.check_cancel()?;
         }

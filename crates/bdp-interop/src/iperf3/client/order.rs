@@ -25,9 +25,7 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
         );
     }
     if spec.check_payload {
-        return wrong(
-            "an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'",
-        );
+        return wrong("an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'");
     }
     if spec.window.is_some() {
         return wrong(

@@ -88,14 +88,17 @@ impl Logins {
 impl LoginRules {
     /// The login of a token, with the token's bytes.
     fn judge(&self, token: Option<&str>, unix_s: u64) -> Result<(Login, Vec<u8>), String> {
-        let token = token.ok_or("it sent no login (use --username there, with the public key of this server)")?;
+        let token =
+            token.ok_or("it sent no login (use --username there, with the public key of this server)")?;
         let sealed = base64::decode(token).ok_or("its login is not base64")?;
         // Both are tried, whatever the first gave.
         let oaep = self.key.open(Padding::Oaep, &sealed);
         let pkcs1 = self.key.open(Padding::Pkcs1, &sealed);
         let login = match (oaep, pkcs1) {
             (None, Some(_)) if self.oaep_only => {
-                return Err("its login uses the padding of iperf3 before 3.17 (--iperf3-oaep-only)".to_owned());
+                return Err(
+                    "its login uses the padding of iperf3 before 3.17 (--iperf3-oaep-only)".to_owned()
+                );
             }
             (None, None) => return Err("its login was not encrypted with this server's key".to_owned()),
             (Some(login), _) | (None, Some(login)) => login,

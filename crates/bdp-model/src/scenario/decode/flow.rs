@@ -96,8 +96,7 @@ pub(super) fn flows(
     };
     let flows = all.iter().enumerate().map(build).collect::<Result<Vec<CaseFlow>>>()?;
     if let (true, Some(n)) = (flows.iter().all(|f| f.background), all.first()) {
-        let expected =
-            "false for at least one flow: not all flows can be background";
+        let expected = "false for at least one flow: not all flows can be background";
         let node = n.as_table("flow")?.get("background").unwrap_or(n);
         return Err(node.unexpected(&format!("{}.background", place("flow", 0, all.len())), expected));
     }

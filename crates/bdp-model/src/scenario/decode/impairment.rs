@@ -243,9 +243,10 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
             Some(time)
         }
         (Some(n), _) => {
-            return Err(
-                n.unexpected(&format!("{at}.correlation_time"), "'normal' in the same table, the only distribution with correlation")
-            );
+            return Err(n.unexpected(
+                &format!("{at}.correlation_time"),
+                "'normal' in the same table, the only distribution with correlation",
+            ));
         }
     };
     Ok(Some(Jitter { distribution, reorder, correlation_time }))

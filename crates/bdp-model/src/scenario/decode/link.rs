@@ -273,11 +273,7 @@ fn medium(node: &Node, at: &str) -> Result<Medium> {
     };
     let bound = |n: &Node, key: &str, expected| time(n, &format!("{at}.{key}"), expected);
     Ok(Medium::HalfDuplex(Turns {
-        guard: bound(
-            guard,
-            "guard",
-            "the gap when the sending end changes, up to 10s, such as \"50us\"",
-        )?,
+        guard: bound(guard, "guard", "the gap when the sending end changes, up to 10s, such as \"50us\"")?,
         turn: bound(
             turn,
             "turn",

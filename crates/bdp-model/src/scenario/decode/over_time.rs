@@ -69,8 +69,7 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
                 return Err(node.unexpected(at, CHANGING));
             };
             if timeline.at(Nanos::ZERO).is_none_or(|rate| rate.as_bps() == 0) {
-                let expected =
-                    "a first bit rate above 0, which applies before the flows start; use 'outage' for outages";
+                let expected = "a first bit rate above 0, which applies before the flows start; use 'outage' for outages";
                 return Err(node.unexpected(at, expected));
             }
             RateOverTime::Timeline(timeline)

@@ -82,9 +82,7 @@ pub(super) fn complete<'a>(
         }
     };
     let expected = match queue.takes_bytes() {
-        true => {
-            "a queue limit: packets such as 1000 or \"1000p\", or IP bytes with a unit such as \"400K\""
-        }
+        true => "a queue limit: packets such as 1000 or \"1000p\", or IP bytes with a unit such as \"400K\"",
         false => "a queue limit in packets, such as 1000 or \"1000p\"",
     };
     match impairment::queue_length(limit.0, &limit.1, expected)? {
@@ -216,8 +214,10 @@ fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
     };
     if red.weight_log().is_none() {
         let least = min / avpkt + 1;
-        return Err(read
-            .unexpected("burst", &format!("packets that may arrive in a burst, at least min / avpkt: {least}")));
+        return Err(read.unexpected(
+            "burst",
+            &format!("packets that may arrive in a burst, at least min / avpkt: {least}"),
+        ));
     }
     Ok(red)
 }

@@ -58,13 +58,13 @@ pub(super) fn check(
     let Some((first, one)) = named().find(|(_, stack)| stack.in_steps().is_some()) else { return Ok(()) };
     for flow in flows {
         if flow.spec.udp.is_some() {
-            let rule = "this stack supports only TCP; use protocol = \"tcp\", or a kernel on these hosts"
-                .to_owned();
+            let rule =
+                "this stack supports only TCP; use protocol = \"tcp\", or a kernel on these hosts".to_owned();
             return refuse(first, one, "protocol = \"udp\"".to_owned(), rule);
         }
         if !flow.spec.application.is_greedy() {
-            let rule = "programs with their own pace need a kernel; remove the stack, or these keys"
-                .to_owned();
+            let rule =
+                "programs with their own pace need a kernel; remove the stack, or these keys".to_owned();
             return refuse(first, one, "reader, writer or messages of a flow".to_owned(), rule);
         }
         let ends = [&flow.from, &flow.to];

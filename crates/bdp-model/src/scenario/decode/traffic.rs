@@ -105,9 +105,7 @@ pub(super) fn traffic(
                 found: format!("{} transfers", traffic.expected()),
                 most: match traffic.pattern {
                     Pattern::RequestResponse { .. } => {
-                        format!(
-                            "{most}; use fewer clients, a longer think time or a shorter duration"
-                        )
+                        format!("{most}; use fewer clients, a longer think time or a shorter duration")
                     }
                     _ => format!("{most}; use a longer gap or a shorter duration"),
                 },

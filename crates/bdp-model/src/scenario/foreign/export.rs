@@ -9,10 +9,8 @@ use crate::units::{Nanos, Probability};
 
 /// For each link and direction a command, for the device at which the direction begins, and a comment for each thing that it can't.
 pub fn netem_commands(case: &CaseSpec) -> String {
-    let mut text = format!(
-        "# {}: approximate netem commands, each for the device of its first host\n",
-        case.scenario
-    );
+    let mut text =
+        format!("# {}: approximate netem commands, each for the device of its first host\n", case.scenario);
     for link in &case.links {
         for (forward, config) in [(true, &link.config.forward), (false, &link.config.reverse)] {
             let [from, to] = ends(link, forward);
@@ -44,7 +42,9 @@ fn netem(config: &DirectionConfig, link: &LinkConfig) -> (String, Vec<String>) {
         command.push_str(&format!(" rate {}bit {overhead}", rate.as_bps()));
     }
     match &config.rate_over_time {
-        Some(RateOverTime::Trace(trace)) => cannot.push(format!("the trace ({trace}); its mean rate is used")),
+        Some(RateOverTime::Trace(trace)) => {
+            cannot.push(format!("the trace ({trace}); its mean rate is used"))
+        }
         Some(RateOverTime::Timeline(_)) => {
             cannot.push("changes of the rate; use 'tc qdisc change' at each".to_owned())
         }
@@ -124,7 +124,8 @@ fn delay(config: &DirectionConfig, cannot: &mut Vec<String>) -> String {
         };
         match width {
             Some(width) => text.push_str(&format!(" {}{distribution}", of_time(width))),
-            None => cannot.push("jitter by a table; netem reads 'distribution' tables from files of tc".to_owned()),
+            None => cannot
+                .push("jitter by a table; netem reads 'distribution' tables from files of tc".to_owned()),
         }
         if !jitter.reorder {
             cannot.push("order under jitter; netem lets packets overtake".to_owned());

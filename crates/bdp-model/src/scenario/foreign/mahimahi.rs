@@ -11,9 +11,7 @@ const LONGEST_MS: u64 = 3_600_000;
 /// A path with a trace of each direction, or of the first one. Packets wait without a limit, as in mahimahi.
 pub fn trace(files: &[&str]) -> Result<Imported, ImportError> {
     if files.is_empty() || files.len() > 2 {
-        return Err(ImportError::new(
-            "give one or two traces: from the first host to the second, and back",
-        ));
+        return Err(ImportError::new("give one or two traces: from the first host to the second, and back"));
     }
     let mut draft = Draft::default();
     for (keys, file) in draft.directions.iter_mut().zip(files) {

@@ -245,7 +245,8 @@ impl Stated {
             "state" => {
                 if more.iter().skip(1).any(|p| p.fraction() > 0.0) {
                     left_out.push(
-                        "loss state: only two of the four states; p32, p23 and p14 are not supported".to_owned(),
+                        "loss state: only two of the four states; p32, p23 and p14 are not supported"
+                            .to_owned(),
                     );
                 }
                 StatedLoss::States { to_bad: first, to_good, loss_bad: None, loss_good: None }

@@ -54,10 +54,7 @@ fn chain(links: &Table, from: &str, to: &str) -> Result<Vec<String>> {
             return Ok(names);
         }
         if names.contains(&next) || names.len() == CELLS_MAX {
-            return Err(ImportError::new(format!(
-                "the links from {from} form a loop at '{}'",
-                tame(&next)
-            )));
+            return Err(ImportError::new(format!("the links from {from} form a loop at '{}'", tame(&next))));
         }
         names.push(next.clone());
         at = next;

@@ -358,10 +358,7 @@ fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Disci
     let mut node = root;
     loop {
         if all.len() > 8 {
-            return Err(ImportError::new(format!(
-                "{}: its qdiscs form a loop",
-                device.name
-            )));
+            return Err(ImportError::new(format!("{}: its qdiscs form a loop", device.name)));
         }
         let major = major(&node.id);
         let children: Vec<&Node> = device
@@ -461,10 +458,7 @@ fn htb_classes<'a>(
     while let Some(parent) = own.iter().find(|class| path.last().is_some_and(|last| last.parent == class.id))
     {
         if path.iter().any(|known| std::ptr::eq(*known, *parent)) {
-            return Err(ImportError::new(format!(
-                "{}: htb classes form a loop at {}",
-                device.name, leaf.id
-            )));
+            return Err(ImportError::new(format!("{}: htb classes form a loop at {}", device.name, leaf.id)));
         }
         path.push(parent);
     }

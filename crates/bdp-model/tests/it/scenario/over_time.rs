@@ -130,10 +130,7 @@ fn mistakes_are_shown_in_one_line() {
             "rate = { trace = 'nowhere' }",
             "link.rate.trace = \"nowhere\": expected the name of a trace that was already read",
         ),
-        (
-            "rate = { steps = [] }",
-            "link.rate.steps = a list of 0: expected 1 to 10000 times with values",
-        ),
+        ("rate = { steps = [] }", "link.rate.steps = a list of 0: expected 1 to 10000 times with values"),
         (
             "rate = { steps = [[1, '1M']] }",
             "link.rate.steps = 1: expected a list of times since the start of flows with values, such as [[\"0s\", ...], [\"5s\", ...]]; the first time must be 0s, and times must ascend",

@@ -298,7 +298,7 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
     bench.write("stale.json", stale.to_string());
     let cases = [
         ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
-        ("unread", 2, "does not read it"),
+        ("unread", 2, "ignores it"),
         ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a valid value; all settings are as before"),
         ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
         ("local", 2, "the address belongs to this machine"),

@@ -120,24 +120,23 @@ const OF_BLOGS: Source = Source { name: "blog advice", place: "many pages, one c
 const FOR_ASKING: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Current,
-    "for programs that ask for a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w); autotuned connections do not read it",
+    "only for programs that request a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w); autotuned connections ignore it",
 )];
 
 const UP_TO_4_MIB: &[(Release, VerdictKind, &str)] =
-    &[FOR_ASKING[0], (release(6, 18), Default, "the kernel has it by itself")];
+    &[FOR_ASKING[0], (release(6, 18), Default, "the kernel's default")];
 
-const LARGE_WMEM: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "lets a sender fill a path that holds more than 4 MiB")];
+const LARGE_WMEM: &[(Release, VerdictKind, &str)] = &[(OLDEST, Current, "permits more than 4 MiB in flight")];
 
 const PROBING: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "helps where routers drop large packets without ICMP, and costs nothing elsewhere")];
+    &[(OLDEST, Current, "helps if routers drop large packets without ICMP, and costs nothing otherwise")];
 
 const FAIR_QUEUE: &[(Release, VerdictKind, &str)] = &[
     (OLDEST, Current, "BBR and pacing need it"),
     (
         release(4, 13),
         Current,
-        "keeps flows apart and paces them at less cost; TCP paces without it, too, since Linux 4.13",
+        "isolates flows and paces them at less cost; TCP also paces without it since Linux 4.13",
     ),
 ];
 
@@ -150,11 +149,11 @@ const ESNET: &[KnownAdvice] = &[
         "4096 87380 33554432",
         &[
             (OLDEST, Current, "a window for paths that hold up to 16 MiB"),
-            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (release(4, 20), Stale, "its second value is below the default of 131072; the third is useful"),
             (
                 release(6, 16),
                 Stale,
-                "its largest buffer is the kernel's own, and its second number is below the default",
+                "its maximum is the kernel's default, and its second value is below the default",
             ),
         ],
     ),
@@ -168,7 +167,7 @@ const ESNET: &[KnownAdvice] = &[
             (
                 release(4, 9),
                 Stale,
-                "it backs off at each loss as cubic does; BBR, which does not, came with Linux 4.9",
+                "it backs off at each loss, as cubic does; BBR, which does not, exists since Linux 4.9",
             ),
         ],
     ),
@@ -196,7 +195,7 @@ const ESNET: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
+            "for measurement hosts, so that no transfer benefits from an earlier one; bad for servers",
         )],
     ),
 ];
@@ -206,12 +205,12 @@ const LARGEST_OF_16_MIB: &[(Release, VerdictKind, &str)] = &[
     (
         release(6, 16),
         Harmful,
-        "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
+        "it lowers the maximum, which is 32 MiB by default with 4 GiB of memory or more",
     ),
 ];
 
 const BUSY: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "some microseconds less latency for a processor that is never idle")];
+    &[(OLDEST, Current, "saves some microseconds of latency, but keeps a processor busy")];
 
 const TUNED: &[KnownAdvice] = &[
     KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_rmem", "4096 131072 16777216", LARGEST_OF_16_MIB),
@@ -221,11 +220,11 @@ const TUNED: &[KnownAdvice] = &[
         "4096 87380 16777216",
         &[
             (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
-            (release(4, 20), Stale, "its second number is below the default of 131072; the third is of use"),
+            (release(4, 20), Stale, "its second value is below the default of 131072; the third is useful"),
             (
                 release(6, 16),
                 Harmful,
-                "it lowers the largest buffer, which is 32 MiB by default with 4 GiB of memory or more",
+                "it lowers the maximum, which is 32 MiB by default with 4 GiB of memory or more",
             ),
         ],
     ),
@@ -244,31 +243,31 @@ const SYSTEMD: &[KnownAdvice] = &[KnownAdvice::new(
     OF_SYSTEMD,
     "net.core.default_qdisc",
     "fq_codel",
-    &[(OLDEST, Current, "keeps flows apart and the queue of this machine short")],
+    &[(OLDEST, Current, "isolates flows and keeps this machine's queue short")],
 )];
 
 const NOT_TCPS: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Harmful,
-    "TCP does not read it; each UDP socket gets it, whose queue then holds seconds instead of dropping",
+    "TCP ignores it; each UDP socket gets it and then queues seconds of data instead of dropping",
 )];
 
 const RARE_BACKLOG: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Stale,
-    "network cards with NAPI, all of today's, do not queue there; only RPS, tunnels and loopback do",
+    "NAPI network cards, which all current ones are, do not queue there; only RPS, tunnels and loopback do",
 )];
 
 const NO_TIMESTAMPS: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Harmful,
-    "without timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence numbers wrap \
-     without protection",
+    "without timestamps, retransmissions can't be distinguished from originals, and sequence numbers wrap \
+     unprotected at 1 Gbit/s or more",
 )];
 
 const LOW_LATENCY: &[(Release, VerdictKind, &str)] = &[
     (OLDEST, Current, "receives without the prequeue, which costs throughput"),
-    (release(4, 14), Stale, "has no effect: the prequeue that it switched off is gone"),
+    (release(4, 14), Stale, "has no effect: the prequeue was removed"),
 ];
 
 const MELLANOX: &[KnownAdvice] = &[
@@ -290,17 +289,13 @@ const MELLANOX: &[KnownAdvice] = &[
         OF_MELLANOX,
         "net.ipv4.tcp_rmem",
         "4096 87380 4194304",
-        &[(
-            OLDEST,
-            Harmful,
-            "it lowers the largest buffer, which is 6 MiB by default, and 32 MiB since Linux 6.16",
-        )],
+        &[(OLDEST, Harmful, "it lowers the maximum, which is 6 MiB by default, and 32 MiB since Linux 6.16")],
     ),
     KnownAdvice::new(
         OF_MELLANOX,
         "net.ipv4.tcp_wmem",
         "4096 65536 4194304",
-        &[(OLDEST, Default, "the largest buffer is the kernel's own")],
+        &[(OLDEST, Default, "the maximum is the kernel's default")],
     ),
 ];
 
@@ -313,7 +308,7 @@ const CLOUDFLARE: &[KnownAdvice] = &[
         "net.ipv4.tcp_adv_win_scale",
         "-2",
         &[
-            (OLDEST, Current, "keeps three quarters of a receive buffer back, for packets that carry little"),
+            (OLDEST, Current, "reserves three quarters of a receive buffer for overhead of small packets"),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -345,18 +340,18 @@ const KLAVER: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "lets servers of HTTP/2 choose late what to send; bulk transfers wake up more often",
+            "lets HTTP/2 servers decide late what to send; bulk transfers wake up more often",
         )],
     ),
     KnownAdvice::new(
         OF_KLAVER,
         "net.core.somaxconn",
         "32768",
-        &[(OLDEST, Current, "for listeners that ask for as much; others keep what they asked for")],
+        &[(OLDEST, Current, "only for listeners that request as much")],
     ),
 ];
 
-const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel has it by itself")];
+const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel's default")];
 
 const BLOGS: &[KnownAdvice] = &[
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
@@ -367,7 +362,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "without SACK each lost segment of a window takes a round trip of its own, and RACK and tail loss probes are off",
+            "without SACK each lost segment of a window takes one round trip, and RACK and tail loss probes are off",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
@@ -377,21 +372,21 @@ const BLOGS: &[KnownAdvice] = &[
         "1",
         &[
             (OLDEST, Harmful, "drops connections of clients that share an address, as behind NAT"),
-            (release(4, 12), Stale, "is gone; it dropped connections of clients that share an address"),
+            (release(4, 12), Stale, "removed; it dropped connections of clients that share an address"),
         ],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_tw_reuse",
         "1",
-        &[(OLDEST, Current, "for clients that open thousands of connections a minute to one address; needs timestamps")],
+        &[(OLDEST, Current, "for clients that open thousands of connections per minute to one address; needs timestamps")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_adv_win_scale",
         "2",
         &[
-            (OLDEST, Current, "gives three quarters of a receive buffer to the window"),
+            (OLDEST, Current, "lets the window use three quarters of a receive buffer"),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -399,7 +394,7 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_mem",
         "16777216 16777216 16777216",
-        &[(OLDEST, Harmful, "it counts pages of 4096 bytes, not bytes: more than this machine has, so that nothing limits TCP")],
+        &[(OLDEST, Harmful, "the unit is pages of 4096 bytes, not bytes: more than this machine has, so TCP memory is unlimited")],
     )
     .beyond_memory(),
     KnownAdvice::new(
@@ -409,7 +404,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "each connection starts with this receive buffer; autotuning starts small and grows where a path needs it",
+            "each connection starts with this receive buffer; autotuning starts small and grows if the path needs it",
         )],
     )
     .from(1, 1 << 20),
@@ -436,7 +431,7 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_window_scaling",
         "0",
-        &[(OLDEST, Harmful, "no window is larger than 64 KiB: 5 Mbit/s over 100 ms")],
+        &[(OLDEST, Harmful, "windows are at most 64 KiB: 5 Mbit/s at 100 ms")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
@@ -447,7 +442,7 @@ const BLOGS: &[KnownAdvice] = &[
             (
                 release(4, 2),
                 Stale,
-                "a handshake with ECN that gets no answer is tried again without it (tcp_ecn_fallback)",
+                "a handshake with ECN that gets no answer is retried without it (tcp_ecn_fallback)",
             ),
         ],
     ),
@@ -456,8 +451,8 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_fack",
         "1",
         &[
-            (OLDEST, Default, "the kernel has it by itself"),
-            (release(4, 11), Current, "recovers earlier where order is kept"),
+            (OLDEST, Default, "the kernel's default"),
+            (release(4, 11), Current, "recovers earlier if packets stay in order"),
             (release(4, 15), Stale, "has no effect: RACK replaced it"),
         ],
     ),
@@ -468,7 +463,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "keeps the window over pauses of a connection, at the price of a burst after them where nothing paces",
+            "keeps the window over idle periods, but causes a burst after them without pacing",
         )],
     ),
     KnownAdvice::new(
@@ -478,7 +473,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "for machines that measure, where no transfer is to profit from an earlier one; servers lose by it",
+            "for measurement hosts, so that no transfer benefits from an earlier one; bad for servers",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_mtu_probing", "1", PROBING),
@@ -488,9 +483,9 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_congestion_control",
         "bbr",
         &[
-            (OLDEST, Stale, "the kernel does not have it before Linux 4.9"),
+            (OLDEST, Stale, "not available before Linux 4.9"),
             (release(4, 9), Current, "does not slow down for single losses; needs fq as the queueing discipline"),
-            (release(4, 13), Current, "does not slow down for single losses; can be unfair to cubic beside it"),
+            (release(4, 13), Current, "does not slow down for single losses; can be unfair to competing cubic flows"),
         ],
     ),
     KnownAdvice::new(
@@ -509,7 +504,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "with pfifo_fast a queue of 10,000 packets, which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it",
+            "with pfifo_fast a queue of 10,000 packets, 120 ms at 1 Gbit/s; fq and fq_codel ignore it",
         )],
     )
     .from(0, 10_000),

@@ -30,7 +30,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_rmem",
         Kind::Triple,
         Unit::Bytes,
-        "Receive buffer of a TCP socket: least, at the start, and the most that autotuning gives it",
+        "Receive buffer of a TCP socket: minimum, initial value, and maximum of autotuning",
     )
     .on_path()
     .own(4, 15)
@@ -40,7 +40,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_wmem",
         Kind::Triple,
         Unit::Bytes,
-        "Send buffer of a TCP socket: least, at the start, and the most that autotuning gives it",
+        "Send buffer of a TCP socket: minimum, initial value, and maximum of autotuning",
     )
     .on_path()
     .own(4, 15)
@@ -50,13 +50,13 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_mem",
         Kind::Triple,
         Unit::Pages,
-        "Memory of all TCP sockets together, in pages: no limit below the first, pressure above the second, none beyond the third",
+        "Memory of all TCP sockets together, in pages: no pressure below the first value, pressure above the second, limit at the third",
     )
     .on_path()
     .computed(default::tcp_mem),
     Setting::flag(
         "net.ipv4.tcp_moderate_rcvbuf",
-        "Autotuning of receive buffers up to the largest of tcp_rmem",
+        "Autotuning of receive buffers up to the maximum of tcp_rmem",
         OFF_ON,
     )
     .on_path()
@@ -66,7 +66,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_max",
         Kind::Number,
         Unit::Bytes,
-        "The largest receive buffer that a program may ask for with SO_RCVBUF; autotuning of TCP does not read it",
+        "Maximum receive buffer that a program can request with SO_RCVBUF; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -75,7 +75,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_max",
         Kind::Number,
         Unit::Bytes,
-        "The largest send buffer that a program may ask for with SO_SNDBUF; autotuning of TCP does not read it",
+        "Maximum send buffer that a program can request with SO_SNDBUF; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -84,7 +84,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Receive buffer of a new socket other than TCP's, as of UDP",
+        "Initial receive buffer of non-TCP sockets, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -92,7 +92,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Send buffer of a new socket other than TCP's, as of UDP",
+        "Initial send buffer of non-TCP sockets, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -127,7 +127,7 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_adv_win_scale",
         Kind::Number,
         Unit::None,
-        "Share of a receive buffer that is kept back from the window: 1/2^N of it, or all but 1/2^-N where N is negative",
+        "Share of a receive buffer excluded from the window: 1/2^N, or all but 1/2^-N if N is negative",
     )
     .on_path()
     .own(4, 15)
@@ -137,13 +137,13 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_app_win",
         Kind::Number,
         Unit::None,
-        "Share of the first window that is kept for the program: 1/2^N of it, 0 none",
+        "Share of the initial window reserved for the program: 1/2^N, 0 none",
     )
     .own(4, 15)
     .always("31"),
     Setting::flag(
         "net.ipv4.tcp_shrink_window",
-        "Takes back window that was advertised when a receive buffer is full",
+        "Shrinks an advertised window if the receive buffer is full",
         OFF_ON,
     )
     .since(6, 5)
@@ -166,7 +166,7 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_available_congestion_control",
         Kind::Names,
         Unit::None,
-        "Congestion controls that are loaded; others may be there as modules",
+        "Loaded congestion controls; others may be available as modules",
     )
     .on_path()
     .seen(5, 7),
@@ -174,7 +174,7 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_allowed_congestion_control",
         Kind::Names,
         Unit::None,
-        "Congestion controls that programs without privileges may choose",
+        "Congestion controls available to programs without privileges",
     )
     .seen(5, 7),
     Setting::flag(
@@ -187,7 +187,7 @@ const CONGESTION: &[Setting] = &[
     .always("1"),
     Setting::flag(
         "net.ipv4.tcp_no_metrics_save",
-        "Whether new connections ignore what earlier ones to the same address learned of the path",
+        "Whether new connections ignore path metrics of earlier ones to the same address",
         &[("0", "metrics are saved"), ("1", "metrics are not saved")],
     )
     .on_path()
@@ -199,7 +199,7 @@ const CONGESTION: &[Setting] = &[
         &[
             ("0", "off"),
             ("1", "requested and accepted"),
-            ("2", "accepted where the other end requests it"),
+            ("2", "accepted if the other end requests it"),
             ("3", "accurate ECN requested and accepted"),
             ("4", "ECN requested, accurate ECN accepted"),
             ("5", "not requested, accurate ECN accepted"),
@@ -210,7 +210,7 @@ const CONGESTION: &[Setting] = &[
     .always("2"),
     Setting::flag(
         "net.ipv4.tcp_ecn_fallback",
-        "Retries a handshake without ECN where one with it got no answer",
+        "Retries a handshake without ECN if one with ECN got no answer",
         OFF_ON,
     )
     .since(4, 2)
@@ -243,7 +243,7 @@ const RECOVERY: &[Setting] = &[
     .always("2"),
     Setting::flag(
         "net.ipv4.tcp_early_retrans",
-        "Tail loss probe: finds the loss of the last segments without a timeout",
+        "Tail loss probe: detects the loss of the last segments without a timeout",
         &[("0", "off"), ("1", "off"), ("2", "off"), ("3", "on"), ("4", "on")],
     )
     .own(4, 15)
@@ -262,7 +262,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_reordering",
         Kind::Number,
         Unit::Segments,
-        "By how many segments order may be off before that is taken for loss, at the start of a connection",
+        "Initial reordering tolerance in segments before a loss is assumed",
     )
     .on_path()
     .own(4, 6)
@@ -271,7 +271,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_max_reordering",
         Kind::Number,
         Unit::Segments,
-        "The most that a connection learns to put up with of reordering",
+        "Maximum reordering tolerance that a connection adapts to",
     )
     .since(3, 19)
     .own(4, 15)
@@ -280,7 +280,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_rto_min_us",
         Kind::Number,
         Unit::Microseconds,
-        "Least retransmission timeout; that of a route (rto_min) comes first",
+        "Minimum retransmission timeout; that of a route (rto_min) takes precedence",
     )
     .on_path()
     .since(6, 11)
@@ -290,7 +290,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_retries2",
         Kind::Number,
         Unit::None,
-        "Timeouts in a row after which a connection is given up: 15 are about 15 minutes",
+        "Consecutive timeouts before a connection is dropped: 15 is about 15 minutes",
     )
     .own(4, 6)
     .always("15"),
@@ -301,7 +301,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_limit_output_bytes",
         Kind::Number,
         Unit::Bytes,
-        "What one socket may have in the queues of this machine (TCP small queues)",
+        "Bytes that one socket may have in this machine's queues (TCP small queues)",
     )
     .on_path()
     .own(4, 15)
@@ -315,7 +315,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_notsent_lowat",
         Kind::Number,
         Unit::Bytes,
-        "Unsent bytes in a send buffer above which a socket is not writable; 4294967295 is no limit",
+        "Unsent bytes above which a socket is not writable; 4294967295 is no limit",
     )
     .on_path()
     .since(3, 12)
@@ -325,7 +325,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ss_ratio",
         Kind::Number,
         Unit::Percent,
-        "Rate of pacing in slow start, of window per round trip",
+        "Pacing rate in slow start, relative to window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -334,7 +334,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ca_ratio",
         Kind::Number,
         Unit::Percent,
-        "Rate of pacing in congestion avoidance, of window per round trip",
+        "Pacing rate in congestion avoidance, relative to window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -343,7 +343,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_min_tso_segs",
         Kind::Number,
         Unit::Segments,
-        "The fewest segments that are handed to the network card at once",
+        "Minimum number of segments handed to the network card at once",
     )
     .since(3, 12)
     .own(4, 15)
@@ -352,20 +352,20 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_tso_win_divisor",
         Kind::Number,
         Unit::None,
-        "The most that is handed to the network card at once: this part of the congestion window",
+        "Maximum handed to the network card at once, as a part of the congestion window",
     )
     .own(4, 15)
     .always("3"),
     Setting::flag(
         "net.ipv4.tcp_autocorking",
-        "Small writes wait for each other while a packet of their connection is queued",
+        "Combines small writes while a packet of the connection is queued",
         OFF_ON,
     )
     .since(3, 14)
     .own(4, 15)
     .always("1"),
     Setting::flag("net.ipv4.tcp_low_latency", "Receives without the prequeue", OFF_ON)
-        .ignored(4, 14, "the prequeue that it switched off is gone")
+        .ignored(4, 14, "the prequeue was removed")
         .always("0"),
 ];
 
@@ -373,7 +373,7 @@ const MTU: &[Setting] = &[
     Setting::flag(
         "net.ipv4.tcp_mtu_probing",
         "Finds the path's MTU by probes (RFC 4821), without ICMP",
-        &[("0", "off"), ("1", "on once segments of full size vanish"), ("2", "always on")],
+        &[("0", "off"), ("1", "on after full-size segments are lost"), ("2", "always on")],
     )
     .on_path()
     .own(4, 1)
@@ -401,7 +401,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_syn_retries",
         Kind::Number,
         Unit::None,
-        "retransmissions of a SYN before connecting is given up: 6 are about 2 minutes",
+        "SYN retransmissions before connecting fails: 6 is about 2 minutes",
     )
     .own(4, 6)
     .always("6"),
@@ -409,14 +409,14 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_synack_retries",
         Kind::Number,
         Unit::None,
-        "retransmissions of a SYN-ACK before a half-open connection is given up: 5 are about a minute",
+        "SYN-ACK retransmissions before a half-open connection is dropped: 5 is about a minute",
     )
     .own(4, 6)
     .always("5"),
     Setting::flag(
         "net.ipv4.tcp_syncookies",
-        "Answers SYNs without memory of them when the queue of a listener is full",
-        &[("0", "off"), ("1", "when the queue is full"), ("2", "always")],
+        "Answers SYNs without state if the queue of a listener is full",
+        &[("0", "off"), ("1", "if the queue is full"), ("2", "always")],
     )
     .own(4, 6)
     .always("1"),
@@ -424,7 +424,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_max_syn_backlog",
         Kind::Number,
         Unit::Connections,
-        "Half-open connections that one listener keeps",
+        "Maximum number of half-open connections per listener",
     )
     .own(4, 11)
     .computed(default::max_syn_backlog),
@@ -432,13 +432,13 @@ const OPENING: &[Setting] = &[
         "net.core.somaxconn",
         Kind::Number,
         Unit::Connections,
-        "The most connections that wait for one listener to accept them",
+        "Maximum number of connections waiting to be accepted per listener",
     )
     .own(3, 10)
     .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
     Setting::flag(
         "net.ipv4.tcp_abort_on_overflow",
-        "Resets connections that a listener with a full queue has no place for",
+        "Resets connections if the queue of a listener is full",
         OFF_ON,
     )
     .own(4, 15)
@@ -447,13 +447,13 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_fin_timeout",
         Kind::Number,
         Unit::Seconds,
-        "For how long a connection that its program closed waits for the end of the other end's data (FIN-WAIT-2)",
+        "Time that a closed connection waits for the other end to close (FIN-WAIT-2)",
     )
     .own(4, 6)
     .always("60"),
     Setting::flag(
         "net.ipv4.tcp_tw_reuse",
-        "Takes the port of a connection in TIME-WAIT for a new outgoing one",
+        "Reuses the port of a connection in TIME-WAIT for a new outgoing one",
         &[("0", "off"), ("1", "on"), ("2", "on loopback alone")],
     )
     .own(4, 11)
@@ -469,8 +469,8 @@ const MACHINE: &[Setting] = &[
         "net.core.default_qdisc",
         Kind::Name,
         Unit::None,
-        "Queueing discipline of devices that come up, and of each queue of those with several; systemd sets fq_codel on most \
-         distributions",
+        "Queueing discipline of new devices, and of each queue of multi-queue devices; systemd sets \
+         fq_codel on most distributions",
     )
     .on_path()
     .since(3, 12)
@@ -479,7 +479,7 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_max_backlog",
         Kind::Number,
         Unit::Packets,
-        "Packets that wait for one processor where they came by another (RPS), by a tunnel or by loopback",
+        "Maximum queue per processor of packets from another processor (RPS), a tunnel or loopback",
     )
     .on_path()
     .always("1000"),
@@ -487,14 +487,14 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_budget",
         Kind::Number,
         Unit::Packets,
-        "Packets that one round of the network softirq takes in before other work has its turn",
+        "Packets processed in one round of the network softirq",
     )
     .always("300"),
     Setting::new(
         "net.core.busy_poll",
         Kind::Number,
         Unit::Microseconds,
-        "For how long poll and select ask the network card before they sleep",
+        "Time that poll and select poll the network card before sleeping",
     )
     .since(3, 11)
     .always("0"),
@@ -502,7 +502,7 @@ const MACHINE: &[Setting] = &[
         "net.core.busy_read",
         Kind::Number,
         Unit::Microseconds,
-        "For how long a read of a socket asks the network card before it sleeps",
+        "Time that a socket read polls the network card before sleeping",
     )
     .since(3, 11)
     .always("0"),

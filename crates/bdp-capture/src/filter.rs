@@ -427,7 +427,7 @@ mod tests {
             ("port 9-1", "is not a port"),
             ("net 10.0.0.0/33", "is not a net"),
             ("(tcp", "is not closed"),
-            ("tcp udp", "is not expected"),
+            ("tcp udp", "unexpected"),
             ("frobnicate", "is no condition"),
             ("after yesterday", "is not a time"),
             (&"(".repeat(1000), "brackets"),

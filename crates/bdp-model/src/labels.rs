@@ -114,12 +114,12 @@ mod tests {
         assert_eq!(labels.to_string(), "_rack2=a=b site=ams 1");
         assert!(labels.add(Label::new("site", "fra").unwrap()).unwrap_err().contains("given twice"));
         for (name, value, said) in [
-            ("2nd", "x", "the first no digit"),
-            ("__name__", "x", "is not the name"),
+            ("2nd", "x", "not starting with a digit"),
+            ("__name__", "x", "is not a label name"),
             ("a-b", "x", "letters, digits and _"),
-            ("", "x", "is not the name"),
-            ("host", "x", "one of bdp's own"),
-            ("direction", "x", "one of bdp's own"),
+            ("", "x", "is not a label name"),
+            ("host", "x", "a metric name of bdp"),
+            ("direction", "x", "a metric name of bdp"),
             ("site", "", "1 to 100 printable"),
             ("site", "a\nb", "1 to 100 printable"),
         ] {

@@ -131,7 +131,7 @@ mod tests {
             ("{\"one\": {\"run\": -1}}", "an unexpected number"),
             ("{\"one\": {\"run\": 1.5}}", "an unexpected number"),
             ("{\"one\": {\"run\": null}}", "an unexpected null"),
-            ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is there twice"),
+            ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is given twice"),
             ("{\"one\": {\"runs\": 1}}", "'runs' is not known"),
             ("{\"two\": {}}", "'two' is not known"),
         ] {

@@ -215,7 +215,7 @@ mod tests {
             ),
             (
                 Breach::ReleasedLate { link: "r1->r2".to_owned(), late_ns: 3 },
-                "r1->r2: by the virtual clock a packet left 3 ns after it was due: a fault of bdp, please report it",
+                "r1->r2: a packet left 3 ns late with the virtual clock: a bug in bdp, please report it",
             ),
             (
                 Breach::SentOfAsked { flow: "h3->h4".to_owned(), share: 0.858, bound: 0.02 },
@@ -238,7 +238,7 @@ mod tests {
             ),
             (
                 Breach::NotConserved { link: name() },
-                "near->far: packets in are not packets out, dropped and queued",
+                "near->far: packets in do not equal packets out, dropped and queued",
             ),
             (
                 Breach::DeviceDrops { link: name(), packets: 1 },

@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn link_local_address_without_zone_asks_for_one() {
         let no_route = |text| SessionError::NoRoute { address: at(text), cause: "x".to_owned() }.to_string();
-        assert!(no_route("[fe80::1]:5201").ends_with("that leads there: fe80::1%eth0"));
+        assert!(no_route("[fe80::1]:5201").ends_with("the name of the network device: fe80::1%eth0"));
         for other in ["[fe80::1%3]:5201", "192.0.2.1:5201"] {
             assert!(no_route(other).ends_with("routes and firewall"), "{other}");
         }

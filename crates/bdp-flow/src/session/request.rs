@@ -14,7 +14,7 @@ pub fn check(request: &MeasureRequest) -> Result<()> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.directions.is_empty() {
-        return wrong("no direction was asked for");
+        return wrong("no direction was requested");
     }
     if spec.streams == 0 {
         return wrong("at least one stream is needed");

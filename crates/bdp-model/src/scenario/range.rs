@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn wrong_ranges_say_what_is_wrong() {
         for (path, text, part) in [
-            ("flow.congestion", "{ from = 1, to = 2, steps = 2 }", "only quantities have ranges"),
+            ("flow.congestion", "{ from = 1, to = 2, steps = 2 }", "only quantities can have ranges"),
             ("flow.window", "{ from = 1, to = 2 }", "'steps' in the range of flow.window is missing"),
             ("flow.window", "{ from = 1, steps = 2 }", "'to' in the range"),
             (
@@ -150,11 +150,11 @@ mod tests {
                 "{ from = 0, to = 2, steps = 2, scale = \"log\" }",
                 "from = 0: expected an end above 0",
             ),
-            ("flow.window", "{ from = 2, to = 2, steps = 2 }", "differs from the beginning"),
+            ("flow.window", "{ from = 2, to = 2, steps = 2 }", "different from 'from'"),
             ("flow.window", "{ from = 1, to = 2, steps = 1 }", "2 to 100000"),
             ("flow.window", "{ from = 1, to = 2, steps = 2, step = 1 }", "not both"),
-            ("flow.window", "{ from = 0, to = \"1G\", step = 1 }", "one to 100000"),
-            ("flow.window", "{ from = 1, to = 2, step = 5 }", "one to 100000"),
+            ("flow.window", "{ from = 0, to = \"1G\", step = 1 }", "at most 100000"),
+            ("flow.window", "{ from = 1, to = 2, step = 5 }", "at most 100000"),
             (
                 "link.delay",
                 "{ from = \"1p\", to = \"2s\", steps = 2 }",

@@ -297,8 +297,8 @@ mod tests {
             path.iter().map(|h| (h.link, h.forward)).collect::<Vec<_>>(),
             [(0, true), (1, false), (2, true)]
         );
-        assert_eq!(way(&hosts, &links, "a", "a"), "no way from 'a' to 'a'");
-        assert_eq!(way(&hosts, &links, "a", "x"), "no way from 'a' to 'x'");
+        assert_eq!(way(&hosts, &links, "a", "a"), "no path from 'a' to 'a'");
+        assert_eq!(way(&hosts, &links, "a", "x"), "no path from 'a' to 'x'");
     }
 
     #[test]

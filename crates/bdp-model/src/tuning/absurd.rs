@@ -72,14 +72,14 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
                 .to_owned()
         }
         ("tcp_retries2", n) if gives_up_after(n, SHORTEST_RTO_MS) < LEAST_R2 => format!(
-            "a connection is given up after {n} timeouts in a row, which is about {} where round trips are short; RFC 1122 asks for 100 s at least, which 8 are",
+            "a connection is dropped after {n} consecutive timeouts, about {} on short paths; RFC 1122 requires at least 100 s, which 8 give",
             gives_up_after(n, SHORTEST_RTO_MS)
         ),
         ("tcp_retries2", n) if n > 30 => {
             format!("a dead connection is kept for {} and more", gives_up_after(n, SHORTEST_RTO_MS))
         }
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n < 2 => format!(
-            "connecting fails after {}, if {} are lost",
+            "connecting fails after {} and the loss of {}",
             gives_up_after(n, SYN_RTO_MS),
             if n == 1 { "two packets in a row" } else { "one packet" }
         ),
@@ -161,20 +161,20 @@ mod tests {
     #[test]
     fn absurd_values_are_named_with_what_they_do() {
         for (name, value, words) in [
-            ("tcp_syncookies", "0", "a flood of SYNs"),
+            ("tcp_syncookies", "0", "a SYN flood"),
             ("tcp_rmem", "4096 131072 1073741824", "may hold 1 GiB, 6 % of this machine's memory"),
-            ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
-            ("tcp_rmem", "4096 16777216 33554432", "begins with"),
+            ("tcp_wmem", "4096 16384 65536", "in flight per connection"),
+            ("tcp_rmem", "4096 16777216 33554432", "starts with"),
             ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
-            ("tcp_rmem", "4096 87380", "three numbers are due"),
-            ("tcp_rmem", "4M", "three numbers are due"),
-            ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
-            ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
+            ("tcp_rmem", "4096 87380", "expected three numbers"),
+            ("tcp_rmem", "4M", "expected three numbers"),
+            ("tcp_mem", "16777216 16777216 16777216", "pages, not bytes"),
+            ("tcp_retries2", "2", "after 2 consecutive timeouts, about 1.4"),
             ("tcp_fin_timeout", "1", "later than 1 s"),
             ("tcp_syn_retries", "0", "the loss of one packet"),
             ("tcp_window_scaling", "0", "64 KiB"),
-            ("tcp_sack", "off", "a number is due"),
-            ("somaxconn", "5", "5 wait for a listener"),
+            ("tcp_sack", "off", "expected a number"),
+            ("somaxconn", "5", "at most 5 connections"),
         ] {
             let said = why(name, value).unwrap_or_default();
             assert!(said.contains(words), "{name} = {value}: {said}");

@@ -163,7 +163,7 @@ fn nothing_is_met_under_a_load_that_was_not_offered() {
         assert!(!missed.met && missed.is_open(), "{missed}");
     }
     let missed = judge("to.loss<=1%", &[50e6]).to_string();
-    let said = "MISSED  to.loss<=1%: 0 % under a load that was not offered: 50 Mbit/s of 100 Mbit/s sent";
+    let said = "MISSED  to.loss<=1%: 0 % under a smaller load than requested: 50 Mbit/s of 100 Mbit/s sent";
     assert_eq!(missed, said);
     // What came is goodput whatever was sent, and a round trip without load is one all the same.
     assert!(judge("to.goodput>=40M", &[50e6]).met && judge("rtt.idle.p50<=1s", &[50e6]).met);

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(gone(None, Some(0)), ["a", "b", "cut", "c"], "the one that may be running stays");
         assert!(gone(Some("8w"), None).is_empty());
         for wrong in ["", "30", "d", "-1d", "1y", "30é", "99999999999999999999w", "18446744073709551615w"] {
-            assert!(super::age(wrong).unwrap_err().contains("as 36h, 30d or 8w"), "{wrong}");
+            assert!(super::age(wrong).unwrap_err().contains("for example 36h, 30d or 8w"), "{wrong}");
         }
     }
 }

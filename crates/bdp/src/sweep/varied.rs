@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn mistakes_name_the_option_and_show_what_is_right() {
         for (parameter, text, part) in [
-            (Variable::Window, "64K..4K", "--window 64K..4K: a range goes from a smaller"),
+            (Variable::Window, "64K..4K", "--window 64K..4K: a range must go from a smaller"),
             (Variable::Window, "4K..x", "'x' is not a size"),
             (Variable::Window, "", "--window: '' is not a size"),
             (Variable::Window, "2G", "--window 2G: out of range"),
@@ -132,9 +132,9 @@ mod tests {
             (
                 Variable::Streams,
                 "1.5",
-                "'1.5' is not a whole number; values are listed, or given as a range such as 1..64",
+                "'1.5' is not a whole number; give a list of values, or a range, for example 1..64",
             ),
-            (Variable::Congestion, "a..b", "--congestion 'a..b': a name is expected"),
+            (Variable::Congestion, "a..b", "--congestion 'a..b': expected a name"),
         ] {
             let error = read(parameter, text, None).unwrap_err();
             assert!(error.contains(part), "{error}");

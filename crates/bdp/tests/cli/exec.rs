@@ -55,7 +55,7 @@ fn what_is_asked_for_wrongly_is_one_line_and_code_125() {
         ("lab exec path.toml", "no command given"),
         ("lab exec path.toml --host client", "the command is missing"),
         ("lab exec path.toml --on server", "HOST=LINE"),
-        ("lab exec two.toml -- true", "2 cases, and programs run on one; choose by --filter"),
+        ("lab exec two.toml -- true", "2 cases, but programs run on one; choose one with --filter"),
         ("lab exec nosuch -- true", "no scenario 'nosuch'"),
         ("lab shell path.toml --host nobody", "no host 'nobody'"),
     ] {

@@ -281,7 +281,7 @@ fn whatever_is_wrong_has_the_same_answer_at_no_earlier_time() {
     // At once: while the others are sealed it grows stale.
     let (word, took) = answer(server.port, [127, 3, 0, 2], Some(&right));
     assert!(word == REFUSED && took >= ANSWER, "used before: {word:?} after {took:?}");
-    server.process.wait_until("it says why", |p| p.err().contains("used before"));
+    server.process.wait_until("it says why", |p| p.err().contains("was replayed"));
     let mut tokens = vec![
         ("no token".to_owned(), None),
         ("cut short".to_owned(), Some(right[..right.len() - 4].to_owned())),
@@ -338,7 +338,9 @@ fn who_guesses_is_not_listened_to_and_holds_up_nobody() {
     }
     let right = |_| sealed(&bench, "public.pem", "oaep", &text("mario", RIGHT, 0));
     assert_eq!(answer(server.port, [127, 4, 0, 1], Some(&right(1))).0, REFUSED, "not read any more");
-    server.process.wait_until("it says why", |p| p.err().contains("have failed within 60 s"));
+    server
+        .process
+        .wait_until("it says why", |p| p.err().contains("failed logins from its address within 60 s"));
     assert_eq!(answer(server.port, [127, 4, 0, 2], Some(&right(2))).0, [10], "others are");
 }
 

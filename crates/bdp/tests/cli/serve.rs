@@ -91,7 +91,7 @@ fn a_port_in_use_is_refused_with_the_way_out() {
 fn a_wrong_request_is_refused_before_anything_listens() {
     let bench = Bench::new();
     for (argument, value, part) in [
-        ("--token", "", "--token holds no token"),
+        ("--token", "", "--token contains no token"),
         ("--max-duration", "0", "permits no flow"),
         ("--max-duration", "999us", "permits no flow"),
     ] {
@@ -158,7 +158,7 @@ fn a_server_that_is_killed_in_mid_test_is_one_line_and_exit_3() {
     let started = Instant::now();
     let ended = client.wait();
     assert_eq!(ended.code(), 3, "{}", ended.err);
-    assert!(ended.last_line().contains("went away"), "{}", ended.err);
+    assert!(ended.last_line().contains("lost the connection"), "{}", ended.err);
     assert!(started.elapsed() < Duration::from_secs(15));
 }
 
@@ -175,17 +175,20 @@ fn what_was_measured_before_the_server_died_is_printed_and_stored_as_broken() {
         let ended = client.wait();
         assert_eq!(ended.code(), 3, "{}", ended.err);
         let line = ended.last_line();
-        assert!(line.contains("went away") && line.contains("' prints it again"), "{}", ended.err);
+        assert!(line.contains("lost the connection") && line.contains("' prints them"), "{}", ended.err);
         let shown = bench.run("show --json");
         assert_eq!(shown.code(), 0, "{}", shown.err);
         let shown = shown.json();
-        assert!(shown["error"].as_str().unwrap().contains("went away"), "{shown}");
+        assert!(shown["error"].as_str().unwrap().contains("lost the connection"), "{shown}");
         assert_eq!(shown["directions"][0]["direction"], way);
         assert!(shown["directions"][0]["goodput_bps"].as_f64().unwrap() > 0.0, "{shown}");
         let end = ended.out.lines().find(|line| line.contains("\"event\":\"end\"")).unwrap();
-        assert!(end.contains("went away"), "{end}");
+        assert!(end.contains("lost the connection"), "{end}");
         let text = bench.run("show").out;
-        assert!(text.contains("FAILED") && text.contains("went away") && text.contains("bit/s"), "{text}");
+        assert!(
+            text.contains("FAILED") && text.contains("lost the connection") && text.contains("bit/s"),
+            "{text}"
+        );
         // It is no figure to compare with.
         assert_eq!(bench.run("compare").code(), 2);
     }

@@ -79,7 +79,9 @@ fn what_a_stack_lacks_is_skipped_by_name() {
     let ended = start(missing).wait();
     assert_eq!(ended.code(), 3, "{}", ended.out);
     assert!(
-        ended.out.contains("SKIPPED  gvisor: the stack gvisor is not here; 'make stack-gvisor' builds it"),
+        ended
+            .out
+            .contains("SKIPPED  gvisor: the stack gvisor is not installed; 'make stack-gvisor' builds it"),
         "{}",
         ended.out
     );

@@ -504,7 +504,7 @@ fn damage_is_named_by_every_command_and_a_pipe_holds_nobody_up() {
         format!("{}nothing is in force\nnothing is in force\nnothing is in force\n", "3\n".repeat(8))
     );
     for (name, count, words) in [
-        ("missing", 5, "0001.json is missing; the process that looks after its settings puts them back"),
+        ("missing", 5, "0001.json is missing; its guard process reverts the settings"),
         ("pipe", 3, "0002.json is damaged: it is a named pipe, not a file"),
     ] {
         let said = std::fs::read_to_string(bench.path(name)).unwrap();
@@ -552,7 +552,7 @@ fn journal_of_a_network_that_is_gone_is_put_aside() {
         "in another network namespace (",
         "); revert there: nsenter -t ",
         ", in which no process is; if it is gone, its settings went with it: 'bdp tune journal --set-aside 1' renames the journal",
-        "if it is gone, 'bdp tune journal --set-aside 1' renames the journal",
+        "if it is gone, rename the journal with 'bdp tune journal --set-aside 1'",
     ] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }

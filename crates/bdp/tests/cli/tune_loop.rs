@@ -138,7 +138,7 @@ fn a_run_that_was_given_no_plan_is_applied_and_exported_as_the_guide_says() {
     );
     let read = |name| std::fs::read_to_string(way.bench.path(name)).unwrap();
     assert!(read("applied.txt").contains("applied  1 setting, journal 1"), "{}", read("applied.txt"));
-    assert!(read("said.txt").contains("had no plan; made one, as 'bdp tune plan "), "{}", read("said.txt"));
+    assert!(read("said.txt").contains("had no plan; made one ('bdp tune plan "), "{}", read("said.txt"));
     assert!(read("export.sh").starts_with("#!/bin/sh") && read("export.sh").contains("congctl"));
     // No guest boots on a host of the virtual clock: rehearsing is no next step there.
     let plan = read("plan.txt");

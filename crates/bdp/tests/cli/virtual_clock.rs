@@ -334,7 +334,7 @@ fn a_guest_that_dies_is_one_line() {
     let deaths = [
         (
             "echo 'check_ptrace: Operation not permitted'; exit 1",
-            "forbids ptrace, by which its kernel runs programs (check_ptrace: Operation not permitted)",
+            "forbids ptrace, which its kernel needs to run programs (check_ptrace: Operation not permitted)",
         ),
         ("echo 'Kernel panic - not syncing: VFS: no root'; kill -ABRT $$", "signal 6: VFS: no root"),
         ("kill -BUS $$", "its memory could not be allocated"),
@@ -365,7 +365,7 @@ fn a_guest_that_hangs_is_ended() {
     let bench = Bench::new();
     bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
     let hangs = [
-        ("exec sleep 1000", "before it started bdp, stood still for 0.2 s"),
+        ("exec sleep 1000", "before starting bdp, made no progress for 0.2 s"),
         ("while :; do :; done", "before starting bdp, did not respond for 1 s of processor time"),
         (
             "for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",

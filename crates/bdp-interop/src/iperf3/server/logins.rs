@@ -159,7 +159,7 @@ mod tests {
             assert!(judge(NOW + 11).unwrap_err().contains("11 s before now"));
             assert!(judge(NOW - 11).unwrap_err().contains("11 s after now"));
             assert_eq!(judge(NOW - 10).as_deref(), Ok("mario"));
-            assert!(judge(NOW).unwrap_err().contains("used before"));
+            assert!(judge(NOW).unwrap_err().contains("was replayed"));
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
             |key: &crate::iperf3::login::PublicKey, password| key.seal(Padding::Oaep, &login(password));
         for (i, (token, part)) in [
             (None, "no login"),
-            (Some("a".to_owned()), "no base64"),
+            (Some("a".to_owned()), "not base64"),
             (Some(base64::encode(&[7; 256])), "not encrypted with this server's key"),
             (seal(&other, "rossi"), "not encrypted with this server's key"),
             (seal(&public, "rosso"), "unknown user 'mario', or wrong password"),
@@ -204,10 +204,12 @@ mod tests {
         }
         let token = public.seal(Padding::Oaep, &login("rossi"));
         let judge = |peer, at| logins.judge(ip(peer), token.as_deref(), at, NOW);
-        assert!(judge("192.0.2.1", start).unwrap_err().contains("have failed within 60 s"));
+        assert!(
+            judge("192.0.2.1", start).unwrap_err().contains("failed logins from its address within 60 s")
+        );
         assert!(judge("::ffff:192.0.2.1", start + WINDOW / 2).is_err(), "the same one");
         assert!(judge("192.0.2.1", start + WINDOW).is_ok());
-        assert!(judge("192.0.2.2", start).unwrap_err().contains("used before"), "read, and judged");
+        assert!(judge("192.0.2.2", start).unwrap_err().contains("was replayed"), "read, and judged");
     }
 
     #[test]

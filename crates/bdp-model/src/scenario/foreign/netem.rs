@@ -350,7 +350,7 @@ impl Stated {
             Some(_) if self.jitter > Nanos::ZERO => {
                 keys.set("delay", format!("\"{}\"", of_time(self.delay)));
                 left_out.push(
-                    "reorder: the share that netem sends at once; its jitter lets packets overtake by itself"
+                    "reorder: the share that netem sends at once; jitter already lets packets overtake"
                         .to_owned(),
                 );
             }
@@ -406,7 +406,7 @@ const OPTIONS: [&str; 16] = [
 /// netem's limit is less than what its delay holds.
 pub(super) fn netem_drops(limit: u64, held: u64) -> String {
     format!(
-        "limit: netem drops all beyond {limit} packets, and its delay alone holds {held} at this rate; 'limit {}' lets them wait",
+        "limit: netem drops all beyond {limit} packets, and its delay holds {held} at this rate; use 'limit {}'",
         held.saturating_add(limit)
     )
 }
@@ -434,7 +434,7 @@ fn correlation(words: &mut Words<'_>, option: &str, left_out: &mut Vec<String>) 
     if let Some(text) = number(words)
         && percentage(text)?.fraction() > 0.0
     {
-        left_out.push(format!("{option}: its correlation; each packet is drawn by itself"));
+        left_out.push(format!("{option}: its correlation; each packet is drawn independently"));
     }
     Ok(())
 }

@@ -114,10 +114,7 @@ fn cell(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()>
                         .ok_or_else(|| ImportError::new(format!("a loss of {first} is not a fraction")))?;
                     keys.set("loss", format!("\"{}\"", of_share(share)));
                     if !rest.is_empty() {
-                        left_out(
-                            draft,
-                            "the losses behind a loss; each packet is lost by the first share alone",
-                        );
+                        left_out(draft, "the losses after a loss; only the first rate is used");
                     }
                 }
             }

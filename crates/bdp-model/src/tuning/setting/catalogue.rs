@@ -454,7 +454,7 @@ const OPENING: &[Setting] = &[
     Setting::flag(
         "net.ipv4.tcp_tw_reuse",
         "Reuses the port of a connection in TIME-WAIT for a new outgoing one",
-        &[("0", "off"), ("1", "on"), ("2", "on loopback alone")],
+        &[("0", "off"), ("1", "on"), ("2", "only on loopback")],
     )
     .own(4, 11)
     .changed(&[(OLDEST, "0"), (release(4, 19), "2")]),

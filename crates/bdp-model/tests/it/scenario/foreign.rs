@@ -201,7 +201,7 @@ fn a_configuration_of_rattan_becomes_a_path() {
     assert_eq!(
         imported.left_out,
         [
-            "cell 'down_2': the losses behind a loss; each packet is lost by the first share alone",
+            "cell 'down_2': the losses after a loss; only the first rate is used",
             "cell 'down_3': its type DelayReplay"
         ]
     );

@@ -56,7 +56,7 @@ fn wrong_overrides_are_named() {
     }
     let none = PlanOptions { repetitions: Some(0), ..Default::default() };
     let text = scenario.plan(&none).unwrap_err().to_string();
-    assert!(text.starts_with("s.toml: 0 repetitions asked for: repetitions = 0: expected"), "{text}");
+    assert!(text.starts_with("s.toml: 0 repetitions requested: repetitions = 0: expected"), "{text}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ pub enum Refusal {
         stuck: Vec<(Target, String)>,
     },
     /// There is nothing to confirm.
-    #[error("nothing to confirm; 'bdp tune journal' lists active changes")]
+    #[error("nothing to confirm; 'bdp tune journal' lists changes in force")]
     NothingToConfirm,
     /// It came too late.
     #[error("the time of journal {id} is over; its changes were reverted")]

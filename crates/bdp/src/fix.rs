@@ -280,7 +280,7 @@ impl FixSteps for Command<'_> {
             End::Near => {
                 let options = RevertOptions { only: Some(journal), ..RevertOptions::default() };
                 let reverted = bdp_tune::revert(self.ends.near()?, options)
-                    .map_err(|refusal| refused("put back", &refusal))?;
+                    .map_err(|refusal| refused("revert", &refusal))?;
                 Ok(reverted.put_back.len())
             }
             End::Far => self.ends.far()?.put_back(journal),

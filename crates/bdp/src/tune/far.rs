@@ -134,7 +134,7 @@ impl Far {
         if ids.is_empty() {
             self.check_damage("confirm", &state)?;
             return Err(exit::usage(format!(
-                "confirm: nothing applied from here to confirm; 'bdp tune journal --at {}' lists active changes",
+                "confirm: nothing applied from here to confirm; 'bdp tune journal --at {}' lists changes in force",
                 self.name
             )));
         }

@@ -40,7 +40,7 @@ enum TuneCommand {
     Confirm(confirm::ConfirmArgs),
     /// Restore the values from before the changes
     Revert(revert::RevertArgs),
-    /// List active changes: since when, until when, and the previous values
+    /// List changes in force: since when, until when, and the previous values
     Journal(journal::JournalArgs),
     /// Export a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
     Export(export::ExportArgs),

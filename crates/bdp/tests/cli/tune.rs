@@ -108,7 +108,7 @@ fn changes_are_applied_read_back_and_put_back() {
     {
         assert!(ended.out.contains(part), "{part}: {}", ended.out);
     }
-    assert!(ended.out.ends_with("nothing to put back\n"), "{}", ended.out);
+    assert!(ended.out.ends_with("nothing to revert\n"), "{}", ended.out);
     let state = json_of(&bench, "state.json", SCHEMA);
     assert_eq!(state["journals"][0]["standing"], "in_force");
     assert_eq!(state["journals"][0]["settings"][1]["standing"], "in_force");
@@ -532,7 +532,7 @@ fn revert_after_a_kill_waits_for_the_guard() {
         bdp tune revert
         [ \"$(rmem)\" = \"$before\" ]; wait $strace || true",
     );
-    assert_eq!(ended.out, "nothing to put back\n", "{}", ended.err);
+    assert_eq!(ended.out, "nothing to revert\n", "{}", ended.err);
 }
 
 #[test]
@@ -551,7 +551,7 @@ fn journal_of_a_network_that_is_gone_is_put_aside() {
     for part in [
         "in another network namespace (",
         "); revert there: nsenter -t ",
-        ", in which no process is; if it is gone, its settings went with it: 'bdp tune journal --set-aside 1' renames the journal",
+        ", which has no process; if it is gone, so are its settings: rename the journal",
         "if it is gone, rename the journal with 'bdp tune journal --set-aside 1'",
     ] {
         assert!(words.contains(part), "{part}: {}", ended.out);

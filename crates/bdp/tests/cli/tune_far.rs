@@ -175,10 +175,10 @@ fn far_settings_are_applied_listed_confirmed_and_reverted() {
         "nothing was changed (--dry-run)",
         "journal 1 from 198.18.0.1: since",
         "reverted then, unless 'bdp tune confirm --at far' is run",
-        "nothing to do: all is set already",
+        "nothing to do: all settings are already as planned",
         "in force until 'bdp tune revert --at far'",
-        "nothing to put back lock",
-        "by the clock there, then all goes back; 'bdp tune confirm --at far' keeps it undo bdp tune revert --at far",
+        "nothing to revert lock",
+        "by the clock there, then all changes revert; 'bdp tune confirm --at far' keeps them undo bdp tune revert --at far",
         "kept 2 settings in force until 'bdp tune revert --at far'",
     ] {
         assert!(words(&ended.out).contains(part), "{part}: {}", ended.out);
@@ -443,10 +443,10 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
     );
     let said = words(&ended.out);
     for part in [
-        "exit 2 exit 2 nothing to put back",
+        "exit 2 exit 2 nothing to revert",
         "reverted then, unless 'bdp tune confirm' is run there",
         "exit 3 left net.ipv4.tcp_wmem",
-        "and it is 4096 16384 999999 now; somebody else changed it (there, 'bdp tune revert --force' makes it",
+        "but it is now 4096 16384 999999, changed by someone else (there, 'bdp tune revert --force' sets",
         "exit 1",
     ] {
         assert!(said.contains(part), "{part}: {}", ended.out);

@@ -75,7 +75,7 @@ struct Cli {
 /// What people run first.
 const EXAMPLES: &str = "\
 Examples:
-  bdp demo                                 published experiments, repeated on this machine
+  bdp demo                                 published experiments, repeated here
   bdp serve                                the other end of a measurement
   bdp measure ams1                         both directions, and what limits them
   bdp ping ams1:443                        round trips to any open port

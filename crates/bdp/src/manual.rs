@@ -216,7 +216,7 @@ fn see_also(roff: &mut Roff, parent: Option<&str>) {
 
 const EXAMPLES: [&str; 6] = [
     "bdp                                     the features available on this machine",
-    "bdp demo                                published experiments, repeated on this machine",
+    "bdp demo                                published experiments, repeated here",
     "bdp lab run s3-30k                      one experiment on the emulated lab",
     "bdp lab run mine.toml --capture here    with a capture at both ends of every link",
     "bdp calc bdp --rate 1G --rtt 2.55ms     the window that a path needs",

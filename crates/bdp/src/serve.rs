@@ -64,10 +64,10 @@ Examples:
   bdp serve --allow 192.0.2.0/24 --iperf2-port
   sudo bdp serve --allow-tune              lets 'bdp tune apply --at' change settings of this host temporarily")]
 pub struct ServeArgs {
-    /// Address, port or both to listen on [default address: all, IPv4 and IPv6]
+    /// Address, port or both to listen on; without an address, all of IPv4 and IPv6
     #[arg(long, help_heading = help::ADDRESS, value_name = "ADDR:PORT", default_value = "5201")]
     listen: String,
-    /// Port to listen on, on every address
+    /// Port to listen on, at all addresses
     #[arg(short, long, help_heading = help::ADDRESS, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Token for clients, instead of a new one [env: BDP_TOKEN]

@@ -326,6 +326,12 @@ bench-explain-beside: build ## Judge the results of bench-explain (BENCH_KEEP) w
 images: build ## Draw the figures of docs/findings.md from its scenarios, virtual clock
 	BDP=$(abspath $(BDP)) docs/images/draw
 
+MDBOOK := $(TARGET_DIR)/tools/bin/mdbook
+.PHONY: docs
+docs: ## Make a site of docs/ that can be searched: target/docs/index.html
+	@[ -x $(MDBOOK) ] || $(CARGO) install --locked --quiet --root $(TARGET_DIR)/tools mdbook@0.5.4
+	$(MDBOOK) build
+
 .PHONY: bench-watch
 bench-watch: build ## Measure the CPU load of 'bdp watch' with 10,000 sockets
 	BDP=$(abspath $(BDP)) benches/watch

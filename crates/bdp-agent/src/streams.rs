@@ -17,6 +17,7 @@ use bdp_wire::control::FlowOrder;
 use bdp_flow::datagram::{Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use bdp_flow::error::{FlowError, Result};
 use bdp_flow::pause::idle_check_ns;
+use bdp_flow::session::options;
 use bdp_flow::streams::Streams;
 
 /// Tries to find as many free ports in a row as there are streams.
@@ -132,12 +133,7 @@ pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Res
         let streams = streams.map(|(socket, i)| Stream { socket, layout: layout(to.port(), i) });
         return Ok(Streams::Datagrams(streams.collect()));
     }
-    let options = TcpOptions {
-        congestion: order.spec.congestion.clone(),
-        mss: order.spec.mss,
-        nodelay: order.spec.nodelay,
-        ..Default::default()
-    };
+    let options = options::of_flow(&order.spec, true);
     let connections = (0..order.spec.streams).map(|_| socket::connect(to, &options, patience.to_duration()));
     Ok(Streams::Connections(connections.collect::<Result<_, _>>()?))
 }

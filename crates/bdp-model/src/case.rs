@@ -289,6 +289,8 @@ struct Recorded {
     socket_buffer: Option<ByteCount>,
     #[serde(skip)]
     dscp: Option<u8>,
+    #[serde(skip)]
+    unsent_limit: Option<ByteCount>,
     #[serde(default = "copied", skip_serializing_if = "is_copied")]
     zerocopy: Zerocopy,
     #[serde(skip)]

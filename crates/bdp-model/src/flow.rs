@@ -41,6 +41,9 @@ pub struct FlowSpec {
     pub nodelay: bool,
     /// Differentiated services code point, 0..=63.
     pub dscp: Option<u8>,
+    /// `TCP_NOTSENT_LOWAT` of the sender: the socket takes no more while so much is unsent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsent_limit: Option<ByteCount>,
     /// How the sender gives its bytes to the kernel.
     #[serde(default)]
     pub zerocopy: Zerocopy,
@@ -72,6 +75,7 @@ impl Default for FlowSpec {
             congestion: None,
             nodelay: false,
             dscp: None,
+            unsent_limit: None,
             zerocopy: Zerocopy::Auto,
             check_payload: false,
             pacing_bps: None,

@@ -34,6 +34,7 @@ pub mod method;
 pub mod mtu_search;
 pub mod netem;
 pub mod one_way;
+pub mod options;
 pub mod order;
 pub mod over_time;
 pub mod parameter;

@@ -619,6 +619,17 @@ pub fn typed_size(size: ByteCount) -> String {
     }
 }
 
+/// A rate in bit/s as one types it: `100M`, `64k`, `1500`.
+pub fn typed_rate(bps: u64) -> String {
+    let prefix = |(unit, letter): (u64, char)| {
+        (bps >= unit && bps.is_multiple_of(unit)).then(|| format!("{}{letter}", bps / unit))
+    };
+    [(1_000_000_000, 'G'), (1_000_000, 'M'), (1_000, 'k')]
+        .into_iter()
+        .find_map(prefix)
+        .unwrap_or_else(|| bps.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,8 @@ pub struct TcpOptions {
     pub receive_buffer: Option<usize>,
     /// `SO_SNDBUF`; turns autotuning off.
     pub send_buffer: Option<usize>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub unsent_limit: Option<usize>,
     /// Receive window on the wire, [`crate::window::fix`].
     pub window_bytes: Option<u32>,
     /// Differentiated services code point, 0..=63.
@@ -52,6 +54,10 @@ impl TcpOptions {
         }
         if let Some(bytes) = self.send_buffer {
             set("SO_SNDBUF", bytes.to_string(), socket.set_send_buffer_size(bytes))?;
+        }
+        if let Some(bytes) = self.unsent_limit {
+            let number = i32::try_from(bytes).unwrap_or(i32::MAX);
+            set_number(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, number, "TCP_NOTSENT_LOWAT")?;
         }
         if let Some(bytes) = self.window_bytes {
             crate::window::fix(socket, bytes)?;
@@ -294,15 +300,23 @@ pub fn set_receive_deadline(socket: &UdpSocket, deadline: Duration) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket_option::get_number;
 
     #[test]
     fn options_are_in_force_and_read_back() {
-        let options = TcpOptions { congestion: Some("reno".into()), mss: Some(700), ..Default::default() };
+        let options = TcpOptions {
+            congestion: Some("reno".into()),
+            mss: Some(700),
+            unsent_limit: Some(40_000),
+            ..Default::default()
+        };
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default(), 8).unwrap();
         let stream = connect(listener.local_addr().unwrap(), &options, Duration::from_secs(3)).unwrap();
         assert_eq!(congestion(&stream).unwrap(), "reno");
         let mss = crate::tcp_info::read(&stream).unwrap().snd_mss.unwrap();
         assert!(mss <= 700, "{mss}");
+        let limit = get_number(&stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, "TCP_NOTSENT_LOWAT");
+        assert_eq!(limit.unwrap(), 40_000);
     }
 
     #[test]

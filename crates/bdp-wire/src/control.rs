@@ -188,6 +188,8 @@ struct Ordered {
     congestion: Option<String>,
     nodelay: bool,
     dscp: Option<u8>,
+    #[serde(default, rename = "unsent_limit_bytes", skip_serializing_if = "Option::is_none")]
+    unsent_limit: Option<ByteCount>,
     #[serde(default)]
     zerocopy: Zerocopy,
     #[serde(default)]

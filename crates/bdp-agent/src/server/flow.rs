@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use bdp_model::method::EndReason;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::{Nanos, Rate};
-use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{Answer, FlowOrder, Mark, Received, Role, Sent, StreamSource};
@@ -27,6 +26,7 @@ use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
+use bdp_flow::session::options;
 use bdp_flow::stall;
 use bdp_flow::streams::Streams;
 
@@ -143,16 +143,8 @@ impl Flow {
     /// Puts a stream in its place, with the flow's options.
     pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
         let (spec, receives) = (&self.order.spec, self.order.role == Role::Receive);
-        let buffer = spec.socket_buffer.map(|b| b.as_bytes() as usize);
-        let options = TcpOptions {
-            congestion: spec.congestion.clone().filter(|_| !receives),
-            nodelay: spec.nodelay,
-            receive_buffer: buffer,
-            send_buffer: buffer,
-            window_bytes: spec.window.filter(|_| receives).map(WindowBytes::get),
-            dscp: spec.dscp,
-            ..Default::default()
-        };
+        // A connection that is open has its segment size.
+        let options = TcpOptions { mss: None, ..options::of_flow(spec, !receives) };
         let mut state = lock(&self.state);
         match state.streams.get_mut(index as usize) {
             Some(place @ None) if self.order.datagrams.is_none() => {

@@ -336,30 +336,7 @@ impl Account {
         if gap <= own.prompt {
             self.pour(now, |state| state);
         } else if let Some((at, with_data)) = prompted {
-            let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
-            if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
-                self.held += 1;
-                self.tell(now, TimeState::Nagle);
-                return;
-            }
-            if !self.last.ends_short {
-                self.bulk_gaps += 1;
-                self.prompted[usize::from(with_data)] += 1;
-            }
-            // What held it until then is what it waited for, and not what holds it since.
-            let first = if now - self.first_room <= own.prompt { self.first_room } else { at };
-            if let Some(place) = self.runs.iter().position(|run| run.0 >= first) {
-                self.runs.truncate(place + 1);
-            }
-            let is_of_channel = self.has_channels && with_data;
-            self.pour(now, |state| match state {
-                TimeState::SlowStart | TimeState::CongestionAvoidance | TimeState::SendBuffer
-                    if is_of_channel =>
-                {
-                    TimeState::ProgramWindow
-                }
-                other => other,
-            });
+            self.prompted_data(now, own, at, with_data);
         } else if !self.last.ends_short
             && own.outstanding > 0
             && gap < rtt.max(own.prompt).max(own.rtt_now.unwrap_or(0))
@@ -373,31 +350,64 @@ impl Account {
                 other => other,
             });
         } else {
-            self.own_waits += u64::from(gap >= WAIT_NS);
-            // A client that has asked little asks again; one that sends much goes on.
-            let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
-            let waits = match () {
-                () if self.has_channels && self.heard.is_some() && !is_question => TimeState::ProgramWindow,
-                () if is_question => TimeState::NotAsked,
-                () => TimeState::SenderApplication,
-            };
-            let is_full = |size: u32| u64::from(size) >= own.mss && size >= FULL;
-            let is_bulk = is_full(own.size) && is_full(self.last.size) && self.burst >= MUCH * own.mss;
-            let is_timer = is_bulk && gap >= TIMER_NS.max(rtt) && own.is_blind;
-            self.suspect = is_timer.then(|| self.line.until());
-            self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
-            self.words = 0;
-            // Behind a queue what passes here left its sender before.
-            let is_behind = own.outstanding > MUCH * own.mss && gap < own.rtt_now.unwrap_or(0);
-            self.pour(now, |state| match state {
-                TimeState::ReceiveWindow
-                | TimeState::ReceiverApplication
-                | TimeState::Recovery
-                | TimeState::Timeout => state,
-                TimeState::FullPath if is_behind => state,
-                _ => waits,
-            });
+            self.data_after_pause(now, own, role, gap);
         }
+    }
+
+    /// Data that an acknowledgement set off, which gave room at `at`.
+    fn prompted_data(&mut self, now: u64, own: Own, at: u64, with_data: bool) {
+        let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
+        if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
+            self.held += 1;
+            self.tell(now, TimeState::Nagle);
+            return;
+        }
+        if !self.last.ends_short {
+            self.bulk_gaps += 1;
+            self.prompted[usize::from(with_data)] += 1;
+        }
+        // What held it until then is what it waited for, and not what holds it since.
+        let first = if now - self.first_room <= own.prompt { self.first_room } else { at };
+        if let Some(place) = self.runs.iter().position(|run| run.0 >= first) {
+            self.runs.truncate(place + 1);
+        }
+        let is_of_channel = self.has_channels && with_data;
+        self.pour(now, |state| match state {
+            TimeState::SlowStart | TimeState::CongestionAvoidance | TimeState::SendBuffer
+                if is_of_channel =>
+            {
+                TimeState::ProgramWindow
+            }
+            other => other,
+        });
+    }
+
+    /// Data that nothing set off, after a pause of `gap`: its program waited, if no window, loss or queue held it.
+    fn data_after_pause(&mut self, now: u64, own: Own, role: Role, gap: u64) {
+        self.own_waits += u64::from(gap >= WAIT_NS);
+        // A client that has asked little asks again; one that sends much goes on.
+        let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
+        let waits = match () {
+            () if self.has_channels && self.heard.is_some() && !is_question => TimeState::ProgramWindow,
+            () if is_question => TimeState::NotAsked,
+            () => TimeState::SenderApplication,
+        };
+        let is_full = |size: u32| u64::from(size) >= own.mss && size >= FULL;
+        let is_bulk = is_full(own.size) && is_full(self.last.size) && self.burst >= MUCH * own.mss;
+        let is_timer = is_bulk && gap >= TIMER_NS.max(self.rtt.unwrap_or(0)) && own.is_blind;
+        self.suspect = is_timer.then(|| self.line.until());
+        self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
+        self.words = 0;
+        // Behind a queue what passes here left its sender before.
+        let is_behind = own.outstanding > MUCH * own.mss && gap < own.rtt_now.unwrap_or(0);
+        self.pour(now, |state| match state {
+            TimeState::ReceiveWindow
+            | TimeState::ReceiverApplication
+            | TimeState::Recovery
+            | TimeState::Timeout => state,
+            TimeState::FullPath if is_behind => state,
+            _ => waits,
+        });
     }
 
     /// Whether what was heard first may answer what was said last.

@@ -29,18 +29,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     }
     let took_ns = way.data_until().saturating_sub(from).max(1);
     let mss = way.mss();
-    let goodput_bps = way.acked() as f64 * 8e9 / took_ns as f64;
-    let mut readings: Vec<(u64, Reading)> =
-        way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
-    // A sender whose next segments an acknowledgement sets off waited for room, in its send buffer perhaps.
-    if half_is_unprompted(way) {
-        for (_, reading) in readings.iter_mut().filter(|(_, reading)| reading.is_quiet) {
-            (reading.is_starved, reading.not_sent) = (true, reading.not_sent.or(Some(0)));
-        }
-    }
-    if way.sends_by_its_own_clock() {
-        readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
-    }
+    let readings = readings(way, from);
     // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
     let is_here = way.is_at_sender();
     let sent: Vec<SenderSample> = readings
@@ -56,13 +45,9 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     };
     let longest = readings.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
     let omit_ns = beginning(&readings, took_ns);
-    let counted = |reading: &Reading| reading.acked;
-    let before = readings.iter().take_while(|(at, _)| *at < omit_ns).last().map_or(0, |(_, r)| counted(r));
-    let goodput_bps = if omit_ns > 0 {
-        (way.acked() - before.min(way.acked())) as f64 * 8e9 / (took_ns - omit_ns).max(1) as f64
-    } else {
-        goodput_bps
-    };
+    let before = readings.iter().take_while(|(at, _)| *at < omit_ns).last().map_or(0, |(_, r)| r.acked);
+    let counted = way.acked().saturating_sub(before);
+    let goodput_bps = counted as f64 * 8e9 / took_ns.saturating_sub(omit_ns).max(1) as f64;
     let is_whole = connection.syns != [0, 0] && connection.fins[side];
     let rtt = connection.handshake_ns.or(way.whole.min()).unwrap_or(0);
     let is_short = is_whole && took_ns <= SHORT.saturating_mul(rtt);
@@ -114,6 +99,22 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         both_directions: false,
         through_tunnel: false,
     })
+}
+
+/// What was read of it over time, since its first byte.
+fn readings(way: &HalfConnection, from: u64) -> Vec<(u64, Reading)> {
+    let mut readings: Vec<(u64, Reading)> =
+        way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
+    // A sender whose next segments an acknowledgement sets off waited for room, in its send buffer perhaps.
+    if half_is_unprompted(way) {
+        for (_, reading) in readings.iter_mut().filter(|(_, reading)| reading.is_quiet) {
+            (reading.is_starved, reading.not_sent) = (true, reading.not_sent.or(Some(0)));
+        }
+    }
+    if way.sends_by_its_own_clock() {
+        readings.iter_mut().for_each(|(_, reading)| (reading.is_starved, reading.not_sent) = (true, Some(0)));
+    }
+    readings
 }
 
 /// A first window / what all later ones are as the sender reads them, at the least.

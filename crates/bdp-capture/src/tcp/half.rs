@@ -6,11 +6,8 @@
 use std::collections::VecDeque;
 
 use bdp_model::capture::Retransmissions;
-use bdp_model::facts::{Oversized, Role, TimeState};
-use bdp_model::path::delayed_ack;
-use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
-use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
-use bdp_model::units::Nanos;
+use bdp_model::facts::{Oversized, Role};
+use bdp_model::record::{CongestionState, LossEpisode};
 
 use super::account::{Account, Own, Sent};
 use super::numbers::{Numbers, Stamps};
@@ -25,14 +22,8 @@ use crate::rtt::RoundTrips;
 pub(super) const SOONER: u64 = 16;
 /// Round trips in a row in which what is in flight stays the same, from which on it will not grow.
 pub(super) const STEADY: u8 = 6;
-/// A window that few large segments fill.
-const SMALL_WINDOW: u64 = 32 * 1024;
-/// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
-const UNSEEN: usize = 16;
 /// Numbers are told apart across 2^32 by counting from here.
 const ORIGIN: u64 = 1 << 32;
-/// Acknowledgements on their way to the sender, at the most.
-const PENDING: usize = 1 << 14;
 /// Congestion events that are remembered.
 pub(super) const EPISODES: usize = 4096;
 /// Retransmissions, and closed windows, whose times are kept.
@@ -263,7 +254,7 @@ impl HalfConnection {
     }
 
     /// The same as the receiver takes them, however little the sender writes.
-    fn offered(&self) -> u64 {
+    pub(super) fn offered(&self) -> u64 {
         self.mss_offer.map_or(self.mss(), |mss| u64::from(mss.saturating_sub(self.options).max(1)))
     }
 
@@ -371,6 +362,7 @@ impl HalfConnection {
         notes
     }
 
+    /// Data pass.
     pub(super) fn data(
         &mut self,
         now: u64,
@@ -396,51 +388,25 @@ impl HalfConnection {
             return;
         }
         let outstanding = self.next.saturating_sub(self.una);
+        let segments = self.segments_of(u64::from(segment.payload));
+        self.segments += segments;
         if self.is_logged_late(first, to, now) {
-            self.segments += self.segments_of(u64::from(segment.payload));
             self.payload += to - first;
             self.missing = self.missing.saturating_sub(to - first);
             self.spoke(now, segment, outstanding, Sent::New, to);
             return;
         }
-        self.segments += self.segments_of(u64::from(segment.payload));
         if first < self.next {
             self.retransmitted(now, first, to, stamp, identification, sack, notes);
         }
         let held = self.held_by_path(now, first, stamp);
         let is_again = held.is_none() && first == self.next && self.was_lost_before(now, segment);
-        if first > self.next && !self.has_syn && self.segments == self.segments_of(u64::from(segment.payload))
-        {
+        if first > self.next && !self.has_syn && self.segments == segments {
             // What was on its way when the capture began.
             self.next = first;
         }
-        if to > self.next {
-            if first > self.next {
-                notes.add(Notes::GAP);
-                let gap = SeqRange {
-                    from: self.next,
-                    to: first,
-                    at: now,
-                    times: 0,
-                    is_sacked: false,
-                    stamp,
-                    identification,
-                };
-                self.scoreboard.push(gap);
-            }
-            let from = first.max(self.next);
-            self.payload += to - from;
-            self.scoreboard.push(SeqRange {
-                from,
-                to,
-                at: now,
-                times: 1,
-                is_sacked: false,
-                stamp,
-                identification,
-            });
-            self.next = to;
-        }
+        let range = SeqRange { from: first, to, at: now, times: 1, is_sacked: false, stamp, identification };
+        self.remember(range, notes);
         if is_again {
             self.lost_and_again(now, to - first, notes);
         }
@@ -458,10 +424,31 @@ impl HalfConnection {
         if held.is_some() || is_again {
             self.outage = self.outage.max(now - self.last_sent);
         }
-        let is_short = u64::from(segment.payload) % self.mss() != 0;
+        self.note_sent(now, segment, to, notes);
+        self.read(now);
+    }
+
+    /// What is new of this range goes on the scoreboard, after a gap for what has not passed.
+    fn remember(&mut self, range: SeqRange, notes: &mut Notes) {
+        if range.to <= self.next {
+            return;
+        }
+        if range.from > self.next {
+            notes.add(Notes::GAP);
+            self.scoreboard.push(SeqRange { from: self.next, to: range.from, times: 0, ..range });
+        }
+        let from = range.from.max(self.next);
+        self.payload += range.to - from;
+        self.scoreboard.push(SeqRange { from, ..range });
+        self.next = range.to;
+    }
+
+    /// The segment is the last that was sent; what is in flight may be the most, and may fill the window.
+    fn note_sent(&mut self, now: u64, segment: &Segment, to: u64, notes: &mut Notes) {
+        let length = u64::from(segment.payload);
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
-        self.last_is_short = is_short && segment.flags.psh() && to == self.next;
-        self.last_ends_write = segment.flags.psh() && u64::from(segment.payload) % self.offered() != 0;
+        self.last_is_short = length % self.mss() != 0 && segment.flags.psh() && to == self.next;
+        self.last_ends_write = segment.flags.psh() && length % self.offered() != 0;
         let in_flight = self.in_flight();
         self.in_flight_most = self.in_flight_most.max(in_flight);
         self.epoch.peak = self.epoch.peak.max(in_flight);
@@ -475,7 +462,6 @@ impl HalfConnection {
             self.window_full += 1;
             self.full_since.get_or_insert(now);
         }
-        self.read(now);
     }
 
     /// The sender goes on: by itself, or because an acknowledgement came.
@@ -551,68 +537,6 @@ impl HalfConnection {
         true
     }
 
-    /// The receiver takes nothing more.
-    pub(super) fn is_closed(&self) -> bool {
-        self.edge.is_some_and(|edge| edge <= self.una)
-    }
-
-    /// What holds the sender now, as far as its windows go.
-    pub(super) fn held_by(&self) -> TimeState {
-        // Seen from elsewhere, what reached the sender when it stopped is known less well.
-        let blur = if self.is_at_sender() { 0 } else { self.in_flight() * 3 / 2 / SOONER };
-        let is_full = self.edge.is_some_and(|edge| edge < self.next + self.least_room() + blur);
-        if self.has_data() && (self.is_closed() || is_full) {
-            let window = self.edge.unwrap_or(0).saturating_sub(self.una);
-            let is_shrunk = self.window_most.is_some_and(|most| window < most / 2);
-            // A small one is half used when it is written, of a program that reads at once, too.
-            let is_large = self.window_most > Some(SMALL_WINDOW);
-            let reads_late = is_shrunk && (is_large || self.zero_windows > 0 || self.late_reads.are_seen());
-            return if reads_late || self.late_reads.are_usual() {
-                TimeState::ReceiverApplication
-            } else {
-                TimeState::ReceiveWindow
-            };
-        }
-        match &self.open {
-            Some(open) => match open.episode.kind {
-                EpisodeKind::Reduced => TimeState::EcnReduction,
-                EpisodeKind::Recovery => TimeState::Recovery,
-                EpisodeKind::Timeout => TimeState::Timeout,
-            },
-            None if self.is_queued() => TimeState::FullPath,
-            None if self.epoch.steady >= STEADY && self.retransmissions.segments == 0 && self.echoes == 0 => {
-                match self.edge {
-                    // No window and no buffer is as small as that.
-                    _ if self.epoch.anchor < self.offered() => TimeState::SenderApplication,
-                    Some(_) if self.is_at_sender() => TimeState::SendBuffer,
-                    None if self.fits_by_a_scale() => TimeState::ReceiveWindow,
-                    _ => TimeState::Unknown,
-                }
-            }
-            None if self.threshold.is_none() => TimeState::SlowStart,
-            None => TimeState::CongestionAvoidance,
-        }
-    }
-
-    /// What is in flight is the window as it is written, by one of the scales that there are: of a connection whose SYNs were not captured.
-    fn fits_by_a_scale(&self) -> bool {
-        const SCALES: std::ops::RangeInclusive<u32> = 0..=14;
-        let most = self.epoch.anchor;
-        self.written > 0
-            && SCALES.into_iter().any(|shift| {
-                let window = self.written << shift;
-                window >= most && window - most < self.mss()
-            })
-    }
-
-    /// The round trip says that a queue stands. Of few segments the acknowledgement of one may have waited.
-    fn is_queued(&self) -> bool {
-        let (Some(least), Some(now)) = (self.least_rtt(), self.round_trip()) else { return false };
-        let segments = self.in_flight() / self.mss();
-        let turn = delayed_ack::longest_turn(segments, Nanos(least)).as_ns();
-        now > turn + QUEUE_NOISE.as_ns().max((least as f64 * QUEUE_SHARE) as u64)
-    }
-
     /// Of the times that the sender went on to send, the part that no acknowledgement set off; `None` of too few, and seen from elsewhere.
     pub fn paced_share(&self) -> Option<f64> {
         (self.starts >= 50).then(|| self.unprompted as f64 / self.starts as f64)
@@ -621,16 +545,6 @@ impl HalfConnection {
     /// What is in flight, as far as the sender can know.
     pub(super) fn in_flight(&self) -> u64 {
         self.next.saturating_sub(self.una).saturating_sub(self.scoreboard.sacked())
-    }
-
-    /// No further segment fits the receive window.
-    pub(super) fn is_window_full(&self) -> bool {
-        self.edge.is_some_and(|edge| edge < self.next + self.least_room())
-    }
-
-    /// For less room nothing is sent: a segment, or half of the largest window (RFC 9293, section 3.8.6.2.1).
-    fn least_room(&self) -> u64 {
-        self.window_most.map_or(u64::MAX, |most| most / 2).min(self.mss()).max(1)
     }
 
     /// The least congestion window that explains what was in flight in the last round trips.
@@ -665,106 +579,5 @@ impl HalfConnection {
     /// Bytes that were sent and never acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.next.saturating_sub(self.acked_here)
-    }
-
-    /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
-    /// `has_news` is whether it carries data that had not passed before.
-    pub fn on_ack(&mut self, now: u64, segment: &Segment, shift: Option<u8>, has_news: bool) -> Notes {
-        let mut notes = Notes::default();
-        if !segment.flags.ack() || segment.flags.rst() {
-            return notes;
-        }
-        let ack = self.absolute(segment.ack);
-        self.begin(ack);
-        (self.written, self.heard_at) = (u64::from(segment.window), now);
-        let is_pure = segment.payload == 0 && !segment.flags.syn() && !segment.flags.fin();
-        let window = if segment.flags.syn() {
-            Some(u64::from(segment.window))
-        } else {
-            shift.map(|shift| u64::from(segment.window) << shift)
-        };
-        if segment.window == 0 && !segment.flags.syn() {
-            notes.add(Notes::ZERO_WINDOW);
-            self.zero_windows += 1;
-            self.zero_since.get_or_insert(now);
-        } else {
-            self.opened(now);
-        }
-        if let Some(window) = window.filter(|_| !segment.flags.syn()) {
-            self.window_most = Some(self.window_most.map_or(window, |most| most.max(window)));
-            self.window_least = Some(self.window_least.map_or(window, |least| least.min(window)));
-        }
-        // A FIN has a number of its own, and no byte.
-        let ack = self.fin.map_or(ack, |fin| ack.min(fin));
-        if ack > self.next && self.probe_byte == Some(self.next) && ack == self.next + 1 {
-            // The byte that asked was taken.
-            self.payload += 1;
-            self.next = ack;
-        }
-        if ack > self.next {
-            notes.add(Notes::ACKED_UNSEEN);
-            self.missing += ack - self.next;
-            if self.unseen.len() >= UNSEEN {
-                self.unseen.pop_front();
-            }
-            self.unseen.push_back((self.next, ack, now));
-            self.next = ack;
-        }
-        let blocks = segment.options.sack.as_slice();
-        let mut known = [(0, 0); 4];
-        for (place, &(from, to)) in known.iter_mut().zip(blocks) {
-            let from = self.absolute(from);
-            *place = (from, from + u64::from(to.wrapping_sub(from as u32)));
-        }
-        // A window of 0 is one by any scale.
-        let edge = window.map(|window| ack + window).or((segment.window == 0).then_some(ack));
-        let is_repeat = is_pure && ack == self.acked_here && self.next > ack;
-        let is_same_window = self.pending.back().map_or(self.edge, |last| last.edge) == edge;
-        if is_repeat && is_same_window {
-            notes.add(Notes::DUPLICATE_ACK);
-            self.duplicate_acks += 1;
-        } else if is_pure && self.is_acked && ack == self.acked_here && !is_same_window && blocks.is_empty() {
-            notes.add(Notes::WINDOW_UPDATE);
-        }
-        // The handshake's own has another window than the SYN, and is no update.
-        self.is_acked |= !segment.flags.syn();
-        if ack > self.acked_here {
-            (self.acked_here, self.last_ack_at) = (ack, now);
-        }
-        if segment.flags.ece() && !segment.flags.syn() {
-            self.echoes += 1;
-        }
-        let due = now + self.own_delay();
-        let ack = Ack {
-            due,
-            at: now,
-            ack,
-            edge,
-            blocks: known,
-            count: blocks.len() as u8,
-            is_pure,
-            has_news,
-            carries_to: segment.seq.wrapping_add(segment.payload),
-            stamp: segment.options.timestamps.map(|(own, _)| own),
-        };
-        if self.pending.is_empty() && due <= now {
-            // At the sender it is there at once.
-            self.count(now);
-            self.apply(ack);
-        } else {
-            self.pending_news += usize::from(ack.has_news);
-            self.pending.push_back(ack);
-        }
-        if self.pending.len() > PENDING {
-            // No path holds so many: the times of the capture do not go on.
-            self.deliver_first();
-        }
-        self.advance(now);
-        notes
-    }
-
-    /// The windows have room, and the last segment was less than a full one: there is nothing to send.
-    pub(super) fn is_starved(&self) -> bool {
-        self.last_is_short && !self.is_window_full() && self.open.is_none()
     }
 }

@@ -1,10 +1,12 @@
 //! A TCP connection as a capture shows it.
 
 mod account;
+mod acks;
 mod connection;
 mod delays;
 mod facts;
 mod half;
+mod held;
 mod multipath;
 mod numbers;
 mod place;

@@ -158,39 +158,7 @@ impl HalfConnection {
 
     pub(super) fn apply(&mut self, ack: Ack) {
         self.last_applied = ack.due;
-        let mut newly = 0;
-        // The newest of the segments that were sent once, by when it passed.
-        let mut sent = None::<u64>;
-        let mut is_clear = true;
-        if ack.ack > self.una {
-            newly = ack.ack - self.una;
-            let was_in_order = self.duplicates_now == 0;
-            let mut never_seen = 0;
-            let (mut largest, mss) = (self.passed_most, self.mss());
-            self.scoreboard.acknowledge(ack.ack, |piece| {
-                if piece.times == 0 {
-                    never_seen += piece.to - piece.from;
-                } else {
-                    largest = largest.max((piece.to - piece.from).min(mss));
-                }
-                if piece.times != 1 {
-                    is_clear = false;
-                } else if !piece.is_sacked {
-                    sent = sent.max(Some(piece.at));
-                }
-            });
-            self.passed_most = largest;
-            self.missing += never_seen;
-            if !was_in_order && self.scoreboard.sacked() == 0 {
-                is_clear = false;
-            }
-            self.una = ack.ack;
-            self.delivered += newly;
-            self.duplicates_now = 0;
-            self.acks_since += 1;
-        } else if ack.is_pure && ack.ack == self.una && self.next > self.una && ack.edge == self.edge {
-            self.duplicates_now += 1;
-        }
+        let (newly, mut sent, is_clear) = self.acknowledge(&ack);
         self.selective(&ack, &mut sent);
         if let Some(at) = sent.filter(|&at| is_clear && at <= ack.at) {
             self.ack_stamp = ack.stamp.map(|stamp| (stamp, ack.at, ack.at - at));
@@ -237,6 +205,44 @@ impl HalfConnection {
             self.close(ack.due);
         }
         self.read(ack.due);
+    }
+
+    /// Takes what it acknowledges off the scoreboard: how many bytes are new, when the newest segment passed that was sent once, and whether
+    /// that is a round trip.
+    fn acknowledge(&mut self, ack: &Ack) -> (u64, Option<u64>, bool) {
+        let mut sent = None::<u64>;
+        let mut is_clear = true;
+        if ack.ack <= self.una {
+            let is_repeat = ack.is_pure && ack.ack == self.una && self.next > self.una;
+            self.duplicates_now += u32::from(is_repeat && ack.edge == self.edge);
+            return (0, sent, is_clear);
+        }
+        let newly = ack.ack - self.una;
+        let was_in_order = self.duplicates_now == 0;
+        let mut never_seen = 0;
+        let (mut largest, mss) = (self.passed_most, self.mss());
+        self.scoreboard.acknowledge(ack.ack, |piece| {
+            if piece.times == 0 {
+                never_seen += piece.to - piece.from;
+            } else {
+                largest = largest.max((piece.to - piece.from).min(mss));
+            }
+            if piece.times != 1 {
+                is_clear = false;
+            } else if !piece.is_sacked {
+                sent = sent.max(Some(piece.at));
+            }
+        });
+        self.passed_most = largest;
+        self.missing += never_seen;
+        if !was_in_order && self.scoreboard.sacked() == 0 {
+            is_clear = false;
+        }
+        self.una = ack.ack;
+        self.delivered += newly;
+        self.duplicates_now = 0;
+        self.acks_since += 1;
+        (newly, sent, is_clear)
     }
 
     /// Blocks beyond the acknowledgement, and the first one where it reports a duplicate (RFC 2883).

@@ -1,8 +1,10 @@
-//! What a request makes of the near end's connections.
+//! The options of connections that a flow asks for.
 
 use std::time::Duration;
 
+use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{Direction, MeasureRequest};
+use bdp_model::units::ByteCount;
 use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 
@@ -11,16 +13,21 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Options of the near end's connections.
 pub fn options(request: &MeasureRequest, way: Direction) -> TcpOptions {
-    let spec = &request.spec;
-    let buffer = spec.socket_buffer.map(|b| b.as_bytes() as usize);
+    TcpOptions { device: request.bind_device.clone(), ..of_flow(&request.spec, way == Direction::To) }
+}
+
+/// Options of the connections of a flow at the end that sends, or at the one that receives.
+pub fn of_flow(spec: &FlowSpec, sends: bool) -> TcpOptions {
+    let bytes = |size: ByteCount| size.as_bytes() as usize;
     TcpOptions {
-        congestion: spec.congestion.clone().filter(|_| way == Direction::To),
+        congestion: spec.congestion.clone().filter(|_| sends),
         mss: spec.mss,
         nodelay: spec.nodelay,
-        receive_buffer: buffer,
-        send_buffer: buffer,
-        window_bytes: spec.window.map(WindowBytes::get).filter(|_| way == Direction::From),
+        receive_buffer: spec.socket_buffer.map(bytes),
+        send_buffer: spec.socket_buffer.map(bytes),
+        unsent_limit: spec.unsent_limit.filter(|_| sends).map(bytes),
+        window_bytes: spec.window.map(WindowBytes::get).filter(|_| !sends),
         dscp: spec.dscp,
-        device: request.bind_device.clone(),
+        device: None,
     }
 }

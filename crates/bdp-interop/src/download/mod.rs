@@ -14,13 +14,13 @@ use std::sync::atomic::AtomicBool;
 use bdp_flow::background::Passed;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
+use bdp_flow::session::options;
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, Probes};
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_model::threshold::LONG_ENOUGH;
 use bdp_model::units::{ByteCount, Nanos};
-use bdp_model::window::WindowBytes;
 use bdp_sys::clock;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::tcp_info::TcpInfo;
@@ -63,14 +63,7 @@ impl Peer for Download {
             // Before anybody is bothered.
             tls.config().map_err(|what| failed(&self.url, what))?;
         }
-        let options = TcpOptions {
-            window_bytes: request.spec.window.map(WindowBytes::get),
-            receive_buffer: request.spec.socket_buffer.map(|b| b.as_bytes() as usize),
-            mss: request.spec.mss,
-            dscp: request.spec.dscp,
-            device: request.bind_device.clone(),
-            ..TcpOptions::default()
-        };
+        let options = options::options(request, Direction::From);
         let cancel = context.reporter.cancel;
         let (url, address) = settle(self.url.clone(), request, &options, &tls, cancel)?;
         let connecting = Connecting { url: &url, address, request, options: &options, tls: &tls, cancel };

@@ -35,17 +35,17 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
     let words = match (name, first) {
         ("tcp_rmem" | "tcp_wmem", _) if last >= LARGEST_BUFFER => {
             let share = last as f64 / memory_bytes.max(1) as f64 * 100.0;
-            format!("one connection may hold {}, {share:.0} % of this machine's memory; few of them exhaust it", size(last))
+            format!("one connection may hold {}, {share:.0} % of this machine's memory; a few exhaust it", size(last))
         }
         ("tcp_rmem" | "tcp_wmem", _) if last < SMALLEST_BUFFER => {
             let rate = Rate::bps(u64::try_from(last).unwrap_or(0) * 8 * 50);
-            format!("at most {} in flight per connection: {rate} at 20 ms", size(last))
+            format!("no connection has more than {} in flight: over 20 ms that is {rate}", size(last))
         }
         ("tcp_rmem" | "tcp_wmem", _) if all[1] >= LARGEST_FIRST_BUFFER => {
-            format!("every connection starts with {}, which autotuning does not reduce", size(all[1]))
+            format!("every connection begins with {}, and autotuning does not reduce it", size(all[1]))
         }
         ("tcp_mem", _) if last.saturating_mul(PAGE) as u64 > memory_bytes => {
-            "TCP may use more memory than this machine has: the unit is pages, not bytes".to_owned()
+            "TCP may use more memory than this machine has: the unit is in pages, and not in bytes".to_owned()
         }
         ("tcp_mem", _) if last.saturating_mul(PAGE) < 16 << 20 => {
             format!("all TCP connections together may hold {}; the unit is pages", size(last.saturating_mul(PAGE)))
@@ -54,70 +54,70 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
             format!("any program may hold {} with one socket", size(last))
         }
         ("rmem_max" | "wmem_max", _) if last < SMALLEST_MOST => {
-            format!("a program that requests a buffer gets at most {}, too little even for UDP", size(last))
+            format!("a program that requests a buffer gets at most {}, too little for UDP at any rate", size(last))
         }
         ("rmem_default" | "wmem_default", _) if last >= LARGEST_DEFAULT => {
             format!("every UDP socket may hold {}", size(last))
         }
         ("tcp_moderate_rcvbuf", 0) => {
-            "receive windows stay at the second value of tcp_rmem, whatever the path needs".to_owned()
+            "receive windows stay at the second number of tcp_rmem, whatever the path needs".to_owned()
         }
-        ("tcp_window_scaling", 0) => "windows are at most 64 KiB: 26 Mbit/s at 20 ms".to_owned(),
-        ("tcp_sack", 0) => "only one of several losses in a window is repaired per round trip".to_owned(),
+        ("tcp_window_scaling", 0) => "no window is above 64 KiB: over 20 ms that is 26 Mbit/s".to_owned(),
+        ("tcp_sack", 0) => "recovery repairs one lost segment per round trip".to_owned(),
         ("tcp_syncookies", 0) => {
-            "a SYN flood fills the queue of a listener and blocks other clients".to_owned()
+            "a flood of SYNs fills a listener's queue and locks out other clients".to_owned()
         }
         ("tcp_syncookies", 2) => {
-            "every connection uses a SYN cookie, which is for tests: without timestamps, SACK and window scaling are lost"
+            "every connection uses a SYN cookie, which is for tests: without timestamps it has neither SACK nor window scaling"
                 .to_owned()
         }
         ("tcp_retries2", n) if gives_up_after(n, SHORTEST_RTO_MS) < LEAST_R2 => format!(
-            "a connection is dropped after {n} consecutive timeouts, about {} on short paths; RFC 1122 requires at least 100 s, which 8 give",
+            "a connection is given up after {n} timeouts in a row, which is about {} if round trips are short; RFC 1122 requires 100 s at least, which takes 8",
             gives_up_after(n, SHORTEST_RTO_MS)
         ),
         ("tcp_retries2", n) if n > 30 => {
-            format!("a dead connection is kept for {} and more", gives_up_after(n, SHORTEST_RTO_MS))
+            format!("a dead connection is kept for at least {}", gives_up_after(n, SHORTEST_RTO_MS))
         }
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n < 2 => format!(
-            "connecting fails after {} and the loss of {}",
+            "opening a connection is given up after {}, and after the loss of {}",
             gives_up_after(n, SYN_RTO_MS),
             if n == 1 { "two packets in a row" } else { "one packet" }
         ),
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n > 10 => {
-            format!("connecting is tried for {}", gives_up_after(n, SYN_RTO_MS))
+            format!("opening a connection is tried for {}", gives_up_after(n, SYN_RTO_MS))
         }
         ("tcp_fin_timeout", n) if n < 5 => format!(
-            "data that arrives later than {n} s after a program closed the connection is answered by a reset"
+            "what the other end sends later than {n} s after a program closed is answered by a reset"
         ),
         ("tcp_fin_timeout", n) if n > 600 => format!("connections that were closed are kept for {n} s"),
         ("tcp_abort_on_overflow", 1) => {
-            "connections are reset instead of delayed if the queue of a listener is full".to_owned()
+            "a burst of connections is reset, not delayed, if a listener's queue is full".to_owned()
         }
-        ("somaxconn", n) if n < 128 => format!("at most {n} connections of a burst wait for a listener, and others are dropped"),
-        ("tcp_max_syn_backlog", n) if n < 64 => format!("{n} half-open connections fill the queue of a listener"),
+        ("somaxconn", n) if n < 128 => format!("of a burst of connections {n} wait for a listener; the others are dropped"),
+        ("tcp_max_syn_backlog", n) if n < 64 => format!("{n} half-open connections fill a listener's queue"),
         ("tcp_max_syn_backlog" | "somaxconn", n) if n > 1 << 20 => {
-            "a listener that is stuck keeps a million connections waiting".to_owned()
+            "a stuck listener keeps a million connections waiting".to_owned()
         }
-        ("netdev_max_backlog", n) if n < 100 => format!("bursts of more than {n} packets are dropped before they reach TCP"),
+        ("netdev_max_backlog", n) if n < 100 => format!("bursts of more than {n} packets are dropped before TCP sees them"),
         ("netdev_max_backlog", n) if n > 1_000_000 => {
-            "more than a million packets may queue, a second or more of delay".to_owned()
+            "a queue of more than a million packets delays them by a second or more".to_owned()
         }
-        ("netdev_budget", n) if n < 16 => format!("{n} packets per round: most softirq time is overhead"),
+        ("netdev_budget", n) if n < 16 => format!("{n} packets a round: the softirq spends its time starting rounds"),
         ("tcp_notsent_lowat", n) if (0..4096).contains(&n) => {
-            format!("at most {n} unsent bytes: a program is woken for each segment")
+            format!("a program may write {n} bytes ahead and is woken for each segment")
         }
         ("tcp_limit_output_bytes", n) if n < 4096 => {
-            format!("at most {n} bytes per connection in the device queue, less than three segments")
+            format!("{n} bytes of a connection may wait for the device, less than three segments")
         }
         ("tcp_reordering", n) if n < 3 => {
-            format!("{n} duplicate acknowledgements count as a loss: all reordering does")
+            format!("{n} duplicate acknowledgements count as a loss: every reordering is one")
         }
-        ("tcp_reordering", n) if n > 300 => format!("a loss is detected after {n} duplicate acknowledgements"),
+        ("tcp_reordering", n) if n > 300 => format!("a loss is detected only after {n} duplicate acknowledgements"),
         ("tcp_rto_min_us", n) if n < 1000 => {
-            format!("a timeout of {n} us: every delayed acknowledgement (40 ms) counts as a loss")
+            format!("a timeout of {n} us takes every delayed acknowledgement (40 ms) for a loss")
         }
         ("tcp_base_mss", n) if n < 256 => format!("probing of the MTU falls back to segments of {n} bytes"),
-        ("optmem_max", n) if n < 4096 => format!("{n} bytes of options and control messages per socket"),
+        ("optmem_max", n) if n < 4096 => format!("only {n} bytes of options and control messages per socket"),
         ("busy_poll" | "busy_read", n) if n > 1000 => {
             format!("each read keeps a processor busy for {n} us")
         }
@@ -135,8 +135,8 @@ fn why_malformed(setting: &Setting, value: &str) -> Option<String> {
             Some("its three numbers do not ascend".to_owned())
         }
         (Kind::Triple, Some([_, _, _])) | (Kind::Number | Kind::Flag, Some([_])) => None,
-        (Kind::Triple, _) => Some("not a value of this setting: expected three numbers".to_owned()),
-        (Kind::Number | Kind::Flag, _) => Some("not a value of this setting: expected a number".to_owned()),
+        (Kind::Triple, _) => Some("it is no value of this setting: three numbers are due".to_owned()),
+        (Kind::Number | Kind::Flag, _) => Some("it is no value of this setting: a number is due".to_owned()),
     }
 }
 
@@ -161,20 +161,20 @@ mod tests {
     #[test]
     fn absurd_values_are_named_with_what_they_do() {
         for (name, value, words) in [
-            ("tcp_syncookies", "0", "a SYN flood"),
+            ("tcp_syncookies", "0", "a flood of SYNs"),
             ("tcp_rmem", "4096 131072 1073741824", "may hold 1 GiB, 6 % of this machine's memory"),
-            ("tcp_wmem", "4096 16384 65536", "in flight per connection"),
-            ("tcp_rmem", "4096 16777216 33554432", "starts with"),
+            ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
+            ("tcp_rmem", "4096 16777216 33554432", "begins with"),
             ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
-            ("tcp_rmem", "4096 87380", "expected three numbers"),
-            ("tcp_rmem", "4M", "expected three numbers"),
-            ("tcp_mem", "16777216 16777216 16777216", "pages, not bytes"),
-            ("tcp_retries2", "2", "after 2 consecutive timeouts, about 1.4"),
+            ("tcp_rmem", "4096 87380", "three numbers are due"),
+            ("tcp_rmem", "4M", "three numbers are due"),
+            ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
+            ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
             ("tcp_fin_timeout", "1", "later than 1 s"),
             ("tcp_syn_retries", "0", "the loss of one packet"),
             ("tcp_window_scaling", "0", "64 KiB"),
-            ("tcp_sack", "off", "expected a number"),
-            ("somaxconn", "5", "at most 5 connections"),
+            ("tcp_sack", "off", "a number is due"),
+            ("somaxconn", "5", "5 wait for a listener"),
         ] {
             let said = why(name, value).unwrap_or_default();
             assert!(said.contains(words), "{name} = {value}: {said}");

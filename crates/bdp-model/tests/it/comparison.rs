@@ -163,8 +163,8 @@ fn what_is_not_finite_is_left_out_and_nothing_compares_with_nothing() {
 const DRAWS: u64 = 2_000;
 
 /// How often the interval holds the true difference of the medians, over shapes, unlike spreads and unlike numbers of runs:
-/// never less than it says, less three standard deviations of the simulation. `docs/compare.md` has the table, which
-/// `cargo test -p bdp-model --test it -- --nocapture comparison::coverage` prints.
+/// never less than it says, less three standard deviations of the simulation. `docs/compare.md` has the smallest share of the table
+/// that `cargo test -p bdp-model --test it -- --nocapture comparison::coverage` prints.
 #[test]
 fn coverage_is_what_the_interval_says_whatever_the_spreads() {
     let mut random = Draws(7);

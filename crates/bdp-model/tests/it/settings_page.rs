@@ -21,13 +21,13 @@ fn default_of(setting: &Setting, kernel: Release) -> String {
 
 fn settings() -> String {
     let mut text =
-        "| setting | what it does | whose | kernels | 3.10 | 6.1 | 6.18 |\n|---|---|---|---|---|---|---|\n"
+        "| setting | what it does | per namespace | kernels | 3.10 | 6.1 | 6.18 |\n|---|---|---|---|---|---|---|\n"
             .to_owned();
     for setting in all() {
-        let whose = match setting.own_since {
-            Some(since) if since <= KERNELS[0] => "namespace".to_owned(),
-            Some(since) => format!("namespace since {since}"),
-            None => "machine".to_owned(),
+        let namespaced = match setting.own_since {
+            Some(since) if since <= KERNELS[0] => "yes".to_owned(),
+            Some(since) => format!("since {since}"),
+            None => "no".to_owned(),
         };
         let mut kernels = setting.since.map_or_else(String::new, |since| format!("since {since}"));
         if let Some(end) = setting.end {
@@ -36,7 +36,7 @@ fn settings() -> String {
         }
         let defaults = KERNELS.map(|kernel| default_of(setting, kernel)).join(" | ");
         text.push_str(&format!(
-            "| `{}` | {} | {whose} | {kernels} | {defaults} |\n",
+            "| `{}` | {} | {namespaced} | {kernels} | {defaults} |\n",
             setting.name, setting.meaning
         ));
     }
@@ -44,7 +44,7 @@ fn settings() -> String {
 }
 
 fn advice() -> String {
-    let mut text = "| setting | advised | by | worth |\n|---|---|---|---|\n".to_owned();
+    let mut text = "| setting | advised | worth |\n|---|---|---|\n".to_owned();
     let verdicts = |advice: &KnownAdvice| {
         let mut all = Vec::new();
         let releases = [(3, 10..=19), (4, 0..=20), (5, 0..=19), (6, 0..=19)];
@@ -63,14 +63,20 @@ fn advice() -> String {
         });
         words.collect::<Vec<_>>().join("; ")
     };
+    // One row for what is worth the same, whoever advises it.
+    let mut rows: Vec<(&str, String, String)> = Vec::new();
     for advice in known() {
         let name = advice.setting.rsplit('.').next().unwrap();
-        text.push_str(&format!(
-            "| `{name}` | `{}` | {} | {} |\n",
-            advice.value,
-            advice.source.name,
-            verdicts(advice)
-        ));
+        let worth = verdicts(advice);
+        let advised = format!("`{}` ({})", advice.value, advice.source.name);
+        match rows.iter_mut().find(|row| row.0 == name && row.2 == worth) {
+            Some(row) => row.1.push_str(&format!(", {advised}")),
+            None => rows.push((name, advised, worth)),
+        }
+    }
+    rows.sort_by_key(|row| row.0);
+    for (name, advised, worth) in rows {
+        text.push_str(&format!("| `{name}` | {advised} | {worth} |\n"));
     }
     text
 }

@@ -7,8 +7,8 @@ use super::measured_table::{Varied, arrow};
 use super::page::{About, facts};
 use crate::caveat;
 use crate::markup::Markup;
-use crate::measurement::{against, in_store, pacing_words};
-use crate::number::{asked_size, percent};
+use crate::measurement::{against, in_store, pacing_words, typed};
+use crate::number::percent;
 
 /// Both machines, the request, the caveats, the command that repeats it.
 pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
@@ -45,7 +45,7 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
 
 fn request(m: &Measurement) -> Vec<(String, String)> {
     let (r, spec) = (&m.request, &m.request.spec);
-    let mut flow = vec![format!("{} of which the first {} do not count", spec.duration, spec.omit)];
+    let mut flow = vec![format!("{}, the first {} not counted", spec.duration, spec.omit)];
     flow.push(match spec.streams {
         1 => "one stream".to_owned(),
         n => format!("{n} streams"),
@@ -64,22 +64,6 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
             format!("UDP datagrams of {size}, {rate}")
         }
     });
-    if r.bidirectional {
-        flow.push("both directions at once".to_owned());
-    }
-    let options = [
-        spec.bytes.map(|b| format!("ends after {b}")),
-        spec.window.map(|w| format!("window {} on the wire", asked_size(w.as_bytes()))),
-        spec.socket_buffer.map(|b| format!("socket buffers of {b}")),
-        spec.mss.map(|m| format!("MSS {m}")),
-        spec.congestion.as_ref().map(|c| format!("congestion control {c}")),
-        spec.nodelay.then(|| "no Nagle".to_owned()),
-        spec.pacing_bps.map(|bps| format!("each paced at {}", format_bps(bps as f64))),
-        spec.dscp.map(|d| format!("DSCP {d}")),
-        r.bind_address.as_ref().map(|a| format!("from {a}")),
-        r.bind_device.as_ref().map(|d| format!("through {d}")),
-    ];
-    flow.extend(options.into_iter().flatten());
     let used: Vec<String> =
         m.directions.iter().map(|d| format!("{} {}", arrow(m, d.direction), d.congestion_control)).collect();
     let paced: Vec<String> = m
@@ -93,6 +77,7 @@ fn request(m: &Measurement) -> Vec<(String, String)> {
     vec![
         ("peer".to_owned(), format!("{} port {}", r.host, r.port)),
         ("flow".to_owned(), flow.join(", ")),
+        ("options".to_owned(), typed(r).collect::<Vec<_>>().join(" ")),
         (
             "congestion control in use".to_owned(),
             if spec.udp.is_some() { String::new() } else { used.join(", ") },

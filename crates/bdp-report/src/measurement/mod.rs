@@ -17,7 +17,7 @@ mod streams;
 mod text;
 
 pub use command::quote;
-pub(crate) use command::{against, in_store};
+pub(crate) use command::{against, in_store, typed};
 pub use interval_lines::IntervalLines;
 pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_error, iperf3_json};
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};

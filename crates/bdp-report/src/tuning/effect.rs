@@ -155,7 +155,7 @@ mod tests {
     fn values_are_put_into_words() {
         for (name, value, words) in [
             ("tcp_timestamps", "0", Some("off")),
-            ("tcp_ecn", "2", Some("accepted if the other end requests it")),
+            ("tcp_ecn", "2", Some("accepted where the other end requests it")),
             ("tcp_notsent_lowat", "4294967295", Some("no limit")),
             ("tcp_notsent_lowat", "-1", Some("no limit")),
             ("tcp_mem", "196608 262144 393216", Some("1.50 GiB, 9.4 % of memory")),

@@ -512,11 +512,11 @@ tcp_fack           1            above 0   netns  no effect since Linux 4.15
 device  eth0: 10.0 Gbit/s, driver ixgbe, MTU 1500, qdisc fq_codel (flows apart, short queue),
         txqueuelen 10000, 8 TX and 8 RX queues, rings unknown, GRO on, TSO off
 advice  tcp_timestamps = 0, as Mellanox sysctl tuning and blog advice have it: harmful: without
-        timestamps, retransmissions can't be distinguished from originals, and sequence numbers wrap
-        unprotected at 1 Gbit/s or more
+        timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence
+        numbers wrap without protection
 advice  tcp_fack = 1, as blog advice has it: stale since Linux 4.15: has no effect: RACK replaced it
 advice  txqueuelen 10000, as blog advice has it: harmful: with pfifo_fast a queue of 10,000 packets,
-        120 ms at 1 Gbit/s; fq and fq_codel ignore it
+        which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it
 unread  of the whole machine, not shown in this network namespace: tcp_mem
 more    1 more setting is as this kernel has it: --all; one in full: bdp tune show NAME
 ";
@@ -544,15 +544,15 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
         for line in [
             "tcp_fin_timeout   1                below 60     netns  1 s\n",
             "warning tcp_rmem = 4096 131072 1073741824: one connection may hold 1 GiB",
-            "warning tcp_retries2 = 2: a connection is dropped after 2 consecutive timeouts",
-            "warning tcp_syncookies = 0: a SYN flood",
-            "warning tcp_fin_timeout = 1: data that arrives later",
+            "warning tcp_retries2 = 2: a connection is given up after 2 timeouts in a row",
+            "warning tcp_syncookies = 0: a flood of SYNs",
+            "warning tcp_fin_timeout = 1: what the other end sends",
         ] {
             let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(squeezed(&text).contains(&squeezed(line)), "{line}: {text}");
         }
         let one = setting_text(&judged(&host)[2], &host, &Style::plain());
-        assert!(one.contains("  warning  a SYN flood"), "{one}");
+        assert!(one.contains("  warning  a flood of SYNs"), "{one}");
     }
 
     #[test]
@@ -571,7 +571,7 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
         let text = sysctl_file_text(&file, &host, &Style::plain());
         for part in [
             "file    99-tune.conf: 2 settings of TCP or of the queues before it, judged for ams1, Linux 6.1",
-            "warning tcp_syncookies = 0: a SYN flood",
+            "warning tcp_syncookies = 0: a flood of SYNs",
             "unread  not of this kernel: tcp_tw_recycle",
             "unread  not in the catalogue of settings: vm.swappiness",
             "unread  lines that set nothing: 7",

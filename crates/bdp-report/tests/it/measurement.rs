@@ -313,9 +313,9 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, Some("/tmp/a b.sqlite")),
-        "bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 -t 2.5 -O 1 -P 4 -w 64K \
-         -l 319000 -C bbr --forward -4 -N --baseline 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 --port 5999 \
-         -t 2.5 -O 1 -P 4 -w 64K -l 319000 -C bbr --forward -4 -N --runs 6 --store '/tmp/a b.sqlite'"
+        "bdp report 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 -p 5999 --forward -4 -t 2.5 -O 1 -P 4 -w 64K \
+         -C bbr -N -l 319000 --baseline 7f3a --store '/tmp/a b.sqlite' | bdp measure ams1 -p 5999 --forward -4 \
+         -t 2.5 -O 1 -P 4 -w 64K -C bbr -N -l 319000 --runs 6 --store '/tmp/a b.sqlite'"
     );
     m.request = MeasureRequest {
         bidirectional: true,
@@ -329,8 +329,8 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "bdp report 7f3a | bdp measure ams1 -n 2M --bidir --bind-dev 'a;b' --baseline 7f3a | bdp measure ams1 -n 2M --bidir \
-         --bind-dev 'a;b' --runs 6"
+        "bdp report 7f3a | bdp measure ams1 --bidir --bind-dev 'a;b' -n 2M --baseline 7f3a | bdp measure ams1 --bidir \
+         --bind-dev 'a;b' -n 2M --runs 6"
     );
     m.request = MeasureRequest {
         peer: Some(PeerProtocol::Iperf3),
@@ -340,8 +340,8 @@ fn commands_repeat_the_request_and_name_the_store() {
     };
     assert_eq!(
         commands(&m, None),
-        "bdp report 7f3a | bdp measure ams1 --iperf3 -b 20000000 --get-server-output --baseline 7f3a | bdp measure ams1 \
-         --iperf3 -b 20000000 --get-server-output --runs 6"
+        "bdp report 7f3a | bdp measure ams1 --iperf3 --get-server-output -b 20M --baseline 7f3a | bdp measure ams1 \
+         --iperf3 --get-server-output -b 20M --runs 6"
     );
     let mut ssh = SshRequest {
         destination: "me@ams1".into(),
@@ -367,7 +367,7 @@ fn commands_repeat_the_request_and_name_the_store() {
     let first = |m: &Measurement| commands(m, None).split(" | ").nth(1).unwrap().to_owned();
     assert_eq!(
         first(&m),
-        "bdp measure 192.0.2.1 --ssh me@ams1 --ssh-option Port=2222 --ssh-option 'User=a b' --port 40123 --baseline 7f3a"
+        "bdp measure 192.0.2.1 --ssh me@ams1 -p 40123 --ssh-option Port=2222 --ssh-option 'User=a b' --baseline 7f3a"
     );
     for (access, flags) in [
         (Access::Token, "--token-file FILE"),

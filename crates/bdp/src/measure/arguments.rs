@@ -7,6 +7,7 @@ use bdp_model::expectation::Expectation;
 use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, OrderedRates, PORT, PeerProtocol};
+use bdp_model::options;
 use bdp_model::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_model::window::WindowBytes;
@@ -350,29 +351,16 @@ impl MeasureArgs {
         let Some(text) = self.target.as_deref().filter(|target| target.contains("://")) else {
             return Ok(None);
         };
-        let other_end = [
-            ("--forward", self.forward),
-            ("--bidir", self.bidir),
-            ("--ssh", self.ssh.ssh.is_some()),
+        // What a request for a download does not hold.
+        let of_bdp = [
             ("--port", self.port.is_some()),
             ("--user", self.login.is_asked()),
-            ("-C", self.congestion.is_some()),
-            ("-b", self.udp.pacing_bps().is_some()),
-            ("-l", self.length.is_some()),
             ("--token", self.token.is_some()),
             ("--token-file", self.token_file.is_some()),
         ];
-        if let Some((flag, _)) = other_end.iter().find(|(_, given)| *given) {
-            return Err(exit::usage(format!(
-                "{flag} needs a bdp at the other end, and {text} is a download; leave it out"
-            )));
-        }
-        let others = [("--iperf3", self.iperf3), ("--iperf2", self.iperf2)];
-        let of_senders = self.payload.given().into_iter().chain(self.socket.of_senders());
-        if let Some((flag, _)) = others.into_iter().chain(of_senders).find(|(_, given)| *given) {
-            return Err(exit::usage(format!(
-                "{flag} does not apply to a download, and {text} is one; leave it out"
-            )));
+        match of_bdp.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => return Err(not_for_downloads(flag, text)),
+            None => {}
         }
         Url::parse(text).map(Some).map_err(exit::usage)
     }
@@ -445,7 +433,7 @@ impl MeasureArgs {
                     .filter(|&asked| self.samples_are_pieces(time, asked))
                     .map_or(interval, piece_of),
                 length: self.length.filter(|_| !self.udp.is_asked()).unwrap_or(USUAL_LENGTH),
-                udp: self.udp.request(self.length, self.least_datagram_bytes(), &self.of_tcp())?,
+                udp: self.udp.request(self.length, self.least_datagram_bytes())?,
                 pacing_bps: self.udp.pacing_bps(),
                 window: self.window,
                 mss: self.mss,
@@ -468,7 +456,17 @@ impl MeasureArgs {
                 "-b auto is a search of many trials, which iperf3's JSON cannot hold; use --json",
             ));
         }
-        self.payload.apply(self.socket.apply(request)?)
+        let request = self.payload.apply(self.socket.apply(request)?)?;
+        for option in options::given(&request) {
+            if option.is_of_tcp && request.spec.udp.is_some() {
+                let flag = option.flag;
+                return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
+            }
+            if let (true, Some(url)) = (option.needs_bdp, &request.url) {
+                return Err(not_for_downloads(option.flag, url));
+            }
+        }
+        Ok(request)
     }
 
     /// What lets this end in, as options say it.
@@ -493,21 +491,6 @@ impl MeasureArgs {
             _ => bdp_wire::datagram::HEADER_BYTES,
         };
         bytes as u32
-    }
-
-    /// Flags that mean something of connections alone, and whether they were given.
-    fn of_tcp(&self) -> [(bool, &'static str); 7] {
-        let is_url = self.target.as_deref().is_some_and(|target| target.contains("://"));
-        let [zerocopy, check_payload] = self.payload.of_tcp();
-        [
-            (self.window.is_some(), "-w"),
-            (self.mss.is_some(), "-M"),
-            (self.congestion.is_some(), "-C"),
-            zerocopy,
-            check_payload,
-            (self.ssh.is_through(), "--through-ssh"),
-            (is_url, "a URL"),
-        ]
     }
 
     /// Why a figure can't come out of what is measured, and what to do about it.
@@ -546,6 +529,11 @@ impl MeasureArgs {
         };
         self.expect.iter().map(read).collect()
     }
+}
+
+/// The refusal of an option that has nothing to do with a download.
+fn not_for_downloads(flag: &str, url: &str) -> anyhow::Error {
+    exit::usage(format!("{flag} needs a bdp at the other end, and {url} is a download; leave it out"))
 }
 
 /// Between two samples of an interval whose line is printed when it is due: that lags a sample behind, a tenth of it at most.

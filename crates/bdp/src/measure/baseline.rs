@@ -1,15 +1,10 @@
 //! A stored run to compare with.
 
-use std::fmt::Display;
-
-use bdp_model::case::Family;
 use bdp_model::caveat::Caveat;
 use bdp_model::comparison::{LEAST_RUNS, Regression, Verdict};
 use bdp_model::figure::Figures;
-use bdp_model::flow::FlowSpec;
-use bdp_model::measurement::{MeasureRequest, PeerProtocol, SshRequest};
-use bdp_model::udp::{RateSearch, UdpRequest};
-use bdp_model::units::{ByteCount, Nanos, Rate, significant};
+use bdp_model::measurement::MeasureRequest;
+use bdp_model::options;
 use bdp_run::baseline::{Against, Baseline};
 use bdp_store::RunKind;
 
@@ -70,166 +65,29 @@ pub fn unlike(baseline: &Baseline, now: &MeasureRequest) -> Option<String> {
 
 /// The options in which two requests differ, of either.
 fn differing(before: &MeasureRequest, now: &MeasureRequest) -> Option<(String, String)> {
-    let (before, now): (Vec<_>, Vec<_>) =
-        options(before).into_iter().zip(options(now)).filter(|(then, now)| then != now).unzip();
-    (!now.is_empty()).then(|| (before.join(", "), now.join(", ")))
-}
-
-/// What is asked for, as options. Each member is named, so that a new one does not compile before it is either compared or left out
-/// with a reason.
-fn options(request: &MeasureRequest) -> Vec<String> {
-    let MeasureRequest {
-        host,
-        port,
-        peer,
-        family,
-        // Each direction is compared with the same one.
-        directions: _,
-        bidirectional,
-        spec,
-        idle,
-        bind_address,
-        bind_device,
-        client_port,
-        near_cpus,
-        far_cpus,
-        url,
-        ssh,
-        responsiveness,
-        // What a server printed is kept beside the figures.
-        server_output: _,
-        // Not all of it is known: a token of the environment is not there.
-        access: _,
-        ordered,
-        until_settled,
-        // They follow a test, and '--runs' runs none.
-        no_experiments: _,
-        // Decided anew for each run.
-        watch_loss: _,
-    } = request;
-    // Where ssh started the far end, its host and its port are those that it chose.
-    let (host, port) = match ssh {
-        Some(SshRequest { data_host, data_port, .. }) => (data_host.as_ref(), *data_port),
-        None => (Some(host), Some(*port)),
+    let compared = |request| {
+        let options = options::options(request).into_iter().filter(|option| option.is_compared);
+        options.map(|option| (option.flag, option.text(tame))).collect::<Vec<_>>()
     };
-    let mut all = vec![
-        given("HOST", host),
-        given("-p", port),
-        match peer {
-            None => "bdp's protocol".to_owned(),
-            Some(PeerProtocol::Iperf3) => "--iperf3".to_owned(),
-            Some(PeerProtocol::Iperf2) => "--iperf2".to_owned(),
-        },
-        match family {
-            None => "neither -4 nor -6".to_owned(),
-            Some(Family::Ipv4) => "-4".to_owned(),
-            Some(Family::Ipv6) => "-6".to_owned(),
-        },
-        set("--bidir", *bidirectional),
-        given("--idle", Some(idle)),
-        given("-B", bind_address.as_ref()),
-        given("--bind-dev", bind_device.as_ref()),
-        given("--cport", *client_port),
-        given("--cpu", near_cpus.as_ref()),
-        given("--cpu at HOST", far_cpus.as_ref()),
-        given("URL", url.as_ref()),
-        set("--responsiveness", *responsiveness),
-        given("--ordered", ordered.map(|rates| format!("{}/{}", rate(rates.from_bps), rate(rates.to_bps)))),
-        given("--until", until_settled.then_some("settled")),
-    ];
-    all.extend(of_ssh(ssh.as_ref()));
-    all.extend(of_flow(spec));
-    all
-}
-
-fn of_ssh(ssh: Option<&SshRequest>) -> [String; 3] {
-    let Some(ssh) = ssh else {
-        return [
-            given("--ssh", None::<&str>),
-            set("--through-ssh", false),
-            given("--ssh-option", None::<&str>),
-        ];
-    };
-    // HOST and -p, of all requests.
-    let SshRequest { destination, through, options, data_host: _, data_port: _ } = ssh;
-    let options = (!options.is_empty()).then(|| options.join(" --ssh-option "));
-    [given("--ssh", Some(destination)), set("--through-ssh", *through), given("--ssh-option", options)]
-}
-
-fn of_flow(spec: &FlowSpec) -> Vec<String> {
-    let FlowSpec {
-        streams,
-        duration,
-        bytes,
-        omit,
-        interval,
-        length,
-        window,
-        socket_buffer,
-        mss,
-        congestion,
-        nodelay,
-        dscp,
-        zerocopy,
-        check_payload,
-        pacing_bps,
-        udp,
-        // Of the lab's flows alone.
-        application: _,
-    } = spec;
-    let (bitrate, length, search, dont_fragment) = match udp {
-        None => (pacing_bps.map(rate), Some(*length), None, false),
-        Some(UdpRequest { rate_bps, search, datagram_bytes, dont_fragment }) => {
-            let bitrate = match search {
-                Some(_) => "auto".to_owned(),
-                None => rate_bps.map_or("0".to_owned(), rate),
-            };
-            let length = datagram_bytes.map(|bytes| ByteCount::bytes(bytes.into()));
-            (Some(bitrate), length, *search, *dont_fragment)
+    let (before, now) = (compared(before), compared(now));
+    let mut flags: Vec<&str> = Vec::new();
+    for (flag, _) in before.iter().chain(&now) {
+        if !flags.contains(flag) {
+            flags.push(flag);
         }
-    };
-    let (loss_ratio, trial) = search.map(|RateSearch { loss_ratio, trial }| (loss_ratio, trial)).unzip();
-    vec![
-        // With -n the time is the longest that it may take.
-        given("-t", bytes.is_none().then(|| Nanos(duration.as_ns().saturating_sub(omit.as_ns())))),
-        given("-n", size(*bytes)),
-        given("-O", Some(omit)),
-        given("sampling every", Some(interval)),
-        set("-u", udp.is_some()),
-        given("-b", bitrate),
-        given("--loss-ratio", loss_ratio.map(significant)),
-        given("--trial-time", trial),
-        set("--dont-fragment", dont_fragment),
-        given("-w", size(window.map(ByteCount::from))),
-        given("-P", Some(streams)),
-        given("-l", size(length)),
-        given("-M", *mss),
-        given("-C", congestion.as_ref()),
-        given("--sockbuf", size(*socket_buffer)),
-        given("--dscp", *dscp),
-        set("-N", *nodelay),
-        given("--zerocopy", Some(zerocopy.name())),
-        set("--check-payload", *check_payload),
-    ]
-}
-
-fn given(option: &str, value: Option<impl Display>) -> String {
-    match value {
-        Some(value) => format!("{option} {}", tame(&value.to_string())),
-        None => format!("no {option}"),
     }
-}
-
-fn set(option: &str, on: bool) -> String {
-    if on { option.to_owned() } else { format!("no {option}") }
-}
-
-fn size(size: Option<ByteCount>) -> Option<String> {
-    size.map(bdp_report::typed_size)
-}
-
-fn rate(bps: u64) -> String {
-    Rate::bps(bps).to_string()
+    // An option may be given several times, and one that a request cannot have is left out.
+    let of = |all: &[(&str, String)], flag: &str| {
+        let texts: Vec<&str> =
+            all.iter().filter(|(f, _)| *f == flag).map(|(_, text)| text.as_str()).collect();
+        if texts.is_empty() { format!("no {flag}") } else { texts.join(" ") }
+    };
+    let (before, now): (Vec<_>, Vec<_>) = flags
+        .iter()
+        .map(|flag| (of(&before, flag), of(&now, flag)))
+        .filter(|(then, now)| then != now)
+        .unzip();
+    (!now.is_empty()).then(|| (before.join(", "), now.join(", ")))
 }
 
 /// The comparison of a figure in a line.
@@ -263,8 +121,12 @@ pub fn line(run: &str, against: &Against) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bdp_model::measurement::{Direction, Measurement, OrderedRates};
+    use bdp_model::case::Family;
+    use bdp_model::flow::FlowSpec;
+    use bdp_model::measurement::{Direction, Measurement, OrderedRates, PeerProtocol, SshRequest};
     use bdp_model::payload::Zerocopy;
+    use bdp_model::udp::{RateSearch, UdpRequest};
+    use bdp_model::units::{ByteCount, Nanos};
     use bdp_model::window::WindowBytes;
 
     fn request() -> MeasureRequest {
@@ -285,14 +147,14 @@ mod tests {
         now.spec.congestion = Some("bbr".to_owned());
         now.bidirectional = true;
         let words = differing(&before, &now).unwrap();
-        assert_eq!(words.0, "no --bidir, -w 64K, -P 1, -l 128K, no -C");
-        assert_eq!(words.1, "--bidir, -w 8200, -P 4, -l 2M, -C bbr");
+        assert_eq!(words.0, "no --bidir, -P 1, -w 64K, no -C, -l 128K");
+        assert_eq!(words.1, "--bidir, -P 4, -w 8200, -C bbr, -l 2M");
         now = request();
         now.spec.mss = Some(1000);
         now.spec.window = None;
         now.spec.socket_buffer = Some(ByteCount::kib(64));
         let words = differing(&before, &now).unwrap();
-        assert_eq!(words.1, "no -w, -M 1000, --sockbuf 64K");
+        assert_eq!(words.1, "no -w, --sockbuf 64K, -M 1000");
     }
 
     #[test]
@@ -306,14 +168,14 @@ mod tests {
         let mut now = request();
         now.spec.udp = Some(udp.clone());
         let (tcp, datagrams) = differing(&request(), &now).unwrap();
-        assert_eq!(tcp, "no -u, no -b, no --dont-fragment, -l 128K");
-        assert_eq!(datagrams, "-u, -b 100 Mbit/s, --dont-fragment, -l 1400");
+        assert_eq!(tcp, "no -u, no -b, -l 128K, no --dont-fragment");
+        assert_eq!(datagrams, "-u, -b 100M, -l 1400, --dont-fragment");
         let fixed = now.clone();
         let search = Some(RateSearch { loss_ratio: 0.01, trial: Nanos::secs(2) });
         now.spec.udp = Some(UdpRequest { rate_bps: None, search, ..udp });
         let (fixed, searched) = differing(&fixed, &now).unwrap();
-        assert_eq!(fixed, "-b 100 Mbit/s, no --loss-ratio, no --trial-time");
-        assert_eq!(searched, "-b auto, --loss-ratio 0.01, --trial-time 2 s");
+        assert_eq!(fixed, "-b 100M, no --loss-ratio, no --trial-time");
+        assert_eq!(searched, "-b auto, --loss-ratio 0.01, --trial-time 2");
     }
 
     /// A change of a request, and how it is named.
@@ -334,18 +196,18 @@ mod tests {
             (|r| r.peer = Some(PeerProtocol::Iperf3), "--iperf3"),
             (|r| r.peer = Some(PeerProtocol::Iperf2), "--iperf2"),
             (|r| r.family = Some(Family::Ipv6), "-6"),
-            (|r| r.idle = Nanos::ZERO, "--idle 0 s"),
+            (|r| r.idle = Nanos::ZERO, "--idle 0"),
             (|r| r.bind_address = Some("192.0.2.1".to_owned()), "-B 192.0.2.1"),
             (|r| r.bind_device = Some("eth0".to_owned()), "--bind-dev eth0"),
             (|r| r.client_port = Some(4000), "--cport 4000"),
             (|r| r.near_cpus = "0,2".parse().ok(), "--cpu 0,2"),
-            (|r| r.far_cpus = "1".parse().ok(), "--cpu at HOST 1"),
-            (|r| r.url = Some("http://ams1/large".to_owned()), "URL http://ams1/large"),
+            (|r| r.far_cpus = "1".parse().ok(), "--cpu /1"),
+            (|r| r.url = Some("http://ams1/large".to_owned()), "a URL http://ams1/large"),
             (|r| r.responsiveness = true, "--responsiveness"),
             (|r| r.until_settled = true, "--until settled"),
-            (|r| r.spec.duration = Nanos::secs(1), "-t 1 s"),
-            (|r| r.spec.interval = Nanos::millis(10), "sampling every 10 ms"),
-            (|r| r.spec.pacing_bps = Some(5_000_000), "-b 5 Mbit/s"),
+            (|r| r.spec.duration = Nanos::secs(1), "-t 1"),
+            (|r| r.spec.interval = Nanos::millis(10), "-i 0.01"),
+            (|r| r.spec.pacing_bps = Some(5_000_000), "-b 5M"),
             (|r| r.spec.dscp = Some(46), "--dscp 46"),
             (|r| r.spec.nodelay = true, "-N"),
             (|r| r.spec.zerocopy = Zerocopy::Msg, "--zerocopy msg"),
@@ -360,16 +222,16 @@ mod tests {
             assert_eq!(now_of(&change).as_deref(), Some(words));
         }
         let ordered = OrderedRates { to_bps: 10_000_000, from_bps: 100_000_000 };
-        assert_eq!(now_of(&|r| r.ordered = Some(ordered)).unwrap(), "--ordered 100 Mbit/s/10 Mbit/s");
+        assert_eq!(now_of(&|r| r.ordered = Some(ordered)).unwrap(), "--ordered 100M/10M");
         // The time that counts is the same.
         let omit =
             |r: &mut MeasureRequest| (r.spec.omit, r.spec.duration) = (Nanos::secs(1), Nanos::secs(11));
-        assert_eq!(now_of(&omit).unwrap(), "-O 1 s");
-        assert_eq!(now_of(&|r| r.spec.bytes = Some(ByteCount::kib(1024))).unwrap(), "no -t, -n 1M");
+        assert_eq!(now_of(&omit).unwrap(), "-O 1");
+        assert_eq!(now_of(&|r| r.spec.bytes = Some(ByteCount::kib(1024))).unwrap(), "-n 1M, no -t");
         let by_ssh = |r: &mut MeasureRequest| r.ssh = Some(ssh(true, vec!["Port=2222".to_owned()]));
         assert_eq!(
             now_of(&by_ssh).unwrap(),
-            "no HOST, no -p, --ssh me@ams1, --through-ssh, --ssh-option Port=2222"
+            "no HOST, --ssh me@ams1, no -p, --through-ssh, --ssh-option Port=2222"
         );
         // What ssh chose for the data is no option.
         let before = MeasureRequest { ssh: Some(ssh(false, Vec::new())), ..request() };
@@ -385,7 +247,7 @@ mod tests {
         let unlike_of = |m: &Measurement| {
             unlike(&Baseline { run: "7f3a".to_owned(), measurements: vec![m.clone()] }, &asked)
         };
-        let note = "NOTE  baseline 7f3a was measured with --iperf3, this with bdp's protocol";
+        let note = "NOTE  baseline 7f3a was measured with --iperf3, this with no --iperf3";
         assert_eq!(unlike_of(&measurement).as_deref(), Some(note));
         measurement.caveats.push(Caveat::RecognisedIperf3);
         assert_eq!(unlike_of(&measurement), None);

@@ -51,20 +51,6 @@ struct Places {
 }
 
 impl PayloadArgs {
-    /// Those that mean something of connections alone, and whether they were given.
-    pub fn of_tcp(&self) -> [(bool, &'static str); 2] {
-        [(self.how() != How::Auto, "--zerocopy"), (self.check_payload, "--check-payload")]
-    }
-
-    /// All of them, and whether they were given.
-    pub fn given(&self) -> [(&'static str, bool); 3] {
-        [
-            ("--zerocopy", self.how() != How::Auto),
-            ("--check-payload", self.check_payload),
-            ("--cpu", self.cpu.is_some() || self.affinity.is_some()),
-        ]
-    }
-
     fn how(&self) -> How {
         if self.sendfile { How::Sendfile } else { self.zerocopy }
     }

@@ -33,17 +33,16 @@ pub struct SocketArgs {
     #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
     sockbuf: Option<ByteCount>,
 
+    /// Unsent data that a socket takes (TCP_NOTSENT_LOWAT), as 128K; small values keep latency low
+    #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
+    notsent_lowat: Option<ByteCount>,
+
     /// Send small segments at once (TCP_NODELAY)
     #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay", help_heading = help::WINDOW, hide_short_help = true)]
     nodelay: bool,
 }
 
 impl SocketArgs {
-    /// Those that concern the sender of data alone, and whether they were given.
-    pub fn of_senders(&self) -> [(&'static str, bool); 2] {
-        [("--dscp", self.dscp.or(self.tos).is_some()), ("--nodelay", self.nodelay)]
-    }
-
     /// The request with these in it.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.sockbuf.is_some_and(|size| size.as_bytes() == 0) {
@@ -57,6 +56,7 @@ impl SocketArgs {
                 socket_buffer: self.sockbuf,
                 nodelay: self.nodelay,
                 dscp: self.dscp.or(self.tos),
+                unsent_limit: self.notsent_lowat,
                 ..request.spec
             },
             bind_address: address,

@@ -34,11 +34,6 @@ impl SshArgs {
         let (through, options) = (self.through_ssh, self.ssh_option.clone());
         Some(SshRequest { destination: self.ssh.clone()?, through, options, data_host, data_port })
     }
-
-    /// Whether data go through its connection.
-    pub(super) fn is_through(&self) -> bool {
-        self.through_ssh
-    }
 }
 
 /// Starts the far end, if one is asked for, and has the plan measure to it.

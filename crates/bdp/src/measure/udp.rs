@@ -95,15 +95,8 @@ impl UdpArgs {
         }
     }
 
-    /// What is asked for of datagrams; nothing where connections are. `least_bytes` are those that the protocol puts into each;
-    /// `of_tcp` are flags that mean nothing of these, and
-    /// whether they were given.
-    pub fn request(
-        &self,
-        length: Option<ByteCount>,
-        least_bytes: u32,
-        of_tcp: &[(bool, &str)],
-    ) -> anyhow::Result<Option<UdpRequest>> {
+    /// What is asked for of datagrams; nothing if connections are. `least_bytes` are those that the protocol puts into each.
+    pub fn request(&self, length: Option<ByteCount>, least_bytes: u32) -> anyhow::Result<Option<UdpRequest>> {
         if !self.udp {
             let of_udp = [
                 (self.bitrate == Some(Asked::Search), "-b auto"),
@@ -116,9 +109,6 @@ impl UdpArgs {
                 Some((_, flag)) => Err(exit::usage(format!("{flag} needs -u; give both, or leave it out"))),
                 None => Ok(None),
             };
-        }
-        if let Some((_, flag)) = of_tcp.iter().find(|(given, _)| *given) {
-            return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
         }
         let Some(asked) = self.bitrate else {
             return Err(exit::usage(

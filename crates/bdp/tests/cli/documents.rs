@@ -24,7 +24,7 @@ fn blocks(markdown: &str) -> Vec<(&str, String)> {
     found
 }
 
-/// Targets of links, without anchors; none from code.
+/// Targets of links; none from code, nor to other sites.
 fn links(markdown: &str) -> Vec<String> {
     let mut inside = false;
     let prose = markdown.lines().filter(|line| {
@@ -35,9 +35,33 @@ fn links(markdown: &str) -> Vec<String> {
     prose
         .flat_map(|line| line.split("](").skip(1))
         .filter_map(|rest| rest.split_once(')'))
-        .map(|(target, _)| target.split('#').next().unwrap_or_default().to_owned())
+        .map(|(target, _)| target.to_owned())
         .filter(|target| !target.is_empty() && !target.contains("://"))
         .collect()
+}
+
+/// The file that a link names; empty within a page.
+fn file_of(link: &str) -> &str {
+    link.split('#').next().unwrap_or_default()
+}
+
+/// The anchors of a page's headings, as GitHub and mdBook make them.
+fn anchors(markdown: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found: Vec<String> = Vec::new();
+    for line in markdown.lines() {
+        inside ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if inside || heading == line || !heading.starts_with(' ') {
+            continue;
+        }
+        let letters = heading.trim().to_lowercase();
+        let kept = letters.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let same = found.iter().filter(|other| **other == anchor).count();
+        found.push(if same == 0 { anchor } else { format!("{anchor}-{same}") });
+    }
+    found
 }
 
 fn root() -> PathBuf {
@@ -59,18 +83,29 @@ fn documents() -> Vec<(PathBuf, String)> {
 
 #[test]
 fn links_lead_somewhere() {
-    let mut tried = 0;
+    let (mut tried, mut tried_anchors) = (0, 0);
     let mut dead = Vec::new();
     for (file, text) in documents() {
         for link in links(&text) {
             tried += 1;
-            if !file.parent().unwrap().join(&link).exists() {
+            let target = match file_of(&link) {
+                "" => file.clone(),
+                name => file.parent().unwrap().join(name),
+            };
+            let is_there = match link.split_once('#') {
+                Some((_, anchor)) if target.extension().is_some_and(|e| e == "md") => {
+                    tried_anchors += 1;
+                    fs::read_to_string(&target).is_ok_and(|text| anchors(&text).iter().any(|a| a == anchor))
+                }
+                _ => target.exists(),
+            };
+            if !is_there {
                 dead.push(format!("{}: {link}", file.display()));
             }
         }
     }
     assert!(dead.is_empty(), "{}", dead.join("\n"));
-    assert!(tried > 20, "only {tried} links found");
+    assert!(tried > 20 && tried_anchors > 20, "only {tried} links found, {tried_anchors} of them to headings");
 }
 
 /// The text of one below the root.
@@ -79,14 +114,14 @@ fn read(file: &str) -> String {
 }
 
 #[test]
-fn readme_lists_every_document() {
-    let listed = links(&read("README.md"));
-    let lacks: Vec<String> = fs::read_dir(root().join("docs"))
-        .unwrap()
-        .map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()))
-        .filter(|page| page.ends_with(".md") && !listed.contains(page))
-        .collect();
-    assert!(lacks.is_empty(), "README's index lacks {}", lacks.join(", "));
+fn summary_lists_every_document() {
+    let listed = links(&read("docs/SUMMARY.md"));
+    let pages = documents().into_iter().filter_map(|(file, _)| {
+        let page = file.strip_prefix(root().join("docs")).ok()?.to_str()?.to_owned();
+        (!page.contains('/') && page != "SUMMARY.md" && !listed.contains(&page)).then_some(page)
+    });
+    let lacks: Vec<String> = pages.collect();
+    assert!(lacks.is_empty(), "docs/SUMMARY.md lacks {}", lacks.join(", "));
 }
 
 #[test]
@@ -119,6 +154,10 @@ fn a_document_that_is_installed_points_to_another_that_is() {
         documents().iter().filter(|(file, _)| file.parent().is_some_and(|f| f.ends_with("docs")))
     {
         for link in links(text) {
+            let link = file_of(&link);
+            if link.is_empty() {
+                continue;
+            }
             tried += 1;
             let is_text = !link.contains('/') && [".md", ".schema.json"].iter().any(|e| link.ends_with(e));
             let is_installed = is_text || link.starts_with("images/") && link.ends_with(".svg");
@@ -169,6 +208,7 @@ fn calculations_are_what_bdp_prints() {
 fn documents_are_read_as_they_are_written() {
     let text =
         "a [b](c.md#d) `e` [f](https://g) [h](#i)\n```toml\nx = [1](2)\n```\n[j](k/l)\n```\n$ y\n```\n";
-    assert_eq!(links(text), ["c.md", "k/l"]);
+    assert_eq!(links(text), ["c.md#d", "#i", "k/l"]);
+    assert_eq!(anchors("# A `b`, c\n```\n# d\n```\n## A b c\n#e\n## x_y-Z\n"), ["a-b-c", "a-b-c-1", "x_y-z"]);
     assert_eq!(blocks(text), [("toml", "x = [1](2)\n".to_owned()), ("", "$ y\n".to_owned())]);
 }

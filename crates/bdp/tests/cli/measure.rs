@@ -255,6 +255,7 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("-u -b 1M --check-payload", 2, "--check-payload applies to TCP"),
         ("-u -b 1M --zerocopy splice", 2, "--zerocopy applies to TCP"),
         ("-u -b 1M -w 64K", 2, "-w applies to TCP"),
+        ("-u -b 1M --notsent-lowat 64K", 2, "--notsent-lowat applies to TCP"),
         ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio needs -b auto"),
         ("-u -b auto --bidir", 2, "omit --bidir"),
         ("-u -b auto -n 1M", 2, "-t instead of -n"),

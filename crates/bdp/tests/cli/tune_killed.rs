@@ -340,7 +340,7 @@ fn ended_before_each_step_by_kill_and_without_power_all_goes_back() {
     all_goes_back(1);
 }
 
-/// Loses power before the first of each so many steps, and holds what is found against the table of the documents.
+/// Loses power before the first of each so many steps, and compares what is found with `tune_killed.md`.
 fn all_goes_back(each: usize) {
     let Some(bench) = bench() else { return };
     let all = kill_each(&bench);
@@ -378,7 +378,7 @@ fn all_goes_back(each: usize) {
         let ended = in_guest(&bench, &format!("after-{command}.sh"), script).wait();
         assert_eq!(ended.code(), 0, "{}{}", ended.out, ended.err);
     });
-    let docs = include_str!("../../../../docs/tune.md");
+    let docs = include_str!("tune_killed.md");
     let killed = |(command, _, what, found): &(&str, usize, String, Value)| {
         let shown = COMMANDS.iter().find(|of| of.0 == *command).unwrap().2;
         format!("| `{shown}` | {what} | {} |", in_words(found))
@@ -389,14 +389,14 @@ fn all_goes_back(each: usize) {
         let after = bench.path(&format!("{}-{}/found.json", row.0, row.1));
         let after: Value = serde_json::from_str(&fs::read_to_string(after).unwrap()).unwrap();
         let line = format!("{} {} |\n", killed(row), in_words(&after));
-        assert!(docs.contains(&line), "docs/tune.md has not {line}");
+        assert!(docs.contains(&line), "tune_killed.md has not {line}");
         table.push_str(&line);
     }
     for row in &others {
-        assert!(docs.contains(&killed(row)), "docs/tune.md has not {}", killed(row));
+        assert!(docs.contains(&killed(row)), "tune_killed.md has not {}", killed(row));
     }
     println!("{table}");
-    assert!(!others.is_empty() || docs.contains(&table), "docs/tune.md has another table than\n{table}");
+    assert!(!others.is_empty() || docs.contains(&table), "tune_killed.md has another table than\n{table}");
 }
 
 /// What `revert` found and did.

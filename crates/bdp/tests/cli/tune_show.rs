@@ -119,9 +119,9 @@ fn absurd_values_are_warned_of_on_the_host_and_in_a_file() {
     }
     let bench = Bench::new();
     let values = [
-        ("tcp_syncookies", "0", "a SYN flood"),
+        ("tcp_syncookies", "0", "a flood of SYNs"),
         ("tcp_rmem", "4096 131072 1073741824", "one connection may hold 1 GiB"),
-        ("tcp_retries2", "2", "dropped after 2 consecutive timeouts, about 1.4 s"),
+        ("tcp_retries2", "2", "given up after 2 timeouts in a row, which is about 1.4 s"),
         ("tcp_fin_timeout", "1", "later than 1 s after a program closed"),
     ];
     let sysctls: String = values

@@ -52,9 +52,6 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let to = request.bidirectional || request.directions.contains(&Direction::To);
     let from = request.bidirectional || request.directions.contains(&Direction::From);
-    if udp.search.is_some() {
-        return wrong("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M");
-    }
     if to && request.spec.omit > Nanos::ZERO {
         return wrong("an iperf2 server counts all datagrams that it receives; omit -O, or measure only -R");
     }

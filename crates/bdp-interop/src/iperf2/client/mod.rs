@@ -20,6 +20,7 @@ use bdp_model::caveat::{Caveat, NotMeasured};
 use bdp_model::ends::PeerProtocol;
 use bdp_model::measurement::{Direction, HostFacts, MeasureRequest};
 use bdp_model::method::EndReason;
+use bdp_model::options;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
@@ -242,13 +243,8 @@ impl Iperf2Peer {
 fn check(request: &MeasureRequest) -> Result<()> {
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if request.far_cpus.is_some() {
-        return wrong(
-            "an iperf2 server accepts no list of processors; give only those of this end, --cpu 0,2-3",
-        );
-    }
-    if request.spec.check_payload {
-        return wrong("an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'");
+    if let Some(why) = options::refusal(request, PeerProtocol::Iperf2) {
+        return wrong(why);
     }
     if let Some(udp) = &request.spec.udp {
         return datagrams::check(request, udp);

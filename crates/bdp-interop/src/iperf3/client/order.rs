@@ -1,7 +1,8 @@
 //! What a server of iperf3 is asked for, and what it can't be asked for.
 
 use bdp_model::flow::USUAL_LENGTH;
-use bdp_model::measurement::{Direction, MeasureRequest};
+use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
+use bdp_model::options;
 use bdp_wire::iperf3::datagram::header_bytes;
 use bdp_wire::iperf3::{Directions, Parameters, Protocol};
 
@@ -16,21 +17,8 @@ const LEAST_BLOCK_BYTES: u64 = 512;
 pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
-    if spec.udp.as_ref().is_some_and(|udp| udp.search.is_some()) {
-        return wrong("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M");
-    }
-    if request.far_cpus.is_some() {
-        return wrong(
-            "an iperf3 server accepts no list of processors (use its own option -A); give only those of this end, --cpu 0,2-3",
-        );
-    }
-    if spec.check_payload {
-        return wrong("an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'");
-    }
-    if spec.window.is_some() {
-        return wrong(
-            "-w is the window on the wire, which an iperf3 server can't set; for -w of iperf3 use --sockbuf",
-        );
+    if let Some(why) = options::refusal(request, PeerProtocol::Iperf3) {
+        return wrong(why);
     }
     if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
         return wrong("an iperf3 server accepts at most 128 streams");

@@ -117,26 +117,24 @@ const OF_KLAVER: Source =
 const OF_BLOGS: Source = Source { name: "blog advice", place: "many pages, one copied from another" };
 
 /// What holds of a ceiling for programs that ask for a buffer.
-const FOR_ASKING: &[(Release, VerdictKind, &str)] = &[(
-    OLDEST,
-    Current,
-    "only for programs that request a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w); autotuned connections ignore it",
-)];
+const FOR_ASKING: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "only for programs that request a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w)")];
 
 const UP_TO_4_MIB: &[(Release, VerdictKind, &str)] =
     &[FOR_ASKING[0], (release(6, 18), Default, "the kernel's default")];
 
-const LARGE_WMEM: &[(Release, VerdictKind, &str)] = &[(OLDEST, Current, "permits more than 4 MiB in flight")];
+const LARGE_WMEM: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Current, "fills paths with a BDP above 4 MiB")];
 
 const PROBING: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "helps if routers drop large packets without ICMP, and costs nothing otherwise")];
+    &[(OLDEST, Current, "helps if routers drop large packets without ICMP; no cost otherwise")];
 
 const FAIR_QUEUE: &[(Release, VerdictKind, &str)] = &[
     (OLDEST, Current, "BBR and pacing need it"),
     (
         release(4, 13),
         Current,
-        "isolates flows and paces them at less cost; TCP also paces without it since Linux 4.13",
+        "isolates flows and paces them cheaply; since Linux 4.13 TCP also paces without it",
     ),
 ];
 
@@ -148,12 +146,16 @@ const ESNET: &[KnownAdvice] = &[
         "net.ipv4.tcp_rmem",
         "4096 87380 33554432",
         &[
-            (OLDEST, Current, "a window for paths that hold up to 16 MiB"),
-            (release(4, 20), Stale, "its second value is below the default of 131072; the third is useful"),
+            (OLDEST, Current, "enough for a BDP of 16 MiB"),
+            (
+                release(4, 20),
+                Stale,
+                "its second number is below the default of 131072; the third still helps",
+            ),
             (
                 release(6, 16),
                 Stale,
-                "its maximum is the kernel's default, and its second value is below the default",
+                "its maximum is the kernel's default, and its second number is below the default",
             ),
         ],
     ),
@@ -163,12 +165,8 @@ const ESNET: &[KnownAdvice] = &[
         "net.ipv4.tcp_congestion_control",
         "htcp",
         &[
-            (OLDEST, Current, "grows faster than Reno after a loss on long paths"),
-            (
-                release(4, 9),
-                Stale,
-                "it backs off at each loss, as cubic does; BBR, which does not, exists since Linux 4.9",
-            ),
+            (OLDEST, Current, "recovers faster than Reno on long paths"),
+            (release(4, 9), Stale, "backs off at each loss as cubic does; BBR, since Linux 4.9, does not"),
         ],
     ),
     KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_mtu_probing", "1", PROBING),
@@ -179,38 +177,30 @@ const ESNET: &[KnownAdvice] = &[
         ESNET_100G,
         "net.ipv4.tcp_rmem",
         "4096 131072 1073741824",
-        &[(OLDEST, Current, "a window for 100 Gbit/s over 40 ms; one connection may take 1 GiB of memory")],
+        &[(OLDEST, Current, "enough for 100 Gbit/s at 40 ms; one connection may use 1 GiB of memory")],
     ),
     KnownAdvice::new(ESNET_100G, "net.ipv4.tcp_wmem", "4096 16384 1073741824", LARGE_WMEM),
     KnownAdvice::new(
         ESNET_100G,
         "net.core.optmem_max",
         "1048576",
-        &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, as iperf3 -Z")],
+        &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, such as iperf3 -Z")],
     ),
     KnownAdvice::new(
         ESNET_100G,
         "net.ipv4.tcp_no_metrics_save",
         "1",
-        &[(
-            OLDEST,
-            Current,
-            "for measurement hosts, so that no transfer benefits from an earlier one; bad for servers",
-        )],
+        &[(OLDEST, Current, "keeps measurements independent of each other; servers lose performance")],
     ),
 ];
 
 const LARGEST_OF_16_MIB: &[(Release, VerdictKind, &str)] = &[
-    (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
-    (
-        release(6, 16),
-        Harmful,
-        "it lowers the maximum, which is 32 MiB by default with 4 GiB of memory or more",
-    ),
+    (OLDEST, Current, "enough for a BDP of 8 MiB"),
+    (release(6, 16), Harmful, "lowers the maximum, 32 MiB by default with 4 GiB of memory or more"),
 ];
 
 const BUSY: &[(Release, VerdictKind, &str)] =
-    &[(OLDEST, Current, "saves some microseconds of latency, but keeps a processor busy")];
+    &[(OLDEST, Current, "saves some microseconds of latency; keeps a processor busy")];
 
 const TUNED: &[KnownAdvice] = &[
     KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_rmem", "4096 131072 16777216", LARGEST_OF_16_MIB),
@@ -219,13 +209,13 @@ const TUNED: &[KnownAdvice] = &[
         "net.ipv4.tcp_rmem",
         "4096 87380 16777216",
         &[
-            (OLDEST, Current, "a window for paths that hold up to 8 MiB"),
-            (release(4, 20), Stale, "its second value is below the default of 131072; the third is useful"),
+            (OLDEST, Current, "enough for a BDP of 8 MiB"),
             (
-                release(6, 16),
-                Harmful,
-                "it lowers the maximum, which is 32 MiB by default with 4 GiB of memory or more",
+                release(4, 20),
+                Stale,
+                "its second number is below the default of 131072; the third still helps",
             ),
+            (release(6, 16), Harmful, "lowers the maximum, 32 MiB by default with 4 GiB of memory or more"),
         ],
     ),
     KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_wmem", "4096 16384 16777216", LARGE_WMEM),
@@ -243,7 +233,7 @@ const SYSTEMD: &[KnownAdvice] = &[KnownAdvice::new(
     OF_SYSTEMD,
     "net.core.default_qdisc",
     "fq_codel",
-    &[(OLDEST, Current, "isolates flows and keeps this machine's queue short")],
+    &[(OLDEST, Current, "isolates flows and keeps this host's queue short")],
 )];
 
 const NOT_TCPS: &[(Release, VerdictKind, &str)] = &[(
@@ -252,21 +242,18 @@ const NOT_TCPS: &[(Release, VerdictKind, &str)] = &[(
     "TCP ignores it; each UDP socket gets it and then queues seconds of data instead of dropping",
 )];
 
-const RARE_BACKLOG: &[(Release, VerdictKind, &str)] = &[(
-    OLDEST,
-    Stale,
-    "NAPI network cards, which all current ones are, do not queue there; only RPS, tunnels and loopback do",
-)];
+const RARE_BACKLOG: &[(Release, VerdictKind, &str)] =
+    &[(OLDEST, Stale, "network cards with NAPI do not use this queue; only RPS, tunnels and loopback do")];
 
 const NO_TIMESTAMPS: &[(Release, VerdictKind, &str)] = &[(
     OLDEST,
     Harmful,
-    "without timestamps, retransmissions can't be distinguished from originals, and sequence numbers wrap \
-     unprotected at 1 Gbit/s or more",
+    "without timestamps a retransmission is not told from its original, and at 1 Gbit/s or more sequence numbers wrap \
+     without protection",
 )];
 
 const LOW_LATENCY: &[(Release, VerdictKind, &str)] = &[
-    (OLDEST, Current, "receives without the prequeue, which costs throughput"),
+    (OLDEST, Current, "disables the prequeue, which costs throughput"),
     (release(4, 14), Stale, "has no effect: the prequeue was removed"),
 ];
 
@@ -289,13 +276,13 @@ const MELLANOX: &[KnownAdvice] = &[
         OF_MELLANOX,
         "net.ipv4.tcp_rmem",
         "4096 87380 4194304",
-        &[(OLDEST, Harmful, "it lowers the maximum, which is 6 MiB by default, and 32 MiB since Linux 6.16")],
+        &[(OLDEST, Harmful, "lowers the maximum, 6 MiB by default and 32 MiB since Linux 6.16")],
     ),
     KnownAdvice::new(
         OF_MELLANOX,
         "net.ipv4.tcp_wmem",
         "4096 65536 4194304",
-        &[(OLDEST, Default, "the maximum is the kernel's default")],
+        &[(OLDEST, Default, "its maximum is the kernel's default")],
     ),
 ];
 
@@ -308,7 +295,11 @@ const CLOUDFLARE: &[KnownAdvice] = &[
         "net.ipv4.tcp_adv_win_scale",
         "-2",
         &[
-            (OLDEST, Current, "reserves three quarters of a receive buffer for overhead of small packets"),
+            (
+                OLDEST,
+                Current,
+                "withholds three quarters of the receive buffer, for packets with little payload",
+            ),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -316,7 +307,7 @@ const CLOUDFLARE: &[KnownAdvice] = &[
         OF_CLOUDFLARE,
         "net.ipv4.tcp_rmem",
         "8192 262144 536870912",
-        &[(OLDEST, Current, "a window for long and fast paths; one connection may take 512 MiB of memory")],
+        &[(OLDEST, Current, "enough for long fast paths; one connection may use 512 MiB of memory")],
     ),
     KnownAdvice::new(OF_CLOUDFLARE, "net.ipv4.tcp_wmem", "4096 16384 536870912", LARGE_WMEM),
 ];
@@ -330,18 +321,14 @@ const KLAVER: &[KnownAdvice] = &[
         "65535",
         &[
             (OLDEST, Current, "for programs with many control messages"),
-            (release(6, 8), Harmful, "it lowers the default, which is 131072"),
+            (release(6, 8), Harmful, "lowers the default of 131072"),
         ],
     ),
     KnownAdvice::new(
         OF_KLAVER,
         "net.ipv4.tcp_notsent_lowat",
         "16384",
-        &[(
-            OLDEST,
-            Current,
-            "lets HTTP/2 servers decide late what to send; bulk transfers wake up more often",
-        )],
+        &[(OLDEST, Current, "HTTP/2 servers can choose late what to send; bulk senders wake more often")],
     ),
     KnownAdvice::new(
         OF_KLAVER,
@@ -362,7 +349,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "without SACK each lost segment of a window takes one round trip, and RACK and tail loss probes are off",
+            "without SACK each lost segment costs a round trip, and RACK and tail loss probes are off",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
@@ -371,22 +358,22 @@ const BLOGS: &[KnownAdvice] = &[
         "net.ipv4.tcp_tw_recycle",
         "1",
         &[
-            (OLDEST, Harmful, "drops connections of clients that share an address, as behind NAT"),
-            (release(4, 12), Stale, "removed; it dropped connections of clients that share an address"),
+            (OLDEST, Harmful, "drops connections of clients behind one NAT address"),
+            (release(4, 12), Stale, "removed; it dropped connections of clients behind one NAT address"),
         ],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_tw_reuse",
         "1",
-        &[(OLDEST, Current, "for clients that open thousands of connections per minute to one address; needs timestamps")],
+        &[(OLDEST, Current, "for clients with thousands of connections a minute to one address; needs timestamps")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_adv_win_scale",
         "2",
         &[
-            (OLDEST, Current, "lets the window use three quarters of a receive buffer"),
+            (OLDEST, Current, "gives three quarters of the receive buffer to the window"),
             (release(6, 6), Stale, NOT_OF_USE),
         ],
     ),
@@ -394,7 +381,7 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_mem",
         "16777216 16777216 16777216",
-        &[(OLDEST, Harmful, "the unit is pages of 4096 bytes, not bytes: more than this machine has, so TCP memory is unlimited")],
+        &[(OLDEST, Harmful, "its unit is pages of 4096 bytes: more than this machine has, so nothing limits TCP's memory")],
     )
     .beyond_memory(),
     KnownAdvice::new(
@@ -404,7 +391,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "each connection starts with this receive buffer; autotuning starts small and grows if the path needs it",
+            "each connection starts with this receive buffer; autotuning starts small and grows as needed",
         )],
     )
     .from(1, 1 << 20),
@@ -415,7 +402,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "each connection starts with this send buffer: programs queue seconds of data on slow paths",
+            "each connection starts with this send buffer; on slow paths programs queue seconds of data",
         )],
     )
     .from(1, 1 << 20),
@@ -431,18 +418,18 @@ const BLOGS: &[KnownAdvice] = &[
         OF_BLOGS,
         "net.ipv4.tcp_window_scaling",
         "0",
-        &[(OLDEST, Harmful, "windows are at most 64 KiB: 5 Mbit/s at 100 ms")],
+        &[(OLDEST, Harmful, "limits windows to 64 KiB: 5 Mbit/s at 100 ms")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
         "net.ipv4.tcp_ecn",
         "0",
         &[
-            (OLDEST, Current, "avoids middleboxes that drop a SYN with ECN"),
+            (OLDEST, Current, "avoids middleboxes that drop SYNs with ECN"),
             (
                 release(4, 2),
                 Stale,
-                "a handshake with ECN that gets no answer is retried without it (tcp_ecn_fallback)",
+                "an unanswered ECN handshake is retried without ECN (tcp_ecn_fallback)",
             ),
         ],
     ),
@@ -463,7 +450,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "keeps the window over idle periods, but causes a burst after them without pacing",
+            "keeps the window over pauses; without pacing a burst follows each pause",
         )],
     ),
     KnownAdvice::new(
@@ -473,7 +460,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Current,
-            "for measurement hosts, so that no transfer benefits from an earlier one; bad for servers",
+            "keeps measurements independent of each other; servers lose performance",
         )],
     ),
     KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_mtu_probing", "1", PROBING),
@@ -484,8 +471,8 @@ const BLOGS: &[KnownAdvice] = &[
         "bbr",
         &[
             (OLDEST, Stale, "not available before Linux 4.9"),
-            (release(4, 9), Current, "does not slow down for single losses; needs fq as the queueing discipline"),
-            (release(4, 13), Current, "does not slow down for single losses; can be unfair to competing cubic flows"),
+            (release(4, 9), Current, "does not slow down for single losses; needs fq"),
+            (release(4, 13), Current, "does not slow down for single losses; can be unfair to cubic"),
         ],
     ),
     KnownAdvice::new(
@@ -493,8 +480,8 @@ const BLOGS: &[KnownAdvice] = &[
         "net.core.somaxconn",
         "1024",
         &[
-            (OLDEST, Current, "for listeners that ask for as much"),
-            (release(5, 4), Harmful, "it lowers the default, which is 4096"),
+            (OLDEST, Current, "only for listeners that request as much"),
+            (release(5, 4), Harmful, "lowers the default of 4096"),
         ],
     ),
     KnownAdvice::new(
@@ -504,7 +491,7 @@ const BLOGS: &[KnownAdvice] = &[
         &[(
             OLDEST,
             Harmful,
-            "with pfifo_fast a queue of 10,000 packets, 120 ms at 1 Gbit/s; fq and fq_codel ignore it",
+            "with pfifo_fast a queue of 10,000 packets, which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it",
         )],
     )
     .from(0, 10_000),

@@ -30,7 +30,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_rmem",
         Kind::Triple,
         Unit::Bytes,
-        "Receive buffer of a TCP socket: minimum, initial value, and maximum of autotuning",
+        "Receive buffer of a TCP socket: minimum, initial, and autotuning's maximum",
     )
     .on_path()
     .own(4, 15)
@@ -40,7 +40,7 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_wmem",
         Kind::Triple,
         Unit::Bytes,
-        "Send buffer of a TCP socket: minimum, initial value, and maximum of autotuning",
+        "Send buffer of a TCP socket: minimum, initial, and autotuning's maximum",
     )
     .on_path()
     .own(4, 15)
@@ -50,13 +50,13 @@ const BUFFERS: &[Setting] = &[
         "net.ipv4.tcp_mem",
         Kind::Triple,
         Unit::Pages,
-        "Memory of all TCP sockets together, in pages: no pressure below the first value, pressure above the second, limit at the third",
+        "Memory of all TCP sockets together, in pages: low, pressure, and maximum",
     )
     .on_path()
     .computed(default::tcp_mem),
     Setting::flag(
         "net.ipv4.tcp_moderate_rcvbuf",
-        "Autotuning of receive buffers up to the maximum of tcp_rmem",
+        "Autotuning of receive buffers up to the largest of tcp_rmem",
         OFF_ON,
     )
     .on_path()
@@ -66,7 +66,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_max",
         Kind::Number,
         Unit::Bytes,
-        "Maximum receive buffer that a program can request with SO_RCVBUF; TCP autotuning ignores it",
+        "Largest receive buffer that SO_RCVBUF may request; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -75,7 +75,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_max",
         Kind::Number,
         Unit::Bytes,
-        "Maximum send buffer that a program can request with SO_SNDBUF; TCP autotuning ignores it",
+        "Largest send buffer that SO_SNDBUF may request; TCP autotuning ignores it",
     )
     .on_path()
     .seen(6, 11)
@@ -84,7 +84,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.rmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Initial receive buffer of non-TCP sockets, such as UDP",
+        "Initial receive buffer of sockets other than TCP, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -92,7 +92,7 @@ const BUFFERS: &[Setting] = &[
         "net.core.wmem_default",
         Kind::Number,
         Unit::Bytes,
-        "Initial send buffer of non-TCP sockets, such as UDP",
+        "Initial send buffer of sockets other than TCP, such as UDP",
     )
     .seen(6, 11)
     .always("212992"),
@@ -117,7 +117,7 @@ const WINDOW: &[Setting] = &[
     .always("1"),
     Setting::flag(
         "net.ipv4.tcp_timestamps",
-        "Timestamps (RFC 7323): round trips of retransmitted segments, and protection against wrapped sequence numbers",
+        "Timestamps (RFC 7323): round trips of retransmitted segments, protection against wrapped sequence numbers",
         &[("0", "off"), ("1", "on, with a random offset per connection"), ("2", "on, without the offset")],
     )
     .on_path()
@@ -127,7 +127,7 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_adv_win_scale",
         Kind::Number,
         Unit::None,
-        "Share of a receive buffer excluded from the window: 1/2^N, or all but 1/2^-N if N is negative",
+        "Share of the receive buffer withheld from the window: 1/2^N, or all but 1/2^-N if N is negative",
     )
     .on_path()
     .own(4, 15)
@@ -137,13 +137,13 @@ const WINDOW: &[Setting] = &[
         "net.ipv4.tcp_app_win",
         Kind::Number,
         Unit::None,
-        "Share of the initial window reserved for the program: 1/2^N, 0 none",
+        "Share of the first window reserved for the program: 1/2^N; 0 for none",
     )
     .own(4, 15)
     .always("31"),
     Setting::flag(
         "net.ipv4.tcp_shrink_window",
-        "Shrinks an advertised window if the receive buffer is full",
+        "Shrinks an advertised window when the receive buffer is full",
         OFF_ON,
     )
     .since(6, 5)
@@ -166,7 +166,7 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_available_congestion_control",
         Kind::Names,
         Unit::None,
-        "Loaded congestion controls; others may be available as modules",
+        "Loaded congestion controls; others may exist as modules",
     )
     .on_path()
     .seen(5, 7),
@@ -174,12 +174,12 @@ const CONGESTION: &[Setting] = &[
         "net.ipv4.tcp_allowed_congestion_control",
         Kind::Names,
         Unit::None,
-        "Congestion controls available to programs without privileges",
+        "Congestion controls open to unprivileged programs",
     )
     .seen(5, 7),
     Setting::flag(
         "net.ipv4.tcp_slow_start_after_idle",
-        "Slow start again after an idle time of one retransmission timeout (RFC 2861)",
+        "Slow start after one retransmission timeout of idle time (RFC 2861)",
         OFF_ON,
     )
     .on_path()
@@ -187,7 +187,7 @@ const CONGESTION: &[Setting] = &[
     .always("1"),
     Setting::flag(
         "net.ipv4.tcp_no_metrics_save",
-        "Whether new connections ignore path metrics of earlier ones to the same address",
+        "New connections ignore what earlier ones to the same address learned about the path",
         &[("0", "metrics are saved"), ("1", "metrics are not saved")],
     )
     .on_path()
@@ -199,7 +199,7 @@ const CONGESTION: &[Setting] = &[
         &[
             ("0", "off"),
             ("1", "requested and accepted"),
-            ("2", "accepted if the other end requests it"),
+            ("2", "accepted where the other end requests it"),
             ("3", "accurate ECN requested and accepted"),
             ("4", "ECN requested, accurate ECN accepted"),
             ("5", "not requested, accurate ECN accepted"),
@@ -208,14 +208,10 @@ const CONGESTION: &[Setting] = &[
     .on_path()
     .own(3, 9)
     .always("2"),
-    Setting::flag(
-        "net.ipv4.tcp_ecn_fallback",
-        "Retries a handshake without ECN if one with ECN got no answer",
-        OFF_ON,
-    )
-    .since(4, 2)
-    .own(4, 2)
-    .always("1"),
+    Setting::flag("net.ipv4.tcp_ecn_fallback", "Retries an unanswered ECN handshake without ECN", OFF_ON)
+        .since(4, 2)
+        .own(4, 2)
+        .always("1"),
 ];
 
 const RECOVERY: &[Setting] = &[
@@ -225,7 +221,7 @@ const RECOVERY: &[Setting] = &[
         .always("1"),
     Setting::flag(
         "net.ipv4.tcp_dsack",
-        "Reports of segments that came twice (RFC 2883), by which a sender sees that it retransmitted for nothing",
+        "Reports duplicate segments (RFC 2883), which shows the sender its needless retransmissions",
         OFF_ON,
     )
     .own(4, 15)
@@ -236,14 +232,14 @@ const RECOVERY: &[Setting] = &[
         .changed(&[(OLDEST, "1"), (release(4, 11), "0")]),
     Setting::flag(
         "net.ipv4.tcp_frto",
-        "Recognizes retransmission timeouts that were not caused by loss (F-RTO, RFC 5682)",
+        "Detects spurious retransmission timeouts (F-RTO, RFC 5682)",
         &[("0", "off"), ("1", "on"), ("2", "on")],
     )
     .own(4, 15)
     .always("2"),
     Setting::flag(
         "net.ipv4.tcp_early_retrans",
-        "Tail loss probe: detects the loss of the last segments without a timeout",
+        "Tail loss probe: detects loss of the last segments without a timeout",
         &[("0", "off"), ("1", "off"), ("2", "off"), ("3", "on"), ("4", "on")],
     )
     .own(4, 15)
@@ -262,7 +258,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_reordering",
         Kind::Number,
         Unit::Segments,
-        "Initial reordering tolerance in segments before a loss is assumed",
+        "Initial reordering tolerance, in segments, before a gap counts as loss",
     )
     .on_path()
     .own(4, 6)
@@ -271,7 +267,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_max_reordering",
         Kind::Number,
         Unit::Segments,
-        "Maximum reordering tolerance that a connection adapts to",
+        "Largest reordering tolerance that a connection may learn, in segments",
     )
     .since(3, 19)
     .own(4, 15)
@@ -280,7 +276,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_rto_min_us",
         Kind::Number,
         Unit::Microseconds,
-        "Minimum retransmission timeout; that of a route (rto_min) takes precedence",
+        "Smallest retransmission timeout, in us; rto_min of a route overrides it",
     )
     .on_path()
     .since(6, 11)
@@ -290,7 +286,7 @@ const RECOVERY: &[Setting] = &[
         "net.ipv4.tcp_retries2",
         Kind::Number,
         Unit::None,
-        "Consecutive timeouts before a connection is dropped: 15 is about 15 minutes",
+        "Consecutive timeouts before a connection is dropped; 15 take about 15 minutes",
     )
     .own(4, 6)
     .always("15"),
@@ -301,7 +297,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_limit_output_bytes",
         Kind::Number,
         Unit::Bytes,
-        "Bytes that one socket may have in this machine's queues (TCP small queues)",
+        "Bytes that one socket may have in this host's queues (TCP small queues)",
     )
     .on_path()
     .own(4, 15)
@@ -315,7 +311,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_notsent_lowat",
         Kind::Number,
         Unit::Bytes,
-        "Unsent bytes above which a socket is not writable; 4294967295 is no limit",
+        "Unsent bytes above which a socket is not writable; 4294967295 for no limit",
     )
     .on_path()
     .since(3, 12)
@@ -325,7 +321,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ss_ratio",
         Kind::Number,
         Unit::Percent,
-        "Pacing rate in slow start, relative to window per round trip",
+        "Pacing rate in slow start, in % of window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -334,7 +330,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_pacing_ca_ratio",
         Kind::Number,
         Unit::Percent,
-        "Pacing rate in congestion avoidance, relative to window per round trip",
+        "Pacing rate in congestion avoidance, in % of window per round trip",
     )
     .since(4, 3)
     .own(4, 15)
@@ -343,7 +339,7 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_min_tso_segs",
         Kind::Number,
         Unit::Segments,
-        "Minimum number of segments handed to the network card at once",
+        "Fewest segments passed to the network card at once",
     )
     .since(3, 12)
     .own(4, 15)
@@ -352,20 +348,20 @@ const SENDING: &[Setting] = &[
         "net.ipv4.tcp_tso_win_divisor",
         Kind::Number,
         Unit::None,
-        "Maximum handed to the network card at once, as a part of the congestion window",
+        "Most that is passed to the network card at once: congestion window divided by this",
     )
     .own(4, 15)
     .always("3"),
     Setting::flag(
         "net.ipv4.tcp_autocorking",
-        "Combines small writes while a packet of the connection is queued",
+        "Coalesces small writes while a packet of the connection is queued",
         OFF_ON,
     )
     .since(3, 14)
     .own(4, 15)
     .always("1"),
     Setting::flag("net.ipv4.tcp_low_latency", "Receives without the prequeue", OFF_ON)
-        .ignored(4, 14, "the prequeue was removed")
+        .ignored(4, 14, "the prequeue that it switched off is gone")
         .always("0"),
 ];
 
@@ -373,19 +369,14 @@ const MTU: &[Setting] = &[
     Setting::flag(
         "net.ipv4.tcp_mtu_probing",
         "Finds the path's MTU by probes (RFC 4821), without ICMP",
-        &[("0", "off"), ("1", "on after full-size segments are lost"), ("2", "always on")],
+        &[("0", "off"), ("1", "on once segments of full size vanish"), ("2", "always on")],
     )
     .on_path()
     .own(4, 1)
     .always("0"),
-    Setting::new(
-        "net.ipv4.tcp_base_mss",
-        Kind::Number,
-        Unit::Bytes,
-        "MSS with which probing of the MTU begins",
-    )
-    .own(4, 1)
-    .changed(&[(OLDEST, "512"), (release(4, 1), "1024")]),
+    Setting::new("net.ipv4.tcp_base_mss", Kind::Number, Unit::Bytes, "Initial MSS of MTU probing")
+        .own(4, 1)
+        .changed(&[(OLDEST, "512"), (release(4, 1), "1024")]),
 ];
 
 const OPENING: &[Setting] = &[
@@ -393,7 +384,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_fastopen",
         Kind::Number,
         Unit::None,
-        "Data in the SYN (RFC 7413): 1 as a client, 2 as a server, further bits for less strict forms; their sum",
+        "Data in the SYN (RFC 7413): sum of 1 (client), 2 (server), and bits that relax the checks",
     )
     .own(4, 15)
     .changed(&[(OLDEST, "0"), (release(3, 13), "1")]),
@@ -401,7 +392,7 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_syn_retries",
         Kind::Number,
         Unit::None,
-        "SYN retransmissions before connecting fails: 6 is about 2 minutes",
+        "SYN retransmissions before connect fails; 6 take about 2 minutes",
     )
     .own(4, 6)
     .always("6"),
@@ -409,14 +400,14 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_synack_retries",
         Kind::Number,
         Unit::None,
-        "SYN-ACK retransmissions before a half-open connection is dropped: 5 is about a minute",
+        "SYN-ACK retransmissions before a half-open connection is dropped; 5 take about a minute",
     )
     .own(4, 6)
     .always("5"),
     Setting::flag(
         "net.ipv4.tcp_syncookies",
-        "Answers SYNs without state if the queue of a listener is full",
-        &[("0", "off"), ("1", "if the queue is full"), ("2", "always")],
+        "Answers SYNs statelessly when a listener's queue is full",
+        &[("0", "off"), ("1", "when the queue is full"), ("2", "always")],
     )
     .own(4, 6)
     .always("1"),
@@ -424,21 +415,16 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_max_syn_backlog",
         Kind::Number,
         Unit::Connections,
-        "Maximum number of half-open connections per listener",
+        "Largest number of half-open connections per listener",
     )
     .own(4, 11)
     .computed(default::max_syn_backlog),
-    Setting::new(
-        "net.core.somaxconn",
-        Kind::Number,
-        Unit::Connections,
-        "Maximum number of connections waiting to be accepted per listener",
-    )
-    .own(3, 10)
-    .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
+    Setting::new("net.core.somaxconn", Kind::Number, Unit::Connections, "Largest accept queue of a listener")
+        .own(3, 10)
+        .changed(&[(OLDEST, "128"), (release(5, 4), "4096")]),
     Setting::flag(
         "net.ipv4.tcp_abort_on_overflow",
-        "Resets connections if the queue of a listener is full",
+        "Resets connections that do not fit into a full accept queue",
         OFF_ON,
     )
     .own(4, 15)
@@ -447,14 +433,14 @@ const OPENING: &[Setting] = &[
         "net.ipv4.tcp_fin_timeout",
         Kind::Number,
         Unit::Seconds,
-        "Time that a closed connection waits for the other end to close (FIN-WAIT-2)",
+        "Seconds that a connection stays in FIN-WAIT-2",
     )
     .own(4, 6)
     .always("60"),
     Setting::flag(
         "net.ipv4.tcp_tw_reuse",
-        "Reuses the port of a connection in TIME-WAIT for a new outgoing one",
-        &[("0", "off"), ("1", "on"), ("2", "only on loopback")],
+        "Reuses the port of a TIME-WAIT connection for a new outgoing one",
+        &[("0", "off"), ("1", "on"), ("2", "on loopback alone")],
     )
     .own(4, 11)
     .changed(&[(OLDEST, "0"), (release(4, 19), "2")]),
@@ -469,8 +455,8 @@ const MACHINE: &[Setting] = &[
         "net.core.default_qdisc",
         Kind::Name,
         Unit::None,
-        "Queueing discipline of new devices, and of each queue of multi-queue devices; systemd sets \
-         fq_codel on most distributions",
+        "Queueing discipline of devices that come up, and of each queue of those with several; systemd sets fq_codel on most \
+         distributions",
     )
     .on_path()
     .since(3, 12)
@@ -479,7 +465,7 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_max_backlog",
         Kind::Number,
         Unit::Packets,
-        "Maximum queue per processor of packets from another processor (RPS), a tunnel or loopback",
+        "Backlog per processor for packets from RPS, tunnels and loopback",
     )
     .on_path()
     .always("1000"),
@@ -487,14 +473,14 @@ const MACHINE: &[Setting] = &[
         "net.core.netdev_budget",
         Kind::Number,
         Unit::Packets,
-        "Packets processed in one round of the network softirq",
+        "Packets that the network softirq handles in one round",
     )
     .always("300"),
     Setting::new(
         "net.core.busy_poll",
         Kind::Number,
         Unit::Microseconds,
-        "Time that poll and select poll the network card before sleeping",
+        "Microseconds that poll and select busy-poll the network card before they sleep",
     )
     .since(3, 11)
     .always("0"),
@@ -502,7 +488,7 @@ const MACHINE: &[Setting] = &[
         "net.core.busy_read",
         Kind::Number,
         Unit::Microseconds,
-        "Time that a socket read polls the network card before sleeping",
+        "Microseconds that a socket read busy-polls the network card before it sleeps",
     )
     .since(3, 11)
     .always("0"),

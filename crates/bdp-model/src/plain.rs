@@ -132,8 +132,8 @@ mod tests {
             ("{\"one\": {\"run\": 1.5}}", "an unexpected number"),
             ("{\"one\": {\"run\": null}}", "an unexpected null"),
             ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is given twice"),
-            ("{\"one\": {\"runs\": 1}}", "'runs' is not known"),
-            ("{\"two\": {}}", "'two' is not known"),
+            ("{\"one\": {\"runs\": 1}}", "'runs' is unknown"),
+            ("{\"two\": {}}", "'two' is unknown"),
         ] {
             let said = of_json(&serde_json::from_str::<Kind>(text).unwrap_err());
             assert!(said.starts_with("line ") && said.ends_with(words), "{text}: {said}");

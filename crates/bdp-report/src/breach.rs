@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 Breach::Loss { link: name(), achieved: 0.002, configured: 0.0 },
-                "near->far: loss 0.0020 where 0.0000 was configured",
+                "near->far: loss 0.0020 instead of the configured 0.0000",
             ),
             (Breach::Text("3.1 % late".to_owned()), "3.1 % late"),
         ] {

@@ -81,10 +81,10 @@ impl Smoltcp {
         let refused = |what: &str| StackError::Unsupported { stack: NAME.to_owned(), what: what.to_owned() };
         let tcp = &settings.tcp;
         if tcp.sack == Some(false) {
-            return Err(refused("SACK disabled"));
+            return Err(refused("disabling SACK"));
         }
         if tcp.window_scaling == Some(false) {
-            return Err(refused("window scaling disabled"));
+            return Err(refused("disabling window scaling"));
         }
         if tcp.initial_window.is_some() {
             return Err(refused("an initial window setting"));

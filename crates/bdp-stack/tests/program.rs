@@ -67,7 +67,7 @@ fn one_that_ends() {
 
 #[test]
 fn one_that_refuses_or_gives_up() {
-    is_said("say({'unsupported': 'ECN'}); sys.exit(0)", "stack can't have ECN");
+    is_said("say({'unsupported': 'ECN'}); sys.exit(0)", "stack does not support ECN");
     is_said("say({'failed': 'no memory'})", "'stack' failed: no memory");
 }
 

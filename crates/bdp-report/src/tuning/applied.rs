@@ -392,8 +392,8 @@ mod tests {
         };
         let text = reverted_text(&reverted, &plain());
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, and it is 9 9 9 now"), "{words}");
-        assert!(words.ends_with("('bdp tune revert --force' makes it 1 2 3)"), "{words}");
+        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, but it is now 9 9 9, changed by someone else"), "{words}");
+        assert!(words.ends_with("('bdp tune revert --force' sets 1 2 3)"), "{words}");
         assert_eq!(reverted_text(&RevertedText::default(), &plain()), "nothing to revert\n");
     }
 

@@ -61,7 +61,7 @@ fn bad_requests_touch_nothing() {
     );
     let fack = [change(Target::sysctl("net.ipv4.tcp_fack"), None, "1")];
     let said = refused(&mut machine, &fack, &ApplyOptions::default()).to_string();
-    assert_eq!(said, "set net.ipv4.tcp_fack: Linux 6.1.0 does not read it");
+    assert_eq!(said, "set net.ipv4.tcp_fack: Linux 6.1.0 ignores it");
     let twice = [change(rmem(), None, "1 2 4"), change(rmem(), None, "1 2 5")];
     assert_eq!(refused(&mut machine, &twice, &ApplyOptions::default()), Refusal::Twice(rmem()));
     let options = ApplyOptions { persist: true, ..ApplyOptions::default() };

@@ -71,7 +71,7 @@ fn what_a_stack_lacks_is_skipped_by_name() {
     assert_eq!(ended.code(), 3, "{}", ended.out);
     let text = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("SKIPPED") && text.contains("smoltcp can't have the congestion control 'bbr'"),
+        text.contains("SKIPPED") && text.contains("smoltcp does not support the congestion control 'bbr'"),
         "{text}"
     );
     let mut missing = bench.bdp("lab conformance gvisor");

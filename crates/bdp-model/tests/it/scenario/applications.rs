@@ -61,7 +61,7 @@ fn what_no_program_does_is_refused() {
         ),
         ("messages = { size = '1K' }\nwriter = { rate = '1M' }", "conflicts with a writer"),
         ("reader = { rate = '1M' }\nstreams = 65", "conflicts with 65 streams: at most 64 streams"),
-        ("protocol = 'udp'\nrate = '1M'\nreader = { rate = '1M' }", "reader is of the other protocol"),
+        ("protocol = 'udp'\nrate = '1M'\nreader = { rate = '1M' }", "reader belongs to the other protocol"),
     ] {
         let text = error(&with(keys));
         assert!(text.contains(part), "{keys}: {text}");

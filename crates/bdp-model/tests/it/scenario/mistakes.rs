@@ -122,12 +122,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "mss = 87\n",
-            "s.toml:11: flow.mss = 87: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:11: flow.mss = 87: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
         (
             "",
             "mss = 1461\n",
-            "s.toml:11: flow.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:11: flow.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
         (
             "",
@@ -202,7 +202,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "mss = 1400\n[sweep]\nlink.mtu = [1500, 1400]\n",
-            "s.toml:11: in the case link.mtu=1400: flow.mss = 1400: expected bytes from 88 to 1360 (MTU 1400 less 40 of headers), or \"default\"",
+            "s.toml:11: in the case link.mtu=1400: flow.mss = 1400: expected bytes from 88 to 1360 (MTU 1400 minus 40 of headers), or \"default\"",
         ),
         (
             "",

@@ -161,7 +161,7 @@ fn mistakes_are_shown_in_one_line() {
         ("loss = { steps = [[0, 2]] }", "link.loss.steps: '2' is out of range"),
         (
             "jitter = { uniform = '1ms', correlation_time = '1s' }",
-            "link.jitter.correlation_time = \"1s\": expected 'normal' beside it",
+            "link.jitter.correlation_time = \"1s\": expected 'normal' in the same table",
         ),
         (
             "forward.delay = { steps = [[0, '2h']] }",

@@ -182,7 +182,7 @@ fn what_can_not_be_reached_is_refused() {
         (
             "start = \"5s\"",
             "mss = 1461",
-            "s.toml:28: flow.1.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:28: flow.1.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
     ] {
         assert!(DUMBBELL.contains(old), "{old}");

@@ -421,17 +421,17 @@ mod tests {
     #[test]
     fn what_is_no_expression_is_told_in_a_line() {
         for (text, expected) in [
-            ("host", "ends where"),
+            ("host", "expected at the end"),
             ("host example.org", "is not an address"),
             ("port 99999", "is not a port"),
             ("port 9-1", "is not a port"),
-            ("net 10.0.0.0/33", "is not a net"),
+            ("net 10.0.0.0/33", "is not a network"),
             ("(tcp", "is not closed"),
             ("tcp udp", "unexpected"),
-            ("frobnicate", "is no condition"),
+            ("frobnicate", "is not a condition"),
             ("after yesterday", "is not a time"),
-            (&"(".repeat(1000), "brackets"),
-            ("not", "ends where"),
+            (&"(".repeat(1000), "nested parentheses"),
+            ("not", "expected at the end"),
         ] {
             let error = Filter::parse(text).expect_err(text).to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{text}: {error}");

@@ -445,7 +445,7 @@ mod tests {
         }
         let told = check_architecture("ams1", "FreeBSD amd64").unwrap_err().to_string();
         assert!(
-            told.starts_with("ssh ams1: it is FreeBSD amd64, and this bdp is built for Linux "),
+            told.starts_with("ssh ams1: the host is FreeBSD amd64, but this bdp is built for Linux "),
             "{told}"
         );
     }

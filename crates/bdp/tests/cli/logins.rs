@@ -402,7 +402,7 @@ fn files_that_are_none_are_named() {
         ("--iperf3-key private.pem", 2, "--iperf3-users"),
         ("--iperf3-users none.csv --iperf3-key private.pem", 3, "none.csv"),
         ("--iperf3-users bad.csv --iperf3-key private.pem", 3, "line 1"),
-        ("--iperf3-users users.csv --iperf3-key users.csv", 3, "no private key"),
+        ("--iperf3-users users.csv --iperf3-key users.csv", 3, "no PEM private key"),
         ("--iperf3-users users.csv --iperf3-key public.pem", 3, "public key"),
         ("--iperf3-users users.csv --iperf3-key locked.pem", 3, "encrypted"),
     ] {
@@ -415,7 +415,7 @@ fn files_that_are_none_are_named() {
         ("--iperf3-pkcs1", 2, "--user"),
         ("--user mario --iperf3-public-key none.pem", 3, "none.pem"),
         ("--user mario --iperf3-public-key private.pem", 3, "private key"),
-        ("--user mario --iperf3-public-key users.csv", 3, "no public key"),
+        ("--user mario --iperf3-public-key users.csv", 3, "no PEM public key"),
     ] {
         let ended = measure(&bench, 1, RIGHT, options);
         assert_eq!(ended.code(), code, "{options}: {}", ended.err);

@@ -83,7 +83,7 @@ fn a_trace_that_is_wrong_is_refused_in_one_line() {
     for (trace, expected) in [
         (None, "No such file"),
         (Some(""), "it is empty"),
-        (Some("0\n0\n"), "it is endless"),
+        (Some("0\n0\n"), "all its times are 0 ms"),
         (Some("5\n4\n"), "line 2: 4 ms is before the previous time, 5 ms"),
         (Some("1\nx\n"), "line 2: 'x' is not a time in whole ms"),
     ] {

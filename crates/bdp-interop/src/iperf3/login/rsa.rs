@@ -190,7 +190,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_key_is_named() {
         for (text, part) in [
-            ("", "no private key"),
+            ("", "no PEM private key"),
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "2048"),
             ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n", "2048"),
             ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "public key"),
@@ -198,7 +198,7 @@ pub(crate) mod tests {
                 "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
                 "encrypted",
             ),
-            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no private key"),
+            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no PEM private key"),
         ] {
             let refused = PrivateKey::from_pem(text.as_bytes()).unwrap_err();
             assert!(refused.contains(part), "{text}: {refused}");
@@ -208,7 +208,7 @@ pub(crate) mod tests {
             refused("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").contains("private key")
         );
         assert!(refused("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n").contains("2048"));
-        assert!(refused("a key").contains("no public key"));
+        assert!(refused("a key").contains("no PEM public key"));
     }
 
     #[test]

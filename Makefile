@@ -53,11 +53,11 @@ build-demo:
 # Both by twice as many compilers as there are processors: beside other load each has its share, and who waits for a demonstration waits
 # for them.
 .PHONY: demo
-demo: ## Run the demonstration; builds a bdp for it alone, target/bdp-demo, and the kernel of a guest: 5 minutes the first time, later one
+demo: ## Run the demonstration; builds target/bdp-demo and a guest kernel: 5 minutes the first time, later 1 minute
 	@bdp=$(DEMO) target=build-demo; [ ! -x $(BDP) ] || { bdp=$(BDP) target=build; }; \
 	stacks/linux/build $(LINUX) $(KERNELS) & kernel=$$!; built=0; \
 		CARGO_BUILD_JOBS=$${CARGO_BUILD_JOBS:-$$((2 * $$(nproc)))} $(MAKE) --no-print-directory $$target || built=$$?; \
-		wait $$kernel || echo "no kernel of a guest, as said above: the demonstration goes by this machine's clock" >&2; \
+		wait $$kernel || echo "no guest kernel (see above): the demonstration uses the real clock" >&2; \
 	[ $$built -eq 0 ] || exit $$built; \
 	$$bdp demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 		echo "some cases are INVALID: this machine paused each time, and their figures are not shown; try again when it is quieter, or by a guest's kernel ('make kernel'): its clock stands still meanwhile" >&2; }; \
@@ -67,29 +67,29 @@ demo: ## Run the demonstration; builds a bdp for it alone, target/bdp-demo, and 
 KERNELS := $(TARGET_DIR)/kernels
 LINUX ?= 6.1
 .PHONY: kernel
-kernel: ## Build the kernel of a guest, 2 minutes, or take it from the cache: LINUX=6.1 (also 6.12, 7.2, or the path of a tree)
+kernel: ## Build a guest kernel, 2 minutes, or copy it from the cache: LINUX=6.1 (or 6.12, 7.2, or the path of a source tree)
 	@stacks/linux/build $(LINUX) $(KERNELS)
 
 .PHONY: kernels
-kernels: ## Build the three kernels of guests
+kernels: ## Build the three guest kernels
 	@for version in 6.1 6.12 7.2; do stacks/linux/build $$version $(KERNELS); done
 
 # TCP stacks that are no kernel, each a program: stacks/README.md.
 STACKS := $(TARGET_DIR)/stacks
 .PHONY: stack-gvisor
-stack-gvisor: ## Build the TCP stack of gVisor, half a minute; wants Go
+stack-gvisor: ## Build the TCP stack of gVisor, half a minute; needs Go
 	@stacks/gvisor/build $(STACKS)
 
 .PHONY: stack-lwip
-stack-lwip: ## Build the TCP stack lwIP over Debian's library, seconds; wants liblwip-dev and libjson-c-dev
+stack-lwip: ## Build the TCP stack lwIP with Debian's library, seconds; needs liblwip-dev and libjson-c-dev
 	@stacks/lwip/build $(STACKS)
 
 .PHONY: stacks
-stacks: stack-gvisor stack-lwip ## Build both
+stacks: stack-gvisor stack-lwip ## Build both TCP stacks
 
 # What is built is installed as it is: under sudo there is often no cargo.
 .PHONY: install
-install: ## Install bdp, its manual pages, documents and completions below PREFIX (/usr/local); DESTDIR stages
+install: ## Install bdp, manual pages, documents and completions in PREFIX (/usr/local), staged below DESTDIR
 	@test -x $(BDP) || $(MAKE) build
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BDP) "$(DESTDIR)$(PREFIX)/bin/bdp"
@@ -107,7 +107,7 @@ install: ## Install bdp, its manual pages, documents and completions below PREFI
 		install -D -m 755 "$$stack" "$(DESTDIR)$(STACKS_INSTALLED)/$${stack##*/}"; done
 
 .PHONY: uninstall
-uninstall: ## Remove what install installed
+uninstall: ## Remove the files of 'make install'
 	rm -f "$(DESTDIR)$(PREFIX)/bin/bdp" "$(DESTDIR)$(MAN)/bdp.1" "$(DESTDIR)$(MAN)"/bdp-*.1 "$(DESTDIR)$(MAN_TOPICS)"/bdp-*.7
 	rm -f $(foreach file,$(notdir $(wildcard docs/*.md docs/*.schema.json)),"$(DESTDIR)$(DOCS)/$(file)")
 	rm -f "$(DESTDIR)$(BASH_SCRIPT)" "$(DESTDIR)$(ZSH_SCRIPT)" "$(DESTDIR)$(FISH_SCRIPT)"
@@ -123,13 +123,13 @@ deb: build ## Make a Debian package: target/bdp_VERSION_ARCHITECTURE.deb; its se
 # What tests boot and hold against each other, as far as this machine can build it: without, they are SKIPPED.
 .PHONY: guests
 guests:
-	@stacks/linux/build $(LINUX) $(KERNELS) || echo "no kernel of a guest, as said above: tests that boot one are SKIPPED"
+	@stacks/linux/build $(LINUX) $(KERNELS) || echo "no guest kernel (see above): tests that boot one are SKIPPED"
 	@if [ -e /usr/include/lwip/lwip/tcp.h ] && [ -e /usr/include/json-c/json.h ]; then \
-		stacks/lwip/build $(STACKS) || echo "no stack lwip, as said above: its tests are SKIPPED"; \
-		else echo "no stack lwip, whose tests are SKIPPED: it wants liblwip-dev and libjson-c-dev"; fi
+		stacks/lwip/build $(STACKS) || echo "lwIP stack not built (see above): its tests are SKIPPED"; \
+		else echo "lwIP stack not built, whose tests are SKIPPED: it wants liblwip-dev and libjson-c-dev"; fi
 	@if command -v go >/dev/null; then \
-		stacks/gvisor/build $(STACKS) || echo "no stack gvisor, as said above: its tests are SKIPPED"; \
-		else echo "no stack gvisor, whose tests are SKIPPED: it wants Go"; fi
+		stacks/gvisor/build $(STACKS) || echo "gVisor stack not built (see above): its tests are SKIPPED"; \
+		else echo "gVisor stack not built, whose tests are SKIPPED: it wants Go"; fi
 
 # Most tests of the command line wait more than they work: more of them run side by side than there are processors.
 TEST_THREADS ?= 8
@@ -137,7 +137,7 @@ TEST_THREADS ?= 8
 # Empty where `make test-live` runs too, whose tables are the same and longer.
 SHORT_TABLES ?= 1
 .PHONY: test
-test: guests ## Run the tests that hold on any machine
+test: guests ## Run the tests that do not depend on the machine
 	RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace --tests --no-fail-fast \
 		$(if $(SHORT_TABLES),,-- $(addprefix --skip ,$(SHORT_FORMS)))
 
@@ -147,7 +147,7 @@ LIVE_THREADS ?= $(shell nproc)
 SHORT_FORMS := tune_killed::ended_before_any_step_by_kill_or_without_power_all_goes_back
 LONG_TABLES := tune_killed::ended_before_each_step_by_kill_and_without_power_all_goes_back
 .PHONY: test-live
-test-live: ## Run the tests of real time and real peers; says which figures this machine could not judge
+test-live: ## Run the tests with real time and real peers; lists the figures that this machine could not judge
 	RUST_TEST_THREADS=$(LIVE_THREADS) .ci/tests $(CARGO) test --locked --workspace --test live
 	.ci/tests $(CARGO) test --locked --workspace --test cli -- --ignored --exact $(LONG_TABLES)
 
@@ -169,7 +169,7 @@ clippy:
 
 # Libraries: the doc comments of the command line are its help texts, and the brackets in them no links.
 .PHONY: doc
-doc: ## Build the documentation of the code: target/doc
+doc: ## Build the code documentation: target/doc
 	RUSTDOCFLAGS="$(RUSTDOCFLAGS) -D warnings" $(CARGO) doc --locked --workspace --lib --no-deps --document-private-items
 
 # The whole workspace is named so that features, and with them what is built, are those of `make test`.
@@ -179,16 +179,16 @@ rules:
 
 # By cargo-deny: cargo install cargo-deny --locked. Whether a crate was yanked, and faults that were found, only the network knows.
 .PHONY: deny
-deny: ## Check licences, doubles and sources of the crates that ship (deny.toml)
+deny: ## Check licences, duplicates and sources of the shipped crates (deny.toml)
 	$(CARGO) deny --locked check licenses bans sources
 
 .PHONY: advisories
-advisories: ## Look the crates that ship up in the database of RustSec, over the network
+advisories: ## Check the shipped crates for RustSec advisories; needs the network
 	$(CARGO) deny --locked check advisories
 
 # Beside what tests cover: the static binary as it is installed.
 .PHONY: smoke
-smoke: build ## Try the built binary
+smoke: build ## Smoke test of the built binary
 	$(BDP) --version
 	$(BDP)
 	$(BDP) calc bdp --rate 1G --rtt 2.55ms
@@ -197,21 +197,21 @@ smoke: build ## Try the built binary
 # Those of another release of the peers: .ci/debian-peers SUITE FOLDER, then PEERS=FOLDER/bin.
 INTEROP ?= iperf3 iperf3_udp logins iperf2 iperf_figures
 .PHONY: interop
-interop: ## Run the tests with iperf3 and iperf2, those of PEERS (a folder) where it is named
+interop: ## Run the tests with iperf3 and iperf2, those in the folder PEERS if it is set
 	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=$(TEST_THREADS) .ci/tests $(CARGO) test --locked --workspace \
 		--test cli -- $(addsuffix ::,$(INTEROP))
 	PATH="$(if $(PEERS),$(PEERS):)$$PATH" RUST_TEST_THREADS=$(LIVE_THREADS) .ci/tests $(CARGO) test --locked --workspace \
 		--test live -- $(addsuffix ::,$(INTEROP))
 
 .PHONY: fuzz-short
-fuzz-short: ## Try each parser with the inputs that are kept and 5,000 made of them, seconds in all
+fuzz-short: ## Test each parser with the stored inputs and 5,000 mutations, seconds in total
 	$(CARGO) test --locked --workspace --test corpus
 
 # One parser after the other. cargo-fuzz wants a nightly compiler: cargo install cargo-fuzz, rustup toolchain install nightly.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= $$($(CARGO) run --quiet --package bdp-fuzz --bin bdp-fuzz list)
 .PHONY: fuzz
-fuzz: ## Try each parser under libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS chooses some
+fuzz: ## Fuzz each parser with libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS selects parsers
 	$(CARGO) run --quiet --package bdp-fuzz --bin bdp-fuzz seeds fuzz/target/seeds
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/target/found/$$target fuzz/corpus/$$target; \
@@ -221,109 +221,109 @@ fuzz: ## Try each parser under libFuzzer for FUZZ_SECONDS (600); FUZZ_TARGETS ch
 	done
 
 .PHONY: bench
-bench: build ## Run the benchmarks: results below benches/
+bench: build ## Run the benchmarks; results go to benches/
 	BDP=$(abspath $(BDP)) benches/run
 
 .PHONY: bench-lab
-bench-lab: build ## Time the virtual clock: segments a second of each stack, 1,000 flows, memory of a host
+bench-lab: build ## Benchmark the virtual clock: segments per second of each stack, 1,000 flows, memory per host
 	BDP=$(abspath $(BDP)) benches/lab
 
 .PHONY: bench-beside
-bench-beside: build ## Hold the emulator against rattan and against netem in a guest; as root
+bench-beside: build ## Compare the emulator with rattan, and with netem in a guest; as root
 	BDP=$(abspath $(BDP)) benches/beside
 
 .PHONY: bench-explain
-bench-explain: build ## Put faults into paths and print what bdp says of each: right, unknown or wrong
+bench-explain: build ## Judge findings on paths with faults: right, unknown or wrong
 	BDP=$(abspath $(BDP)) benches/explain
 
 .PHONY: explain-short
-explain-short: build ## The same with three cases of each fault, held to 95 % right and 3 % wrong at the most
+explain-short: build ## bench-explain with three cases per fault; requires 95 % right and at most 3 % wrong
 	BDP=$(abspath $(BDP)) BENCH_CASES=3 BENCH_BARS=1 benches/explain
 
 .PHONY: bench-mixed
-bench-mixed: build ## Draw paths with several limits each, find the truth by lifting each, and judge what bdp says: 120 cases, 20 minutes
+bench-mixed: build ## Judge findings on random paths with several limits: 120 cases, 20 minutes
 	BDP=$(abspath $(BDP)) benches/mixed
 
 .PHONY: calibrate
-calibrate: ## Fit how probable each limit is, from transfers whose truth is known: seconds; wants python3-numpy
+calibrate: ## Fit the probability of each limit from transfers with known limits: seconds; needs python3-numpy
 	benches/calibrate
 
 .PHONY: bench-experiments
-bench-experiments: build ## Judge what bdp measure says with its experiments and without them: 96 paths by the virtual clock, ten minutes
+bench-experiments: build ## Judge 'bdp measure' with and without its experiments: 96 paths, virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/experiments
 
 .PHONY: bench-remedies
-bench-remedies: build ## Carry out what bdp advises for 210 paths with faults, by the virtual clock, and print what came of it
+bench-remedies: build ## Apply the remedies for 210 paths with faults, virtual clock, and print the effect
 	BDP=$(abspath $(BDP)) benches/remedies
 
 .PHONY: bench-until-settled
-bench-until-settled: build ## What --until settled saves, and what it costs in accuracy: 200 paths by the virtual clock, ten minutes
+bench-until-settled: build ## Compare --until settled with 10 s tests: 200 paths, virtual clock, ten minutes
 	BDP=$(abspath $(BDP)) benches/until-settled
 
 .PHONY: mixed-short
-mixed-short: build ## The same with 24 cases, five minutes
+mixed-short: build ## bench-mixed with 24 cases, five minutes
 	BDP=$(abspath $(BDP)) BENCH_CASES=24 benches/mixed
 
 .PHONY: bench-twin
-bench-twin: build ## Measure 12 paths of the lab, make their twins of the measurements alone, and compare
+bench-twin: build ## Measure 12 lab paths, derive their twins from the measurements, and compare
 	BDP=$(abspath $(BDP)) benches/twin
 
 .PHONY: twin-short
-twin-short: build ## The same of four paths, all of which must repeat
+twin-short: build ## bench-twin with four paths, all of which must match
 	BDP=$(abspath $(BDP)) BENCH_PATHS="receive window,long queue,random loss,fq_codel" BENCH_BAR=4 benches/twin
 
 .PHONY: bench-loop
-bench-loop: build ## Rehearse, apply and verify changes on 15 paths of the lab: predictions beside outcomes
+bench-loop: build ## Rehearse, apply and verify changes on 15 lab paths: predictions and outcomes
 	BDP=$(abspath $(BDP)) benches/loop
 
 .PHONY: loop-short
-loop-short: build ## The same of three paths, whose goodput is to be predicted within 10 %
+loop-short: build ## bench-loop with three paths; requires goodput predictions within 10 %
 	BDP=$(abspath $(BDP)) BENCH_PATHS="receive window,long queue,random loss" BENCH_BAR=0.1 benches/loop
 
 .PHONY: bench-captures
-bench-captures: build ## Capture paths with faults and judge what bdp says of them: by the emulator, tshark and tcptrace
+bench-captures: build ## Judge findings on captures of paths with faults, by the emulator, tshark and tcptrace
 	BDP=$(abspath $(BDP)) benches/captures
 	BDP=$(abspath $(BDP)) benches/capture-pairs
 	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
 .PHONY: bench-captures-read
-bench-captures-read: build ## Fetch public captures that were read by hand, and judge what bdp says of them
+bench-captures-read: build ## Fetch public captures that were analysed by hand, and judge findings on them
 	benches/captures-read --fetch target/public
 	BDP=$(abspath $(BDP)) benches/captures-read target/public
 
 .PHONY: bench-programs
-bench-programs: build ## Run nginx, ssh, databases, git and 20 other programs over paths with limits, and judge what bdp says at both ends
+bench-programs: build ## Judge findings at both ends of nginx, ssh, databases, git and 20 other programs on limited paths
 	BDP=$(abspath $(BDP)) benches/programs --json
 
 .PHONY: bench-cases
-bench-cases: build ## Make the synthetic captures of ../shared/cases and compare what bdp says with their answers
+bench-cases: build ## Build the synthetic captures of ../shared/cases and compare findings with the expected ones
 	BDP=$(abspath $(BDP)) benches/cases
 
 .PHONY: bench-capture-speed
-bench-capture-speed: build ## Read large captures beside tcptrace and tshark: how long each takes
+bench-capture-speed: build ## Time large captures, compared with tcptrace and tshark
 	BDP=$(abspath $(BDP)) benches/capture-speed
 
 .PHONY: captures-short
-captures-short: build ## The same with two cases of each fault, held to a verdict for each disagreement and 70 % right at the sender
+captures-short: build ## bench-captures with two cases per fault; requires a verdict for each disagreement and 70 % right at the sender
 	BDP=$(abspath $(BDP)) BENCH_CASES=2 BENCH_JUDGED_MB=10 BENCH_BARS=1 benches/captures
 	BDP=$(abspath $(BDP)) BENCH_CASES=1 BENCH_BARS=1 benches/capture-pairs
 	if [ -d ../shared/cases ]; then BDP=$(abspath $(BDP)) BENCH_BARS=1 benches/cases; fi
 	BDP=$(abspath $(BDP)) benches/datagrams-judge
 
 .PHONY: export-judges
-export-judges: build ## Have what 'bdp tune export' writes judged by shells, Ansible, Kubernetes' schema, wine; installs nothing
+export-judges: build ## Check the output of 'bdp tune export' with shells, Ansible, the Kubernetes schema and wine; installs nothing
 	BDP=$(abspath $(BDP)) benches/export-judges
 
 .PHONY: bench-explain-real
-bench-explain-real: build ## The same in real time, between network namespaces: 60 cases, ten minutes; as root
+bench-explain-real: build ## bench-explain in real time, between network namespaces: 60 cases, ten minutes; as root
 	BDP=$(abspath $(BDP)) benches/explain-real
 
 .PHONY: bench-explain-beside
-bench-explain-beside: build ## Judge what `bench-explain` kept (BENCH_KEEP) by the kernel's counters, NDT, T-RAT and TAPO
+bench-explain-beside: build ## Judge the results of bench-explain (BENCH_KEEP) with kernel counters, NDT, T-RAT and TAPO
 	BDP=$(abspath $(BDP)) benches/explain-beside
 
 .PHONY: images
-images: build ## Draw the pictures of docs/findings.md from its scenarios, by the virtual clock
+images: build ## Draw the figures of docs/findings.md from its scenarios, virtual clock
 	BDP=$(abspath $(BDP)) docs/images/draw
 
 MDBOOK := $(TARGET_DIR)/tools/bin/mdbook
@@ -333,13 +333,13 @@ docs: ## Make a site of docs/ that can be searched: target/docs/index.html
 	$(MDBOOK) build
 
 .PHONY: bench-watch
-bench-watch: build ## Measure what 'bdp watch' takes of a processor with 10,000 sockets
+bench-watch: build ## Measure the CPU load of 'bdp watch' with 10,000 sockets
 	BDP=$(abspath $(BDP)) benches/watch
 
 .PHONY: ci
-ci: ## Run what CI runs, from format to a run of the static binary
+ci: ## Run all CI steps, from the format check to a run of the static binary
 	.ci/run
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove all build results
 	$(CARGO) clean

@@ -47,9 +47,9 @@ func newHost(settings *start) (*host, error) {
 	wanted := &settings.TCP
 	switch {
 	case wanted.WindowScaling != nil && !*wanted.WindowScaling:
-		return nil, unsupported("window scaling switched off")
+		return nil, unsupported("disabling window scaling")
 	case wanted.Timestamps != nil && !*wanted.Timestamps:
-		return nil, unsupported("timestamps switched off")
+		return nil, unsupported("disabling timestamps")
 	case wanted.InitialWindow != nil && *wanted.InitialWindow != tcp.InitialCwnd:
 		return nil, unsupported(fmt.Sprintf("an initial window of %d segments (it has %d)", *wanted.InitialWindow, tcp.InitialCwnd))
 	case wanted.ECN != nil && *wanted.ECN != "off":

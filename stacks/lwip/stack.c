@@ -204,7 +204,7 @@ static void start(struct json_object *settings) {
     if (json_object_get_boolean(member(tcp, "timestamps")))
         unsupported("timestamps (Debian's library is built without)");
     if (member(tcp, "window_scaling") && !json_object_get_boolean(member(tcp, "window_scaling")))
-        unsupported("window scaling switched off");
+        unsupported("disabling window scaling");
     if (ecn && strcmp(ecn, "off") != 0)
         unsupported("ECN");
     /* Of the buffer that Linux is given, half becomes window. */
@@ -313,7 +313,7 @@ static void open_stream(int listen, struct json_object *wanted) {
     if (integer(wanted, "window_bytes", TCP_WND) < TCP_WND)
         unsupported("a receive window below %d bytes", TCP_WND);
     if (member(wanted, "mss_bytes"))
-        unsupported("a segment size of one's own");
+        unsupported("a segment size setting");
     struct stream *s = calloc(1, sizeof *s);
     struct tcp_pcb *pcb = tcp_new_ip_type(IPADDR_TYPE_ANY);
     if (s == NULL || pcb == NULL)

@@ -129,7 +129,7 @@ impl Agent {
         let mut flows = lock(&self.flows);
         flows.retain(|_, flow| !flow.is_over());
         if flows.contains_key(&order.flow) {
-            return Err(FlowError::Refused(format!("there is a flow {} already", order.flow)));
+            return Err(FlowError::Refused(format!("flow {} already exists", order.flow)));
         }
         let number = order.flow;
         let (flow, answer) = Flow::prepare(order, Arc::clone(&self.answers), terms)?;
@@ -162,7 +162,7 @@ impl Agent {
     fn with_flow(&self, id: u64, number: u32, work: impl FnOnce(&Flow)) {
         match self.flow(number) {
             Some(flow) => work(&flow),
-            None => self.answers.give(id, Err(FlowError::Refused(format!("there is no flow {number}")))),
+            None => self.answers.give(id, Err(FlowError::Refused(format!("flow {number} does not exist")))),
         }
     }
 
@@ -189,7 +189,7 @@ impl Agent {
 }
 
 fn owner_alone() -> FlowError {
-    FlowError::Refused("that is for the owner of the host alone, and not for clients of a session".to_owned())
+    FlowError::Refused("only the owner of the host may do this, not clients of a session".to_owned())
 }
 
 fn start_echo(address: SocketAddr, kind: ProbeKind) -> Result<Answer> {

@@ -87,7 +87,7 @@ impl Agents {
     /// Sends a request to the agent of `host`.
     pub fn ask(&mut self, host: &str, request: Request) -> Result<Pending> {
         let Some(remote) = self.remotes.iter().position(|r| r.name == host) else {
-            return Err(FlowError::Refused(format!("there is no host '{host}'")));
+            return Err(FlowError::Refused(format!("host '{host}' does not exist")));
         };
         let agent = &mut self.remotes[remote];
         let id = agent.requests.ask(request).map_err(|e| agent.lost(e))?;
@@ -144,11 +144,9 @@ impl Remote {
         let name = &self.name;
         match error {
             FrameError::Closed => FlowError::Ended(format!(
-                "the agent of host '{name}' ended before its work was done (was it killed, by hand or for lack of memory?); run the case again"
+                "the agent of host '{name}' ended early, possibly killed or out of memory; run the case again"
             )),
-            FrameError::Silent => {
-                FlowError::Deadline(format!("the agent of host '{name}' did not answer in time"))
-            }
+            FrameError::Silent => FlowError::Deadline(format!("the agent of host '{name}' timed out")),
             other => FlowError::Refused(format!("host '{name}': {other}")),
         }
     }
@@ -234,7 +232,7 @@ mod tests {
         let (mut agents, near, _far) = pair();
         let pending = agents.ask("near", Request::Facts).unwrap();
         let error = agents.fetch(pending, Duration::from_millis(5)).unwrap_err();
-        assert!(error.to_string().contains("did not answer in time"), "{error}");
+        assert!(error.to_string().contains("timed out"), "{error}");
         let pending = agents.ask("near", Request::Facts).unwrap();
         (&near).write_all(&[0, 0, 0, 2, b'{', b'}']).unwrap();
         assert!(matches!(agents.fetch(pending, LONG), Err(FlowError::Refused(_))));

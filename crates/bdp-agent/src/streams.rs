@@ -108,7 +108,7 @@ fn accept(listener: &TcpListener, count: u32, patience: Nanos, stop: &AtomicBool
                 if now >= deadline || stop.load(Ordering::Relaxed) {
                     let came = streams.len();
                     return Err(FlowError::Deadline(format!(
-                        "{came} of {count} connections came within {patience}"
+                        "only {came} of {count} connections arrived within {patience}"
                     )));
                 }
                 poll.wait(&mut ready, Some((deadline - now).min(idle_check_ns())))?;
@@ -162,7 +162,7 @@ fn bind_in_a_row(address: SocketAddr, streams: u32) -> Result<(Vec<UdpSocket>, u
 
 fn port_of(first: u16, stream: u32) -> Result<u16> {
     let port = u16::try_from(u32::from(first).saturating_add(stream));
-    port.map_err(|_| FlowError::Refused(format!("ports from {first} on do not suffice for all streams")))
+    port.map_err(|_| FlowError::Refused(format!("not enough ports from {first} on for all streams")))
 }
 
 fn layout(first: u16, stream: u32) -> Layout {

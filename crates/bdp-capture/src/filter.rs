@@ -68,7 +68,7 @@ impl Filter {
         match reader.peek() {
             None => Ok(Self(whole)),
             Some(word) => {
-                Err(FilterError(format!("'{word}' is not expected here; join conditions by 'and' or 'or'")))
+                Err(FilterError(format!("unexpected '{word}'; join conditions with 'and' or 'or'")))
             }
         }
     }
@@ -180,7 +180,7 @@ impl Reader<'_> {
     fn word(&mut self, what: &str) -> Result<String> {
         let word = self.words.get(self.at).cloned();
         self.at += 1;
-        word.ok_or_else(|| FilterError(format!("it ends where {what} is expected")))
+        word.ok_or_else(|| FilterError(format!("{what} expected at the end")))
     }
 
     fn either(&mut self, depth: usize) -> Result<Expression> {
@@ -201,7 +201,7 @@ impl Reader<'_> {
 
     fn one(&mut self, depth: usize) -> Result<Expression> {
         if depth > DEEPEST {
-            return Err(FilterError(format!("more than {DEEPEST} brackets and 'not's within each other")));
+            return Err(FilterError(format!("more than {DEEPEST} nested parentheses and 'not's")));
         }
         if self.takes("not") {
             return Ok(Expression::Not(Box::new(self.one(depth + 1)?)));
@@ -209,7 +209,7 @@ impl Reader<'_> {
         if self.takes("(") {
             let inner = self.either(depth + 1)?;
             if !self.takes(")") {
-                return Err(FilterError("a bracket is not closed".to_owned()));
+                return Err(FilterError("a parenthesis is not closed".to_owned()));
             }
             return Ok(inner);
         }
@@ -217,10 +217,10 @@ impl Reader<'_> {
     }
 
     fn condition(&mut self) -> Result<Expression> {
-        let word = self.word("a condition, as 'host 10.0.0.1' or 'port 443',")?;
+        let word = self.word("a condition such as 'host 10.0.0.1' or 'port 443'")?;
         match word.as_str() {
             "after" | "before" => {
-                let value = self.word("a time, as 2.5s,")?;
+                let value = self.word("a time such as 2.5s")?;
                 let seconds = seconds(&value)?;
                 return Ok(if word == "after" {
                     Expression::After(seconds)
@@ -267,7 +267,7 @@ impl Reader<'_> {
                 let known = kind.or_else(|| side.is_some().then_some(Kind::Host));
                 let Some(kind) = known else {
                     return Err(FilterError(format!(
-                        "'{value}' is no condition; one is 'host', 'net', 'port', 'tcp', 'udp', 'icmp', 'ip', 'ip6', 'src', 'dst', 'after', 'before', 'greater' or 'less'"
+                        "'{value}' is not a condition; use 'host', 'net', 'port', 'tcp', 'udp', 'icmp', 'ip', 'ip6', 'src', 'dst', 'after', 'before', 'greater' or 'less'"
                     )));
                 };
                 (side.unwrap_or(Side::Either), kind, protocol)
@@ -300,13 +300,14 @@ fn of_kind(kind: Kind, side: Side, value: &str) -> Result<Expression> {
     match kind {
         Kind::Host => {
             let address = value.trim_matches(['[', ']']).parse().map_err(|_| {
-                FilterError(format!("'{value}' is not an address; names are not looked up in captures"))
+                FilterError(format!("'{value}' is not an address; names are not resolved for captures"))
             })?;
             Ok(Expression::Host(side, address))
         }
         Kind::Net => net(side, value),
         Kind::Port => {
-            let wrong = || FilterError(format!("'{value}' is not a port, as 443, nor a range, as 8000-8100"));
+            let wrong =
+                || FilterError(format!("'{value}' is not a port such as 443 or a range such as 8000-8100"));
             let (from, to) = value.split_once('-').unwrap_or((value, value));
             let (from, to): (u16, u16) =
                 (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
@@ -320,7 +321,7 @@ fn of_kind(kind: Kind, side: Side, value: &str) -> Result<Expression> {
 
 /// `10.0.0.0/8`, and `10.1` for `10.1.0.0/16` as tcpdump has it.
 fn net(side: Side, value: &str) -> Result<Expression> {
-    let wrong = || FilterError(format!("'{value}' is not a net, as 10.0.0.0/8"));
+    let wrong = || FilterError(format!("'{value}' is not a network such as 10.0.0.0/8"));
     let (address, length) = match value.split_once('/') {
         Some((address, length)) => (address, Some(length.parse::<u8>().map_err(|_| wrong())?)),
         None => (value, None),
@@ -340,7 +341,8 @@ fn net(side: Side, value: &str) -> Result<Expression> {
 }
 
 fn seconds(value: &str) -> Result<f64> {
-    let wrong = || FilterError(format!("'{value}' is not a time since the first packet, as 2.5s or 300ms"));
+    let wrong =
+        || FilterError(format!("'{value}' is not a time since the first packet such as 2.5s or 300ms"));
     let (number, unit) = match value.find(|c: char| c.is_ascii_alphabetic()) {
         Some(at) => value.split_at(at),
         None => (value, "s"),
@@ -419,17 +421,17 @@ mod tests {
     #[test]
     fn what_is_no_expression_is_told_in_a_line() {
         for (text, expected) in [
-            ("host", "ends where"),
+            ("host", "expected at the end"),
             ("host example.org", "is not an address"),
             ("port 99999", "is not a port"),
             ("port 9-1", "is not a port"),
-            ("net 10.0.0.0/33", "is not a net"),
+            ("net 10.0.0.0/33", "is not a network"),
             ("(tcp", "is not closed"),
-            ("tcp udp", "is not expected"),
-            ("frobnicate", "is no condition"),
+            ("tcp udp", "unexpected"),
+            ("frobnicate", "is not a condition"),
             ("after yesterday", "is not a time"),
-            (&"(".repeat(1000), "brackets"),
-            ("not", "ends where"),
+            (&"(".repeat(1000), "nested parentheses"),
+            ("not", "expected at the end"),
         ] {
             let error = Filter::parse(text).expect_err(text).to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{text}: {error}");

@@ -97,11 +97,11 @@ fn keep_to(cpus: &[usize]) -> Result<()> {
     let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));
     let refused = |cpu: usize, why: &str| {
         FlowError::Refused(format!(
-            "no thread can be kept to processor {cpu} ({why}); those that it may use are {allowed:?}"
+            "cannot pin a thread to processor {cpu} ({why}); allowed processors: {allowed:?}"
         ))
     };
     if let Some(&cpu) = missing {
-        return Err(refused(cpu, "it is none of them"));
+        return Err(refused(cpu, "it is not one of them"));
     }
     process::pin(0, cpus).map_err(|e| refused(cpus.first().copied().unwrap_or(0), &e.source.to_string()))
 }

@@ -24,7 +24,7 @@ pub enum FlowError {
     #[error("{0}")]
     Refused(String),
     /// The agent answered something else than was asked.
-    #[error("the agent answered out of turn: {0}")]
+    #[error("unexpected answer from the agent: {0}")]
     OutOfTurn(String),
     /// An agent ended before its work was done.
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub enum FlowError {
         within: bdp_model::units::Nanos,
     },
     /// A flow had begun, and then nothing moved any more.
-    #[error("nothing moved for {within}: the other end was stopped, or the path is down")]
+    #[error("no data was transferred for {within}: the other end has stopped, or the path is down")]
     Stalled {
         /// For how long.
         within: bdp_model::units::Nanos,

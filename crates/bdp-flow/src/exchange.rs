@@ -83,7 +83,7 @@ fn give(stream: &mut TcpStream, mut bytes: u64, room: &[u8]) -> std::io::Result<
 pub fn run(order: &ExchangeOrder) -> Result<Exchanged> {
     let begun = clock::monotonic_ns() + order.start.as_ns();
     let Pattern::RequestResponse { clients, .. } = order.traffic.pattern else {
-        return Err(FlowError::Refused("that traffic has no requests".to_owned()));
+        return Err(FlowError::Refused("this traffic type has no requests".to_owned()));
     };
     thread::scope(|scope| {
         let all: Vec<_> =

@@ -31,7 +31,7 @@ use crate::pace::Pace;
 use crate::pause::{looks_seldom, stop_check_ns};
 use crate::sender_reading;
 use crate::waiting::{WaitFor, Waiting};
-use crate::ways::{self, Reading, Step, Trial, Way};
+use crate::ways::{self, Reading, SendStrategy, Step, Trial};
 use crate::yielding::Yielding;
 
 /// Largest buffer for one write.
@@ -164,7 +164,7 @@ struct Flow<'a> {
     streams: Vec<TcpStream>,
     payload: Payload,
     /// Ways of giving bytes to the kernel, and which of them it is now.
-    ways: Vec<Way>,
+    ways: Vec<SendStrategy>,
     way: AtomicUsize,
     /// Payload bytes of a full segment of the first stream, which grow with its window; 0 before they are known.
     mss: AtomicU64,
@@ -208,7 +208,7 @@ impl Flow<'_> {
         }
     }
 
-    fn way(&self) -> Way {
+    fn way(&self) -> SendStrategy {
         self.ways[self.way.load(Ordering::Relaxed)]
     }
 

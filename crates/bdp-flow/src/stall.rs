@@ -72,7 +72,7 @@ pub fn guard_by<T>(
         };
         let watching = std::thread::Builder::new()
             .spawn_scoped(scope, watch)
-            .map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))?;
+            .map_err(FlowError::io("start a thread (raise the limit 'ulimit -u')"))?;
         let done = work(&halt);
         over.store(true, Ordering::Relaxed);
         watching.thread().unpark();

@@ -29,7 +29,7 @@ const EQUAL: f64 = 0.97;
 
 /// A way of giving bytes to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct SendStrategy {
     /// By which call.
     pub method: Method,
     /// Bytes of one call, at most.
@@ -40,7 +40,7 @@ pub struct Way {
     pub turn: u32,
 }
 
-impl Way {
+impl SendStrategy {
     /// Bytes of one call, of segments of this size.
     pub fn at_once(&self, mss: u64) -> usize {
         if self.gathers { whole_segments(mss, self.most) } else { self.most }
@@ -48,17 +48,17 @@ impl Way {
 }
 
 /// What there is to choose from, the usual way first. Writes of `length` are gathered to more where that is allowed.
-pub fn candidates(methods: &[Method], length: usize, gathers: bool, streams: usize) -> Vec<Way> {
-    let one_write = |method| Way { method, most: length, gathers: false, turn: TURN };
+pub fn candidates(methods: &[Method], length: usize, gathers: bool, streams: usize) -> Vec<SendStrategy> {
+    let one_write = |method| SendStrategy { method, most: length, gathers: false, turn: TURN };
     if !gathers {
         return methods.iter().map(|&method| one_write(method)).collect();
     }
     let mut ways = Vec::new();
     for &method in methods {
         match method {
-            Method::Write => ways.push(Way { method, most: AT_ONCE, gathers, turn: 1 }),
+            Method::Write => ways.push(SendStrategy { method, most: AT_ONCE, gathers, turn: 1 }),
             Method::Splice if streams > MOST_PIPES && methods.len() > 1 => {}
-            Method::Splice => ways.push(Way { method, most: THROUGH_A_PIPE, gathers, turn: 2 }),
+            Method::Splice => ways.push(SendStrategy { method, most: THROUGH_A_PIPE, gathers, turn: 2 }),
             Method::Sendfile | Method::ZeroCopy => ways.push(one_write(method)),
         }
     }
@@ -159,8 +159,8 @@ impl Trial {
 }
 
 /// What was tried, as it is recorded.
-pub fn tried(ways: &[Way], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
-    let of = |(way, &bps): (&Way, &f64)| TriedWay {
+pub fn tried(ways: &[SendStrategy], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
+    let of = |(way, &bps): (&SendStrategy, &f64)| TriedWay {
         method: recorded(way.method),
         write_bytes: way.at_once(mss) as u64,
         sent_bps: bps,
@@ -198,7 +198,7 @@ mod tests {
     fn what_is_asked_for_is_kept_to_and_many_streams_have_no_pipes() {
         let both = [Method::Write, Method::Splice];
         let ways = |methods: &[Method], gathers, streams| {
-            let of = |way: &Way| (way.method, way.at_once(1448));
+            let of = |way: &SendStrategy| (way.method, way.at_once(1448));
             candidates(methods, 100_000, gathers, streams).iter().map(of).collect::<Vec<_>>()
         };
         assert_eq!(ways(&[Method::Write], false, 1), [(Method::Write, 100_000)]);

@@ -6,7 +6,7 @@ use crate::error::{FlowError, Result};
 
 /// Starts a thread, which a limit on processes may forbid.
 pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
-    Builder::new().spawn(work).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
+    Builder::new().spawn(work).map_err(FlowError::io("start a thread (raise the limit 'ulimit -u')"))
 }
 
 /// One started in a scope, and joined with its outcome.
@@ -19,7 +19,7 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
         work: impl FnOnce() -> Result<T> + Send + 'scope,
     ) -> Result<Self> {
         let started = Builder::new().spawn_scoped(scope, work);
-        started.map(Self).map_err(FlowError::io("start a thread (a larger 'ulimit -u' helps)"))
+        started.map(Self).map_err(FlowError::io("start a thread (raise the limit 'ulimit -u')"))
     }
 
     /// Whether it is over.

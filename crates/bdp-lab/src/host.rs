@@ -105,7 +105,7 @@ impl Host {
         ours.set_read_timeout(Some(SETUP_DEADLINE)).map_err(io)?;
         let lost = |e: FrameError| match e {
             FrameError::Closed => {
-                failed("its process ended while the host was being made; run it again".to_owned())
+                failed("its process ended while the host was being created; run it again".to_owned())
             }
             e => failed(e.to_string()),
         };
@@ -131,7 +131,11 @@ impl Host {
                 .collect()
         };
         if devices.len() != setup.devices.len() {
-            return Err(failed(format!("{} of {} devices came", devices.len(), setup.devices.len())));
+            return Err(failed(format!(
+                "only {} of {} devices were created",
+                devices.len(),
+                setup.devices.len()
+            )));
         }
         Ok((host, ours, devices))
     }
@@ -193,6 +197,6 @@ mod tests {
         let error = Host::start(&AgentCommand::Thread(ends_in_between), &setup).err().unwrap();
         let LabError::Host { host, cause } = error else { panic!("{error}") };
         assert_eq!(host, "near");
-        assert_eq!(cause, "its process ended while the host was being made; run it again");
+        assert_eq!(cause, "its process ended while the host was being created; run it again");
     }
 }

@@ -39,13 +39,13 @@ pub struct Kernel {
 pub enum KernelError {
     /// No stack has this name.
     #[error(
-        "no kernel of a guest is called '{0}'; known are linux-6.1, linux-6.12, linux-7.2 and kernel:PATH \
-         ('bdp lab stacks' lists what is there)"
+        "unknown guest kernel '{0}'; use linux-6.1, linux-6.12, linux-7.2 or kernel:PATH ('bdp lab \
+         stacks' lists installed ones)"
     )]
     Unknown(String),
     /// It is in none of the folders.
     #[error(
-        "{name} is not built{}; {} in a checkout of bdp builds it, about 2 minutes ('bdp help stacks' says where it is looked for)",
+        "{name} is not built{}; run {} in a checkout of bdp, about 2 minutes ('bdp help stacks' lists the folders searched)",
         only(folder),
         make(name)
     )]
@@ -56,7 +56,7 @@ pub enum KernelError {
         folder: Option<PathBuf>,
     },
     /// Its file can't be read.
-    #[error("kernel '{}': {cause}; name the program 'linux' of a user-mode Linux", path.display())]
+    #[error("kernel '{}': {cause}; give the path of the program 'linux' of a user-mode Linux", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -64,15 +64,15 @@ pub enum KernelError {
         cause: String,
     },
     /// Its file is no program for this user.
-    #[error("kernel '{}' may not be executed; 'chmod +x {}' lets it", path.display(), path.display())]
+    #[error("kernel '{}' is not executable; run 'chmod +x {}'", path.display(), path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
     },
     /// It is a user-mode Linux, but one whose clock is the machine's.
     #[error(
-        "kernel '{}' (Linux {version}) was built without time travel (CONFIG_UML_TIME_TRAVEL_SUPPORT); \
-         'make kernel' builds one with it", path.display()
+        "kernel '{}' (Linux {version}) was built without CONFIG_UML_TIME_TRAVEL_SUPPORT; 'make kernel' \
+         builds one with it", path.display()
     )]
     RealClock {
         /// The file.
@@ -94,7 +94,7 @@ impl KernelError {
 
 fn only(folder: &Option<PathBuf>) -> String {
     match folder {
-        Some(folder) => format!(" ({FOLDER_VARIABLE} names '{}', which does not hold it)", folder.display()),
+        Some(folder) => format!(" (not found in {FOLDER_VARIABLE}, '{}')", folder.display()),
         None => String::new(),
     }
 }
@@ -188,7 +188,7 @@ impl Folders {
             }
         }
         // The one of the oldest source is the one that every supported Debian builds.
-        Err(first.unwrap_or_else(|| self.find("linux-6.1").expect_err("it was just not there")))
+        Err(first.unwrap_or_else(|| self.find("linux-6.1").expect_err("it is missing")))
     }
 
     fn list(&self) -> Vec<(String, Result<Kernel, KernelError>)> {
@@ -221,7 +221,7 @@ fn read(name: &str, path: &Path) -> Result<Kernel, KernelError> {
     let unreadable = |cause: String| KernelError::Unreadable { path: path.to_owned(), cause };
     let facts = Facts::read(path).map_err(|e| unreadable(plain::in_words(&e.to_string())))?;
     let Some(version) = facts.version.filter(|_| facts.options.contains("UML")) else {
-        return Err(unreadable("this is no user-mode Linux".to_owned()));
+        return Err(unreadable("this is not a user-mode Linux".to_owned()));
     };
     if !facts.options.contains("UML_TIME_TRAVEL_SUPPORT") {
         return Err(KernelError::RealClock { path: path.to_owned(), version });
@@ -334,17 +334,17 @@ mod tests {
         let folders = only_in(folder.path());
         let error = folders.find("linux-6.12").unwrap_err();
         assert_eq!(error.command().unwrap(), "make kernel LINUX=6.12");
-        assert!(
-            error.to_string().contains("'make kernel LINUX=6.12' in a checkout of bdp builds it"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("run 'make kernel LINUX=6.12' in a checkout of bdp"), "{error}");
         assert!(error.to_string().contains("BDP_KERNELS"), "{error}");
         write(folder.path(), "linux-6.1", &format!("CONFIG_UML=y\n\0{BANNER}"));
         let error = folders.find("linux-6.1").unwrap_err().to_string();
-        assert!(error.contains("(Linux 6.1.192) was built without time travel"), "{error}");
+        assert!(
+            error.contains("(Linux 6.1.192) was built without CONFIG_UML_TIME_TRAVEL_SUPPORT"),
+            "{error}"
+        );
         write(folder.path(), "linux-7.2", "nothing");
         let error = folders.find("linux-7.2").unwrap_err().to_string();
-        assert!(error.contains("no user-mode Linux"), "{error}");
+        assert!(error.contains("not a user-mode Linux"), "{error}");
         for path in ["kernel:/dev/zero", "kernel:/", "kernel:/nowhere", "kernel:"] {
             assert!(matches!(folders.find(path), Err(KernelError::Unreadable { .. })), "{path}");
         }
@@ -380,10 +380,7 @@ mod tests {
         let path = folder.path().join("linux-6.1");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = only_in(folder.path()).find("linux-6.1").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!("kernel '{0}' may not be executed; 'chmod +x {0}' lets it", path.display())
-        );
+        assert_eq!(error, format!("kernel '{0}' is not executable; run 'chmod +x {0}'", path.display()));
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl KernelStack {
                     *left = left.zip(bytes).map(|(left, bytes)| left.saturating_add(bytes));
                 };
                 let held = self.sockets.get_mut(&id);
-                let held = held.ok_or_else(|| failed(format!("there is no socket {id}")))?;
+                let held = held.ok_or_else(|| failed(format!("socket {id} does not exist")))?;
                 match other {
                     Command::Send { bytes, .. } => more(&mut held.to_send, bytes),
                     Command::Receive { bytes, .. } => more(&mut held.to_receive, bytes),

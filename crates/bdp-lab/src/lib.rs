@@ -80,7 +80,7 @@ pub enum LabError {
     #[error("{0}")]
     Guest(String),
     /// A capture could not be begun.
-    #[error("{operation} '{path}' of a capture: {cause}; name another folder by --capture")]
+    #[error("{operation} '{path}' of a capture: {cause}; choose another folder with --capture")]
     Capture {
         /// What was refused.
         operation: &'static str,
@@ -98,7 +98,7 @@ fn way_out(cause: &str) -> &'static str {
     if cause.contains("No such file") || cause.contains("No such device") {
         "load the module ('modprobe tun') or, in a container, pass the device in ('--device /dev/net/tun')"
     } else if cause.contains(bdp_sys::tun::CONTROL_PATH) {
-        "run as root, or let your user open it ('chmod 666 /dev/net/tun')"
+        "run as root, or permit your user to open it ('chmod 666 /dev/net/tun')"
     } else {
         "run as root, or allow user namespaces ('sysctl kernel.apparmor_restrict_unprivileged_userns=0' or \
          'kernel.unprivileged_userns_clone=1', and 'user.max_user_namespaces' above 0)"

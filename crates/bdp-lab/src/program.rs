@@ -144,7 +144,7 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, (u8, Str
         word = arguments.next().unwrap_or_default();
     }
     let setup: Setup = serde_json::from_slice(word.as_encoded_bytes())
-        .map_err(|_| failed("this is started by the lab, not by hand".to_owned()))?;
+        .map_err(|_| failed("for internal use by the lab; not a user command".to_owned()))?;
     let words: Vec<OsString> = arguments.collect();
     if first { setup.run_first(&words) } else { setup.run_warden(&word, &words) }
 }

@@ -369,7 +369,7 @@ pub(crate) fn wire(family: Family, hosts: &[HostSpec], links: &[LinkSpec]) -> Re
             for name in &link.between {
                 if !hosts.iter().any(|h| &h.name == name) {
                     return Err(LabError::Topology(format!(
-                        "a link names the host '{name}', which is not there"
+                        "a link refers to host '{name}', which does not exist"
                     )));
                 }
             }

@@ -99,7 +99,7 @@ impl fmt::Display for Judgement {
         if let (Some(found), Some(load)) = (self.found, self.not_offered) {
             return write!(
                 f,
-                "{lead}  {}: {} under a load that was not offered: {} of {} sent",
+                "{lead}  {}: {} under a smaller load than requested: {} of {} sent",
                 self.expectation,
                 self.unit.format(found),
                 format_bps(load.sent_bps),
@@ -220,7 +220,7 @@ impl<F: Figures> FromStr for Expectation<F> {
         };
         let Some(at) = text.find(['<', '>', '=']) else {
             let wanted =
-                "no comparison; write FIGURE>=VALUE with one of >=, <=, >, <, as in to.goodput>=900M";
+                "no comparison; write FIGURE>=VALUE with >=, <=, > or <, for example to.goodput>=900M";
             return Err(mistake(text.len(), wanted.to_owned()));
         };
         let operator = Operator::ALL

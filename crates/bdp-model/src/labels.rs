@@ -53,7 +53,7 @@ impl Labels {
     /// Adds one; a name that is there already, or that metrics have for something else, is refused with why.
     pub fn add(&mut self, Label { name, value }: Label) -> Result<(), String> {
         if self.0.contains_key(&name) {
-            return Err(format!("label '{name}' is given twice; give it one value"));
+            return Err(format!("label '{name}' is given twice; give one value"));
         }
         self.0.insert(name, value);
         Ok(())
@@ -89,11 +89,11 @@ impl Label {
             name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !name.starts_with("__");
         if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(format!(
-                "'{name}' is not the name of a label: letters, digits and _, the first no digit, as in site=ams"
+                "'{name}' is not a label name; use letters, digits and _, not starting with a digit, for example site=ams"
             ));
         }
         if TAKEN.contains(&name) {
-            return Err(format!("label '{name}' is one of bdp's own metrics; choose another name"));
+            return Err(format!("label '{name}' is a metric name of bdp; choose another name"));
         }
         if value.is_empty() || value.chars().count() > 100 || value.chars().any(char::is_control) {
             return Err(format!("label '{name}' needs a value of 1 to 100 printable characters"));
@@ -114,12 +114,12 @@ mod tests {
         assert_eq!(labels.to_string(), "_rack2=a=b site=ams 1");
         assert!(labels.add(Label::new("site", "fra").unwrap()).unwrap_err().contains("given twice"));
         for (name, value, said) in [
-            ("2nd", "x", "the first no digit"),
-            ("__name__", "x", "is not the name"),
+            ("2nd", "x", "not starting with a digit"),
+            ("__name__", "x", "is not a label name"),
             ("a-b", "x", "letters, digits and _"),
-            ("", "x", "is not the name"),
-            ("host", "x", "one of bdp's own"),
-            ("direction", "x", "one of bdp's own"),
+            ("", "x", "is not a label name"),
+            ("host", "x", "a metric name of bdp"),
+            ("direction", "x", "a metric name of bdp"),
             ("site", "", "1 to 100 printable"),
             ("site", "a\nb", "1 to 100 printable"),
         ] {

@@ -188,7 +188,10 @@ impl FromStr for OrderedRates {
     fn from_str(text: &str) -> Result<Self, String> {
         let rate = |text: &str| match text.parse::<Rate>() {
             Ok(rate) if rate.as_bps() > 0 => Ok(rate.as_bps()),
-            Ok(_) => Err("a rate of 0 is no line; give what was bought, as 500M or 500M/100M".to_owned()),
+            Ok(_) => {
+                Err("the line rate must be above 0; give the subscribed rate, for example 500M or 500M/100M"
+                    .to_owned())
+            }
             Err(error) => Err(error.to_string()),
         };
         let (down, up) = text.split_once('/').unwrap_or((text, text));

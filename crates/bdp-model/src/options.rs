@@ -188,10 +188,10 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
         && let Some(cpu) = all.iter_mut().find(|option| option.flag == "--cpu")
     {
         cpu.not_iperf3 = Some(
-            "an iperf3 server takes no list of processors (its own option -A does); name those of this end alone, --cpu 0,2-3",
+            "an iperf3 server accepts no list of processors (use its own option -A); give only those of this end, --cpu 0,2-3",
         );
         cpu.not_iperf2 =
-            Some("an iperf2 server takes no list of processors; name those of this end alone, --cpu 0,2-3");
+            Some("an iperf2 server accepts no list of processors; give only those of this end, --cpu 0,2-3");
     }
     all.extend(of_flow(spec, *responsiveness));
     all
@@ -272,7 +272,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         value("-O", Some(seconds(*omit))).default_if(*omit == usual.omit),
         value("-P", Some(streams)).default_if(*streams == usual.streams || responsiveness),
         value("-w", window.map(|window| typed_size(window.into()))).of_tcp().not_iperf3(
-            "-w is the window on the wire, which an iperf3 server does not set; --sockbuf is what iperf3 calls -w",
+            "-w is the window on the wire, which an iperf3 server can't set; for -w of iperf3 use --sockbuf",
         ),
         value("--sockbuf", socket_buffer.map(typed_size)),
         value("-M", *mss).of_tcp(),
@@ -284,12 +284,15 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
             .needs_bdp()
             .not_iperf3("an iperf3 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'")
             .not_iperf2("an iperf2 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'"),
-        value("--zerocopy", Some(zerocopy.name())).default_if(*zerocopy == usual.zerocopy).of_tcp().needs_bdp(),
+        value("--zerocopy", Some(zerocopy.name()))
+            .default_if(*zerocopy == usual.zerocopy)
+            .of_tcp()
+            .needs_bdp(),
         switch("--check-payload", *check_payload)
             .of_tcp()
             .needs_bdp()
-            .not_iperf3("an iperf3 server sends no bytes that could be checked; --check-payload needs 'bdp serve'")
-            .not_iperf2("an iperf2 server sends no bytes that could be checked; --check-payload needs 'bdp serve'"),
+            .not_iperf3("an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'")
+            .not_iperf2("an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'"),
     ];
     all.extend(match udp {
         None => vec![
@@ -307,8 +310,8 @@ fn of_datagrams(udp: &UdpRequest) -> Vec<MeasureOption> {
     let UdpRequest { rate_bps, search, datagram_bytes, dont_fragment } = udp;
     let bitrate = match search {
         Some(_) => value("-b", Some("auto"))
-            .not_iperf3("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M")
-            .not_iperf2("-b auto searches with 'bdp serve' alone; give a rate, such as -b 100M"),
+            .not_iperf3("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M")
+            .not_iperf2("-b auto needs 'bdp serve' at the other end; give a rate, for example -b 100M"),
         None => value("-b", Some(rate_bps.map_or_else(|| "0".to_owned(), typed_rate))),
     };
     let (loss_ratio, trial) = search.map(|RateSearch { loss_ratio, trial }| (loss_ratio, trial)).unzip();

@@ -102,8 +102,11 @@ impl FromStr for CpuList {
 
     /// Numbers and ranges between commas: `0`, `2-3`, `0,4-7`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("'{text}' is no list of processors; write numbers below {MOST_CPUS} as 0 or 0,4-7");
+        let wrong = || {
+            format!(
+                "'{text}' is not a list of processors; give numbers below {MOST_CPUS}, for example 0 or 0,4-7"
+            )
+        };
         let number = |digits: &str| {
             let digit_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             digits.parse().ok().filter(|&n: &u32| digit_only && n < MOST_CPUS).ok_or_else(wrong)

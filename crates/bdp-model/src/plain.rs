@@ -15,13 +15,13 @@ pub fn one_line(text: &str) -> String {
 
 /// Messages of Rust's library, and what replaces them.
 const PHRASES: [(&str, &str); 10] = [
-    ("invalid digit found in string", "a whole number is needed"),
-    ("cannot parse integer from empty string", "a whole number is needed"),
+    ("invalid digit found in string", "expected a whole number"),
+    ("cannot parse integer from empty string", "expected a whole number"),
     ("number too large to fit in target type", "the number is too large"),
     ("number too small to fit in target type", "the number is too small"),
     ("failed to fill whole buffer", "it ended too early"),
     ("unexpected end of file", "it ended too early"),
-    ("failed to write whole buffer", "it accepts no more"),
+    ("failed to write whole buffer", "it accepts no more data"),
     ("stream did not contain valid UTF-8", "it is not UTF-8 text"),
     ("invalid socket address syntax", "not an address with a port"),
     ("invalid IP address syntax", "not an IP address"),
@@ -53,7 +53,7 @@ pub fn beginning(text: &str) -> String {
 pub fn of_json(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Eof => "it ends too early".to_owned(),
-        Category::Syntax => "it is no JSON".to_owned(),
+        Category::Syntax => "it is not JSON".to_owned(),
         Category::Io => in_words(&error.to_string()),
         Category::Data => {
             let said = error.to_string();
@@ -72,18 +72,18 @@ fn of_data(said: &str) -> String {
     let what = || said.split(": ").nth(1).and_then(|rest| rest.split([' ', ',']).next()).unwrap_or_default();
     match said.split(['`', ':']).next().unwrap_or_default().trim() {
         "missing field" => format!("'{}' is missing", name()),
-        "duplicate field" => format!("'{}' is there twice", name()),
-        "unknown field" | "unknown variant" => format!("'{}' is not known", name()),
+        "duplicate field" => format!("'{}' is given twice", name()),
+        "unknown field" | "unknown variant" => format!("'{}' is unknown", name()),
         "invalid type" | "invalid value" | "invalid length" => match what() {
-            "map" => "an object stands where another value belongs".to_owned(),
-            "sequence" => "an array stands where another value belongs".to_owned(),
-            "string" => "a text stands where another value belongs".to_owned(),
-            "null" => "null stands where a value belongs".to_owned(),
-            "boolean" => "true or false stands where another value belongs".to_owned(),
-            "integer" | "floating" => "a number stands where another value belongs".to_owned(),
-            _ => "a value is not of the kind that belongs there".to_owned(),
+            "map" => "an unexpected object".to_owned(),
+            "sequence" => "an unexpected array".to_owned(),
+            "string" => "an unexpected string".to_owned(),
+            "null" => "an unexpected null".to_owned(),
+            "boolean" => "an unexpected true or false".to_owned(),
+            "integer" | "floating" => "an unexpected number".to_owned(),
+            _ => "a value of the wrong type".to_owned(),
         },
-        said if said.starts_with("data did not match") => "a value is of no known kind".to_owned(),
+        said if said.starts_with("data did not match") => "a value of unknown type".to_owned(),
         _ => in_words(said),
     }
 }
@@ -124,16 +124,16 @@ mod tests {
         for (text, words) in [
             ("", "line 1, column 0: it ends too early"),
             ("{\"one\": {\n", "line 2, column 0: it ends too early"),
-            ("no", "column 1: it is no JSON"),
+            ("no", "column 1: it is not JSON"),
             ("{\"one\": {}}", "'run' is missing"),
-            ("{\"one\": {\"run\": {}}}", "an object stands where another value belongs"),
-            ("{\"one\": {\"run\": \"a at line 9\"}}", "a text stands where another value belongs"),
-            ("{\"one\": {\"run\": -1}}", "a number stands where another value belongs"),
-            ("{\"one\": {\"run\": 1.5}}", "a number stands where another value belongs"),
-            ("{\"one\": {\"run\": null}}", "null stands where a value belongs"),
-            ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is there twice"),
-            ("{\"one\": {\"runs\": 1}}", "'runs' is not known"),
-            ("{\"two\": {}}", "'two' is not known"),
+            ("{\"one\": {\"run\": {}}}", "an unexpected object"),
+            ("{\"one\": {\"run\": \"a at line 9\"}}", "an unexpected string"),
+            ("{\"one\": {\"run\": -1}}", "an unexpected number"),
+            ("{\"one\": {\"run\": 1.5}}", "an unexpected number"),
+            ("{\"one\": {\"run\": null}}", "an unexpected null"),
+            ("{\"one\": {\"run\": 1, \"run\": 1}}", "'run' is given twice"),
+            ("{\"one\": {\"runs\": 1}}", "'runs' is unknown"),
+            ("{\"two\": {}}", "'two' is unknown"),
         ] {
             let said = of_json(&serde_json::from_str::<Kind>(text).unwrap_err());
             assert!(said.starts_with("line ") && said.ends_with(words), "{text}: {said}");

@@ -266,7 +266,7 @@ impl TryFrom<Columns> for ProbeSeries {
         if lengths.iter().any(|&length| length != n)
             || optional.iter().any(|&length| length != 0 && length != n)
         {
-            return Err(format!("the arrays of a probe series differ in length from its {n} due times"));
+            return Err(format!("the arrays of a probe series do not all have {n} entries"));
         }
         let mut outcomes: Vec<ProbeOutcome> = columns
             .rtt_ns
@@ -275,7 +275,7 @@ impl TryFrom<Columns> for ProbeSeries {
             .collect();
         for Unanswered { index, outcome, waited_ns } in columns.unanswered {
             let slot = outcomes.get_mut(index).filter(|slot| slot.rtt_ns().is_none()).ok_or_else(|| {
-                format!("probe {index} of {n} is called unanswered, and is answered or not there")
+                format!("probe {index} of {n} is marked as unanswered, but was answered or does not exist")
             })?;
             let waited_ns = waited_ns.unwrap_or(0);
             *slot = match outcome {

@@ -123,7 +123,7 @@ impl fmt::Display for Stack {
 
 /// Text that names no stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it names no stack")]
+#[error("it does not name a stack")]
 pub struct NoStack;
 
 impl FromStr for Stack {

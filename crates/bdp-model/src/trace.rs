@@ -48,7 +48,7 @@ struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// Nothing in it.
-    #[error("it is empty; a trace has a line for each opportunity to deliver, with its time in ms")]
+    #[error("it is empty; a trace has one line per delivery opportunity, with its time in ms")]
     Empty,
     /// A line that is no time.
     #[error("line {line}: '{found}' is not a time in whole ms")]
@@ -59,7 +59,7 @@ pub enum TraceError {
         found: String,
     },
     /// A time before the one above it.
-    #[error("line {line}: {found} ms goes back in time, after {before} ms")]
+    #[error("line {line}: {found} ms is before the previous time, {before} ms")]
     Back {
         /// From 1.
         line: usize,
@@ -69,7 +69,7 @@ pub enum TraceError {
         before: u64,
     },
     /// It would never end.
-    #[error("it is endless: all its times are 0 ms, and it is repeated at the last")]
+    #[error("all its times are 0 ms, so it can't be repeated")]
     Endless,
     /// Too much of something.
     #[error("it is too large: {found}, at most {most}")]
@@ -111,7 +111,7 @@ impl Trace {
         if stored > ENCODED_MAX_BYTES {
             return Err(too_large(
                 format!("{stored} bytes in each record"),
-                format!("{ENCODED_MAX_BYTES}; a shorter stretch of it does"),
+                format!("{ENCODED_MAX_BYTES}; use a shorter part of it"),
             ));
         }
         Ok(trace)
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(line("1\n\n2"), "line 2: '' is not a time in whole ms");
         assert_eq!(line("1\n2.5"), "line 2: '2.5' is not a time in whole ms");
         assert_eq!(line("-1"), "line 1: '-1' is not a time in whole ms");
-        assert_eq!(line("5\n4"), "line 2: 4 ms goes back in time, after 5 ms");
-        assert!(line("0\n0").starts_with("it is endless"));
+        assert_eq!(line("5\n4"), "line 2: 4 ms is before the previous time, 5 ms");
+        assert!(line("0\n0").starts_with("all its times are 0 ms"));
         assert!(line("86400001").starts_with("it is too large: 86400001 ms long"));
         assert!(line(&"7\n".repeat(100_001)).starts_with("it is too large: 100001 opportunities at 7 ms"));
     }

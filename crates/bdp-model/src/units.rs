@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The text does not begin with a number.
-    #[error("'{given}' is not {what}: it must begin with a number, for example {example}")]
+    #[error("'{given}' is not {what}: it must start with a number, for example {example}")]
     NoNumber {
         /// What was typed.
         given: String,
@@ -339,7 +339,7 @@ impl FromStr for Nanos {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const WHAT: &str = "a time";
-        const EXAMPLE: &str = "41ms, 2.5ms, 50us or 10s; seconds where no unit is given";
+        const EXAMPLE: &str = "41ms, 2.5ms, 50us or 10s; seconds if no unit is given";
         let (number, unit) = split(text, WHAT, EXAMPLE)?;
         let factor = match unit.as_str() {
             "ns" => 1.0,

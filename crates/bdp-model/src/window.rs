@@ -19,7 +19,7 @@ pub enum WindowError {
     #[error(transparent)]
     Size(#[from] UnitError),
     /// TCP can't advertise it.
-    #[error("a window is 1 to {max} bytes, the most that TCP can advertise (RFC 7323), and not {0}", max = WindowBytes::MAX)]
+    #[error("a window must be 1 to {max} bytes, the maximum that TCP can advertise (RFC 7323), not {0}", max = WindowBytes::MAX)]
     Range(ByteCount),
 }
 

@@ -21,13 +21,13 @@ pub use writer::{Interface, Packet, Section, Statistics, Writer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
     /// The bytes do not begin with a section header.
-    #[error("at byte {at}: no section header of pcapng")]
+    #[error("at byte {at}: not a pcapng section header")]
     NoSection {
         /// Offset of the block.
         at: usize,
     },
     /// The bytes end within a block.
-    #[error("at byte {at}: the block says {length} bytes, {left} are left")]
+    #[error("at byte {at}: a block of {length} bytes, but only {left} left")]
     Truncated {
         /// Offset of the block.
         at: usize,
@@ -37,7 +37,7 @@ pub enum PcapError {
         left: usize,
     },
     /// A length within a block contradicts another.
-    #[error("at byte {at}: the block's {what} does not fit it")]
+    #[error("at byte {at}: the {what} of the block does not fit")]
     Malformed {
         /// Offset of the block.
         at: usize,
@@ -45,7 +45,7 @@ pub enum PcapError {
         what: &'static str,
     },
     /// A packet or statistics of an interface that no block before described.
-    #[error("at byte {at}: interface {interface} was not described")]
+    #[error("at byte {at}: interface {interface} is not defined")]
     NoInterface {
         /// Offset of the block.
         at: usize,

@@ -48,10 +48,10 @@ pub enum ReadError {
         source: io::Error,
     },
     /// These bytes are no capture.
-    #[error("neither pcap nor pcapng: it begins with {0:02x?}")]
+    #[error("not pcap or pcapng: it starts with {0:02x?}")]
     Unknown(Vec<u8>),
     /// The bytes end within a packet.
-    #[error("at byte {at}: cut short: {left} of {wanted} bytes are there")]
+    #[error("at byte {at}: truncated: only {left} of {wanted} bytes")]
     CutShort {
         /// Where the packet begins.
         at: u64,
@@ -61,7 +61,7 @@ pub enum ReadError {
         left: usize,
     },
     /// A length that no packet has.
-    #[error("at byte {at}: a packet of {length} bytes")]
+    #[error("at byte {at}: invalid packet length of {length} bytes")]
     TooLong {
         /// Where the packet begins.
         at: u64,

@@ -91,13 +91,13 @@ pub(crate) fn text(breach: &Breach) -> String {
             delay(*seen_by, *beyond_ns, places)
         ),
         Breach::NotConserved { link } => {
-            format!("{link}: packets in are not packets out, dropped and queued")
+            format!("{link}: packets in do not equal packets out, dropped and queued")
         }
         Breach::DeviceDrops { link, packets } => format!("{link}: the TUN devices dropped {packets} packets"),
         Breach::ReleasedLate { link, late_ns } => {
             let late = Nanos(*late_ns);
             format!(
-                "{link}: by the virtual clock a packet left {late} after it was due: a fault of bdp, please report it"
+                "{link}: a packet left {late} late with the virtual clock: a bug in bdp, please report it"
             )
         }
         Breach::Rate { link, off, bound } => format!(
@@ -106,7 +106,7 @@ pub(crate) fn text(breach: &Breach) -> String {
             bound * 100.0
         ),
         Breach::Loss { link, achieved, configured } => {
-            format!("{link}: loss {achieved:.4} where {configured:.4} was configured")
+            format!("{link}: loss {achieved:.4} instead of the configured {configured:.4}")
         }
         Breach::Text(text) => text.clone(),
     }
@@ -114,7 +114,7 @@ pub(crate) fn text(breach: &Breach) -> String {
 
 fn delay(seen_by: HarmSeen, beyond_ns: u64, places: &[Delayed]) -> String {
     let what = match seen_by {
-        HarmSeen::Edges => return "packets were late where counting began or ended".to_owned(),
+        HarmSeen::Edges => return "packets were late when counting started or ended".to_owned(),
         HarmSeen::Probes => "probes",
         HarmSeen::Packets => "packets",
     };
@@ -145,9 +145,9 @@ fn cause_text(cause: &Cause) -> String {
         Cause::Hypervisor { share } => {
             format!("the hypervisor took {:.0} % of the processors", share * 100.0)
         }
-        Cause::OtherCases => "other cases ran beside it: --jobs 1 runs each alone".to_owned(),
+        Cause::OtherCases => "other cases ran in parallel: use --jobs 1 to run each alone".to_owned(),
         Cause::OwnHosts { share } => format!(
-            "its own hosts used {:.0} % of the processors left to them: a lower rate, fewer streams or more processors help",
+            "its own hosts used {:.0} % of the processors left to them: use a lower rate, fewer streams or more processors",
             share * 100.0
         ),
         Cause::Busy => "the processors were busy throughout: run when the machine is quieter".to_owned(),
@@ -215,7 +215,7 @@ mod tests {
             ),
             (
                 Breach::ReleasedLate { link: "r1->r2".to_owned(), late_ns: 3 },
-                "r1->r2: by the virtual clock a packet left 3 ns after it was due: a fault of bdp, please report it",
+                "r1->r2: a packet left 3 ns late with the virtual clock: a bug in bdp, please report it",
             ),
             (
                 Breach::SentOfAsked { flow: "h3->h4".to_owned(), share: 0.858, bound: 0.02 },
@@ -233,12 +233,12 @@ mod tests {
             ),
             (
                 harm(HarmSeen::Edges, Vec::new()),
-                "near->far: the emulation took about 6.9 % of its goodput (bound 4.0 %): packets were late where \
-                 counting began or ended",
+                "near->far: the emulation took about 6.9 % of its goodput (bound 4.0 %): packets were \
+                 late when counting started or ended",
             ),
             (
                 Breach::NotConserved { link: name() },
-                "near->far: packets in are not packets out, dropped and queued",
+                "near->far: packets in do not equal packets out, dropped and queued",
             ),
             (
                 Breach::DeviceDrops { link: name(), packets: 1 },
@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 Breach::Loss { link: name(), achieved: 0.002, configured: 0.0 },
-                "near->far: loss 0.0020 where 0.0000 was configured",
+                "near->far: loss 0.0020 instead of the configured 0.0000",
             ),
             (Breach::Text("3.1 % late".to_owned()), "3.1 % late"),
         ] {
@@ -274,7 +274,7 @@ mod tests {
                 Cause::OtherCases
             ]),
             "late. Cause: rustc (process 30) and stress (process 31) took 1.6 of 2 processors: run when they have ended; \
-             the hypervisor took 13 % of the processors; other cases ran beside it: --jobs 1 runs each alone"
+             the hypervisor took 13 % of the processors; other cases ran in parallel: use --jobs 1 to run each alone"
         );
         assert!(why(vec![programs(vec![other("rustc", 30)])]).ends_with("run when it has ended"));
         assert!(why(vec![Cause::OwnHosts { share: 1.0 }]).contains("its own hosts used 100 %"));
@@ -289,7 +289,7 @@ mod tests {
         ];
         assert_eq!(
             causes(&all.iter().collect::<Vec<_>>()).unwrap(),
-            "the hypervisor took 30 % of the processors; other cases ran beside it: --jobs 1 runs each alone"
+            "the hypervisor took 30 % of the processors; other cases ran in parallel: use --jobs 1 to run each alone"
         );
         assert_eq!(why_invalid(&Fidelity::default()), "");
     }

@@ -11,7 +11,7 @@ use crate::summary::{Ending, Point, ending};
 
 /// What such a command is good for.
 pub(crate) const WHY: &str =
-    "by the virtual clock, exact however busy the machine is; 'bdp lab stacks' says how to get its kernel";
+    "with the virtual clock, exact even on a busy machine; 'bdp lab stacks' shows how to get its kernel";
 
 /// The cases of `bdp demo` that no scenario of that name ships for.
 const DEMO: &str = "demo-window";

@@ -151,7 +151,7 @@ fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) ->
         }
         buffer = next;
     }
-    best.ok_or_else(|| RunError::Case("no calibration was tried".to_owned()))
+    best.ok_or_else(|| RunError::Case("no calibration attempted".to_owned()))
 }
 
 /// Whether a window holds as many whole segments as the target: exactly so up to 200 of them, within half a per cent
@@ -218,7 +218,7 @@ impl Twin {
         let (_, to) = self
             .testbed
             .route("near", "far")
-            .ok_or_else(|| RunError::Case("the twin's hosts are not joined".to_owned()))?;
+            .ok_or_else(|| RunError::Case("the twin's hosts are not connected".to_owned()))?;
         let deadline = (duration + patience + patience).to_duration();
         let source =
             StreamSource::Listen { address: (to, 0).into(), patience, tcp_rmem_bytes: Some(buffer_bytes) };
@@ -248,7 +248,7 @@ impl Twin {
         self.agents.call("far", Request::Collect { flow: 0 }, deadline)?;
         settled_window(&sent).ok_or_else(|| {
             RunError::Engine(FlowError::Refused(
-                "this kernel does not tell the sender's view of the window (Linux 5.4 does)".to_owned(),
+                "this kernel does not report the sender's view of the window (needs Linux 5.4)".to_owned(),
             ))
         })
     }

@@ -120,7 +120,7 @@ pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environmen
         return Record { skipped: Some(text), expectation, ..blank(case, attempt, environment) };
     }
     if case.clock.is_real() && text.contains(NO_CONGESTION) {
-        text.push_str("; the guest kernels of '--clock virtual' have every one");
+        text.push_str("; guest kernels ('--clock virtual') have all of them");
     }
     Record { error: Some(text), expectation, ..blank(case, attempt, environment) }
 }

@@ -312,7 +312,7 @@ fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
     if received.counted_ns() > 0 {
         if flow.spec.bytes.is_some() && received.counted_bytes() == 0 {
             return Err(RunError::Case(format!(
-                "the {} from '{}' to '{}' came in one piece, and no time is left to tell a rate by; set more bytes",
+                "the {} from '{}' to '{}' arrived in one read, too short to compute a rate; set more bytes",
                 ByteCount::bytes(received.bytes),
                 flow.from,
                 flow.to
@@ -321,7 +321,7 @@ fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
         return Ok(());
     }
     Err(RunError::Case(format!(
-        "the flow from '{}' to '{}' ended after {}, within the omit of {}, and nothing is left to count; set a \
+        "the flow from '{}' to '{}' ended after {}, within the omitted {}, so nothing was measured; set a \
          smaller omit, or more bytes",
         flow.from,
         flow.to,
@@ -333,7 +333,7 @@ fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
 fn route(testbed: &Testbed, from: &str, to: &str) -> Result<(std::net::IpAddr, std::net::IpAddr)> {
     let addresses = testbed.route(from, to);
     let addresses =
-        addresses.ok_or_else(|| RunError::Case(format!("no way from host '{from}' to host '{to}'")))?;
+        addresses.ok_or_else(|| RunError::Case(format!("no path from host '{from}' to host '{to}'")))?;
     testbed.expect_traffic(from, to)?;
     Ok(addresses)
 }

@@ -44,7 +44,7 @@ mod tests {
         fs::write(&other, "").unwrap();
         let claim = Claim::to("7f3a", &store).unwrap();
         let refused = Claim::to("7f3a", &folder.path().join("./a")).unwrap_err().to_string();
-        assert!(refused.contains("7f3a") && refused.contains("still being run"), "{refused}");
+        assert!(refused.contains("7f3a") && refused.contains("in progress"), "{refused}");
         Claim::to("7f3b", &store).unwrap();
         Claim::to("7f3a", &other).unwrap();
         drop(claim);

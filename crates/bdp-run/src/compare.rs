@@ -43,8 +43,8 @@ impl ComparePlan {
         if compared.rows.is_empty() {
             let (a, b) = (&self.a, &self.b);
             return Err(RunError::Request(format!(
-                "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs of the same scenario, or of the \
-                 same directions and parameters",
+                "runs {} and {} have no point in common: {} has {}, {} has {}; compare runs with the same \
+                 scenario, or the same directions and parameters",
                 a.run,
                 b.run,
                 a.run,
@@ -59,7 +59,7 @@ impl ComparePlan {
         {
             let (a, b) = (&self.a.run, &self.b.run);
             return Err(RunError::Request(format!(
-                "runs {a} and {b} have no {} in common to judge; judge something that both have",
+                "runs {a} and {b} have no {} in common; choose a figure that both have with --judge",
                 absent.words()
             )));
         }

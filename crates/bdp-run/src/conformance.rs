@@ -26,7 +26,7 @@ pub fn version_of(stack: &StepStack) -> Result<String, bdp_stack::StackError> {
 pub fn of(keeper: &Program, stack: &Stack) -> crate::Result<Conformance> {
     match stack {
         Stack::Machine => Err(RunError::Request(
-            "the suite needs the virtual clock, and this machine's kernel runs by the real one; name a guest kernel".to_owned(),
+            "the suite needs the virtual clock, but this machine's kernel uses the real one; choose a guest kernel".to_owned(),
         )),
         Stack::Guest(_) | Stack::File(_) => {
             let (kernel, outcomes) = guest::conformance(keeper, &stack.to_string())?;

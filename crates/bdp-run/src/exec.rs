@@ -62,7 +62,7 @@ pub fn run(
 /// Runs the programs in a guest, by its clock, and hands over what they wrote when they have ended.
 fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEvent<'_>)) -> Result<Record> {
     let folder = std::env::current_dir();
-    let folder = folder.map_err(|e| RunError::Case(format!("find the working folder: {e}")))?;
+    let folder = folder.map_err(|e| RunError::Case(format!("get the current directory: {e}")))?;
     // What is no text can't be handed over.
     let text = |name: OsString, value: OsString| Some((name.into_string().ok()?, value.into_string().ok()?));
     let mut environment: Vec<(String, String)> =
@@ -71,7 +71,7 @@ fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEve
     environment.push((OUTSIDE.to_owned(), clock::unix_ms().to_string()));
     let order = ExecOrder { plan: plan.clone(), environment, folder };
     guest::run_exec(keeper, order, &mut |program, errors, path| {
-        let failed = |e: std::io::Error| RunError::Case(format!("read what a guest's program wrote: {e}"));
+        let failed = |e: std::io::Error| RunError::Case(format!("read the output of a guest's program: {e}"));
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
         while let Some(line) = programs::line_of(&mut file).map_err(failed)? {
             watch(ExecEvent::Output { program, errors, line: &line });

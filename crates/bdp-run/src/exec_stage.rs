@@ -193,7 +193,7 @@ impl Stage<'_> {
 /// The line that says which hosts there are.
 pub fn no_such_host(name: &str, case: &CaseSpec) -> String {
     let names: Vec<&str> = case.hosts.iter().map(|host| host.name.as_str()).collect();
-    format!("there is no host '{name}' in {}; it has {}", case.scenario, names.join(", "))
+    format!("{} has no host '{name}'; its hosts: {}", case.scenario, names.join(", "))
 }
 
 fn environment(case: &CaseSpec) -> Environment {

@@ -125,7 +125,7 @@ impl Guests {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
         let kernel = self.kernels.get(&case.stack().cloned());
         let outcome = kernel
-            .ok_or_else(|| RunError::Case("there is no kernel".to_owned()))
+            .ok_or_else(|| RunError::Case("no kernel is installed".to_owned()))
             .and_then(|kernel| self.ask(kernel, case, attempt));
         let total_ns = clock::monotonic_ns() - started_ns;
         let mut record = outcome.unwrap_or_else(|cause| {
@@ -206,7 +206,7 @@ fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
 fn fault_of(folder: &Path) -> Option<&'static str> {
     if folder.to_string_lossy().contains(char::is_whitespace) {
         // A kernel's parameters end at spaces.
-        return Some("has a space in its path, which a guest's kernel does not take");
+        return Some("has a space in its path, which a guest's kernel does not support");
     }
     (!folder.is_dir()).then_some("is not there")
 }
@@ -227,7 +227,7 @@ impl Booth {
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         if let Some(fault) = fault_of(&folder) {
             let text = format!(
-                "the folder for temporary files, '{}', {fault}; set TMPDIR to another",
+                "the folder for temporary files, '{}', {fault}; set TMPDIR to another folder",
                 folder.display()
             );
             return Err(LabError::Guest(text).into());
@@ -243,7 +243,7 @@ impl Booth {
         seed: u64,
         order: &Order,
     ) -> std::result::Result<(Answer, Root), String> {
-        let order = serde_json::to_vec(order).map_err(|e| format!("order a guest: {e}"))?;
+        let order = serde_json::to_vec(order).map_err(|e| format!("send a request to a guest: {e}"))?;
         let root = self.maker.make(&order).map_err(|e| e.to_string())?;
         let seat = Seat::take(&self.cpus);
         let spec = GuestSpec {
@@ -259,10 +259,10 @@ impl Booth {
             (Some(bytes), _) => match serde_json::from_slice(&bytes) {
                 Ok(Answer::Failed(cause)) => Err(format!("in the guest: {cause}")),
                 Ok(answer) => Ok((answer, root)),
-                Err(e) => Err(format!("a guest's answer can't be read: {e}")),
+                Err(e) => Err(format!("invalid answer of a guest: {e}")),
             },
             (None, Ended::Died(cause)) => Err(format!("the guest died: {cause}")),
-            (None, Ended::Off) => Err("the guest left no answer".to_owned()),
+            (None, Ended::Off) => Err("the guest gave no answer".to_owned()),
         }
     }
 }
@@ -281,7 +281,7 @@ pub(crate) fn conformance(keeper: &Program, stack: &str) -> Result<(Kernel, Vec<
     let booth = Booth::new(keeper)?;
     match booth.ask(&kernel, TRAIN_MEMORY_MIB, 1, &Order::Conformance) {
         Ok((Answer::Conformance(outcomes), _)) => Ok((kernel, outcomes)),
-        Ok(_) => Err(failed("the guest gave another answer".to_owned())),
+        Ok(_) => Err(failed("the guest gave an unexpected answer".to_owned())),
         Err(cause) => Err(failed(cause)),
     }
 }
@@ -302,7 +302,7 @@ pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) ->
     let Answer::Program(end) = answer else { return Err(failed("the guest ran no program".to_owned())) };
     let written = |inside: &str| match std::fs::read(root.outside(inside)) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(e) => Err(failed(format!("read what a guest's program wrote: {e}"))),
+        Err(e) => Err(failed(format!("read the output of a guest's program: {e}"))),
     };
     Ok(ProgramRun { end, output: written(OUTPUT)?, errors: written(ERRORS)? })
 }
@@ -345,8 +345,8 @@ pub(crate) fn run_exec(
 
 /// Why a guest with programs of others gave nothing, with what may be done about it.
 fn with_way_out(cause: String) -> String {
-    let hung = cause.contains("sign of life") || cause.contains("stood still");
-    let way_out = "; a program that waits in a loop without asking the kernel stops the clock: run it by the real one \
+    let hung = cause.contains("did not respond") || cause.contains("made no progress");
+    let way_out = "; a program that busy-waits without system calls stops the clock: use --clock real \
                    ('bdp help virtual-clock')";
     if hung { cause + way_out } else { cause }
 }
@@ -375,7 +375,7 @@ pub(crate) fn carry_by<const N: usize>(
         let asked = trains.len();
         match booth.ask(kernel, TRAIN_MEMORY_MIB, seed, &Order::Trains(trains)) {
             Ok((Answer::Trains(carried), _)) if carried.len() == asked => Ok(carried),
-            Ok(_) => Err("the guest did not carry all frames".to_owned()),
+            Ok(_) => Err("the guest did not forward all frames".to_owned()),
             Err(cause) => Err(cause),
         }
     };
@@ -465,8 +465,8 @@ fn prepare() -> std::result::Result<Order, String> {
     }
     // Until its first tick the kernel's timers have the steps of the tick, 4 ms.
     std::thread::sleep(std::time::Duration::from_millis(20));
-    let bytes = std::fs::read(Path::new(ORDER)).map_err(|e| format!("read the order: {e}"))?;
-    serde_json::from_slice(&bytes).map_err(|e| format!("read the order: {e}"))
+    let bytes = std::fs::read(Path::new(ORDER)).map_err(|e| format!("read the request: {e}"))?;
+    serde_json::from_slice(&bytes).map_err(|e| format!("read the request: {e}"))
 }
 
 /// Touches a file from time to time, by which bdp knows that the guest's clock moves.

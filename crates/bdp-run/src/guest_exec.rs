@@ -81,7 +81,7 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
         unkept = unkept.take().or(stream.sync_all().err());
     }
     if let Some(e) = unkept {
-        return Err(format!("keep what a program wrote: {e}"));
+        return Err(format!("store the output of a program: {e}"));
     }
     Ok(record)
 }

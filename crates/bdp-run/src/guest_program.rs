@@ -97,7 +97,7 @@ pub(crate) fn run(spec: &ProgramSpec) -> Result<ProgramEnd, String> {
     let status = init::wait_for(child.id()).map_err(|e| e.to_string())?;
     init::kill_all();
     for file in kept {
-        file.sync_all().map_err(|e| format!("keep what '{}' wrote: {e}", spec.path.display()))?;
+        file.sync_all().map_err(|e| format!("store the output of '{}': {e}", spec.path.display()))?;
     }
     Ok(if timed_out.load(Ordering::Relaxed) { ProgramEnd::TimedOut } else { ended(status) })
 }

@@ -140,7 +140,7 @@ impl LabPlan {
     /// Takes up the newest unfinished run of the same cases; `None` where there is none.
     fn take_up(&self, at: Option<&StoreAt<'_>>) -> Result<Option<Resumed>> {
         let Some(at) = at else {
-            let text = "there is no store to resume from; leave out --resume";
+            let text = "no store to resume from; omit --resume";
             return Err(RunError::Request(text.to_owned()));
         };
         let store = &at.store;

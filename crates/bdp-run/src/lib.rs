@@ -80,7 +80,7 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] bdp_store::Error),
     /// Another process works on the run that was to be resumed.
-    #[error("run {run} is still being run by another bdp; wait for it to end, or end it and come back")]
+    #[error("run {run} is in progress in another bdp process; wait for it to end, or stop it")]
     Claimed {
         /// Its id.
         run: String,

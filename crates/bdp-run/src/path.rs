@@ -241,8 +241,8 @@ impl PathPlan {
             _ => "--tcp",
         };
         format!(
-            "path to {}: none of the first {} hops answered within {patience}; does a firewall of this machine drop ICMP \
-             that comes in? {other} sends other probes",
+            "path to {}: none of the first {} hops answered within {patience}; check that this machine's \
+             firewall allows incoming ICMP, or probe with {other}",
             to.ip(),
             hops.min(9)
         )

@@ -62,21 +62,21 @@ fn failure(ping: &Ping) -> Option<String> {
         return None;
     }
     if sent == 0 {
-        return Some(format!("ping {address}: no probe was sent; give a larger count or time"));
+        return Some(format!("ping {address}: no probe was sent; give a larger count (-c) or time (-t)"));
     }
     let text = if refused > 0 {
-        "refused: the host is up and nothing listens on the port; give one that is open, as HOST:443"
+        "connection refused: the host is up, but nothing listens on the port; give an open port, for example HOST:443"
             .to_owned()
     } else if unreachable > 0 {
-        "unreachable; check the address, and this machine's routes and firewall".to_owned()
+        "unreachable; check the address and this machine's routes and firewall".to_owned()
     } else {
         let way_out = match ping.request.mode {
-            PingMode::Connect => "is the host up, and does a firewall let the port through?",
+            PingMode::Connect => "check that the host is up and that firewalls allow the port",
             PingMode::Icmp => {
-                "is the host up? many firewalls drop ICMP: 'bdp ping HOST:443' connects instead"
+                "check that the host is up; many firewalls drop ICMP, so try TCP: 'bdp ping HOST:443'"
             }
-            PingMode::Udp => "does a firewall let UDP through? --tcp goes over a connection",
-            PingMode::Tcp => "is the path broken?",
+            PingMode::Udp => "check that firewalls allow UDP, or use --tcp",
+            PingMode::Tcp => "check the path",
         };
         format!("no answer within {patience}; {way_out}")
     };

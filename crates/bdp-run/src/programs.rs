@@ -91,7 +91,7 @@ impl Programs<'_> {
     /// Runs all: services first, each until it waits for others, then the rest at once. It is over when the rest is.
     pub(crate) fn run(mut self) -> Result<Vec<ProgramRecord>> {
         if let Some(Message::Asked(ending, _)) = self.inbox.try_iter().last() {
-            return Err(RunError::Case(format!("ended by {} before a program started", ending.name())));
+            return Err(RunError::Case(format!("ended by {} before any program started", ending.name())));
         }
         let begun = Instant::now();
         let mut running: Vec<Option<Running>> = self.orders.iter().map(|_| None).collect();

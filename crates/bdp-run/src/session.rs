@@ -65,7 +65,7 @@ pub fn measure(
             Greeted::Silent { error: SessionError::Silent { address, .. }, .. }
                 if credentials.token.is_some() =>
             {
-                let what = "it says nothing, as iperf3's does, and proves no token; to measure with an iperf3 server leave out --token and BDP_TOKEN";
+                let what = "it is silent, as an iperf3 server is, and does not prove the token; to measure with an iperf3 server, omit --token and BDP_TOKEN";
                 Err(SessionError::NotBdp { address, what: what.to_owned() })
             }
             Greeted::Silent { error, opened } => {

@@ -54,7 +54,7 @@ pub enum SshError {
     #[error("run ssh: {0}; install OpenSSH's client")]
     Run(io::Error),
     /// `ssh` ended, or said nothing.
-    #[error("ssh {destination}: {what}; does 'ssh {destination} uname -sm' work?")]
+    #[error("ssh {destination}: {what}; check that 'ssh {destination} uname -sm' works")]
     Connection {
         /// Where to.
         destination: String,
@@ -63,8 +63,8 @@ pub enum SshError {
     },
     /// The machine can't run this program.
     #[error(
-        "ssh {destination}: it is {theirs}, and this bdp is built for Linux {ours}; start a bdp that is built for it there by hand, \
-         'bdp serve', and measure without --ssh"
+        "ssh {destination}: the host is {theirs}, but this bdp is built for Linux {ours}; install bdp for \
+         that system there, run 'bdp serve', and measure without --ssh"
     )]
     Architecture {
         /// Where to.
@@ -83,7 +83,7 @@ pub enum SshError {
         what: String,
     },
     /// The machine has somebody else on the port of the tunnel.
-    #[error("ssh {destination}: no port for the tunnel was free; run it again")]
+    #[error("ssh {destination}: no free port for the tunnel; run it again")]
     NoPort {
         /// Where to.
         destination: String,
@@ -92,7 +92,7 @@ pub enum SshError {
     #[error("read this program (/proc/self/exe): {0}")]
     Program(io::Error),
     /// The cancel flag was raised.
-    #[error("cancelled before its end")]
+    #[error("cancelled")]
     Cancelled,
 }
 
@@ -178,7 +178,7 @@ fn configured_host(plan: &SshPlan) -> Result<String, SshError> {
         let said = String::from_utf8_lossy(&output.stderr);
         SshError::Connection {
             destination: plan.request.destination.clone(),
-            what: said.lines().last().unwrap_or("it knows no such host").trim().to_owned(),
+            what: said.lines().last().unwrap_or("unknown host").trim().to_owned(),
         }
     })
 }
@@ -204,9 +204,9 @@ for d in "${{TMPDIR:-/tmp}}" /var/tmp "$HOME" /dev/shm; do
   printf "#!/bin/sh\nexit 0\n" >"$f" && chmod 700 "$f" && "$f" 2>/dev/null && break
   rm -f "$f"; f=
 done
-[ -n "$f" ] || {{ echo "bdp-failed no folder there may hold a program: neither TMPDIR (/tmp), /var/tmp, HOME nor /dev/shm"; exit 1; }}
+[ -n "$f" ] || {{ echo "bdp-failed no folder there permits programs: TMPDIR (/tmp), /var/tmp, HOME and /dev/shm were tried"; exit 1; }}
 echo bdp-ready
-head -c {bytes} >"$f" || {{ echo "bdp-failed the program could not be written to $d; is there room?"; exit 1; }}
+head -c {bytes} >"$f" || {{ echo "bdp-failed the program could not be written to $d; check the free space"; exit 1; }}
 s=$(wc -c <"$f")
 [ "$s" -eq {bytes} ] || {{ echo "bdp-failed $s of {bytes} bytes of the program arrived in $d"; exit 1; }}
 exec 9<"$f" && rm -f "$f" && trap - EXIT && exec /proc/self/fd/9 {command}
@@ -311,7 +311,7 @@ impl Ssh {
                 return Ok(rest.to_owned());
             }
         }
-        Err(self.failed("it says much, and not what it should".to_owned()))
+        Err(self.failed("too much unexpected output".to_owned()))
     }
 
     fn upload(&mut self, cancel: &AtomicBool) -> Result<(), SshError> {
@@ -445,7 +445,7 @@ mod tests {
         }
         let told = check_architecture("ams1", "FreeBSD amd64").unwrap_err().to_string();
         assert!(
-            told.starts_with("ssh ams1: it is FreeBSD amd64, and this bdp is built for Linux "),
+            told.starts_with("ssh ams1: the host is FreeBSD amd64, but this bdp is built for Linux "),
             "{told}"
         );
     }

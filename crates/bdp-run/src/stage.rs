@@ -77,7 +77,7 @@ impl Stage for LabStage {
             let _ = done.send((ticket, outcome));
         };
         if let Err(error) = thread::Builder::new().name("bdp-case".to_owned()).spawn(work) {
-            let operation = "start a thread for a case (a smaller --jobs or a larger 'ulimit -u' helps)";
+            let operation = "start a thread for a case (use a smaller --jobs or raise the limit 'ulimit -u')";
             let refused = bdp_flow::error::FlowError::Io { operation, source: error };
             let _ = self.done.send((ticket, Err(refused.into())));
         }

@@ -129,11 +129,11 @@ fn probe(
 }
 
 fn host(simulation: &Simulation, name: &str) -> Result<usize> {
-    simulation.host(name).ok_or_else(|| RunError::Case(format!("there is no host '{name}'")))
+    simulation.host(name).ok_or_else(|| RunError::Case(format!("host '{name}' does not exist")))
 }
 
 fn no_way(from: &str, to: &str) -> RunError {
-    RunError::Case(format!("no way from host '{from}' to host '{to}'"))
+    RunError::Case(format!("no path from host '{from}' to host '{to}'"))
 }
 
 /// A flow under way.
@@ -177,8 +177,9 @@ fn begin<'a>(case: &'a CaseSpec, means: &[Means], simulation: &mut Simulation) -
         let count = flow.spec.streams;
         let mut streams = Vec::new();
         for i in 0..count {
-            let more =
-                || RunError::Case("stacks that run in steps have at most 20000 streams in a case".to_owned());
+            let more = || {
+                RunError::Case("stacks other than Linux support at most 20000 streams per case".to_owned())
+            };
             number = number.checked_add(1).filter(|&number| number <= 20_000).ok_or_else(more)?;
             let (from, to) = ((own, CONNECTING + number), (other, LISTENING + number));
             let share =
@@ -323,7 +324,7 @@ impl Running<'_> {
         }
         if self.first_ns.is_none() && since >= (self.flow.start + PATIENCE).as_ns() {
             return Err(RunError::Case(format!(
-                "no byte came from '{from}' to '{to}' in {} s",
+                "no byte arrived from '{from}' to '{to}' within {} s",
                 PATIENCE.as_secs_f64()
             )));
         }

@@ -28,7 +28,7 @@ pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> 
     };
     if by_path {
         return u16::try_from(bytes).map(|clamp_bytes| Means::Path { clamp_bytes }).map_err(|_| {
-            format!("a clamp on the path reaches 65535 bytes at most, {bytes} were asked for; use window_method = \"receiver\"")
+            format!("a window clamp on the path is limited to 65535 bytes, {bytes} requested; use window_method = \"receiver\"")
         });
     }
     // Whole segments: what is left over carries nothing.
@@ -42,8 +42,8 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
             case.hosts.iter().any(|h| h.name == flow.to && h.all_sysctls().contains_key("net.ipv4.tcp_rmem"));
         if own && matches!(means, Means::Receiver { .. }) {
             return Err(format!(
-                "a window is asked for of host '{}', which is set by net.ipv4.tcp_rmem, and the scenario sets that too \
-                 (sysctls or receive_buffer); leave out one of them",
+                "the window of host '{}' is set by net.ipv4.tcp_rmem, which the scenario also sets \
+                 (sysctls or receive_buffer); remove one of them",
                 flow.to
             ));
         }
@@ -53,8 +53,8 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
     for (set, _) in flows().filter(to_set) {
         if flows().any(|pair| pair.0.to == set.to && pair.0.spec.udp.is_none() && !to_set(&pair)) {
             return Err(format!(
-                "host '{}' receives a flow with a window and one without, and its kernel sizes buffers for both or \
-                 for neither; give both a window, or another host to one of them",
+                "host '{}' receives one flow with a window and one without, but its kernel tunes buffers \
+                 for both or neither; set a window for both, or use another host for one",
                 set.to
             ));
         }

@@ -97,7 +97,7 @@ pub fn built(name: &str) -> Result<PathBuf, StackError> {
 fn named(program: &str) -> Result<PathBuf, StackError> {
     let missing = || StackError::Missing {
         what: format!("the program '{program}'"),
-        install: "name one that is there behind \"exec:\"".to_owned(),
+        install: "give an existing program after \"exec:\"".to_owned(),
     };
     if program.contains('/') {
         let path = PathBuf::from(program);

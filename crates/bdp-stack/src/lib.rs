@@ -68,7 +68,7 @@ pub struct Done {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
     /// It is not on this machine.
-    #[error("{what} is not here; {install}")]
+    #[error("{what} is not installed; {install}")]
     Missing {
         /// What is missing.
         what: String,
@@ -76,7 +76,7 @@ pub enum StackError {
         install: String,
     },
     /// It has no such setting.
-    #[error("{stack} can't have {what}")]
+    #[error("{stack} does not support {what}")]
     Unsupported {
         /// Its name.
         stack: String,

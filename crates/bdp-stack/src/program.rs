@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bdp_model::plain::{beginning, in_words};
 use bdp_model::units::Nanos;
-use bdp_sys::messages::{self, Came, Messages};
+use bdp_sys::messages::{self, Messages, Received};
 use bdp_sys::{clock, contain, isolate};
 
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
@@ -92,7 +92,7 @@ impl Program {
         let order = Order::Start { contract: CONTRACT, settings };
         match program.ask(&order, VecDeque::new(), &mut Vec::new())? {
             Answer::Ready { version } => program.version = beginning(&in_words(&version)),
-            _ => return Err(program.fault("answered its start with something else than \"ready\"")),
+            _ => return Err(program.fault("did not answer \"ready\" at start")),
         }
         Ok(program)
     }
@@ -111,17 +111,17 @@ impl Program {
         sent: &mut Vec<Vec<u8>>,
     ) -> Result<Answer, StackError> {
         if self.broken {
-            return Err(self.fault("is not there any more"));
+            return Err(self.fault("has ended"));
         }
         if let Some(length) = self.receive(Socket::Control)? {
             let said = serde_json::from_slice(&self.room[..length]);
             // What it can't do it may say at any time.
             said.map_or(Ok(()), |said| self.accepted(said).map(drop))?;
-            return Err(self.fault("answered without being asked"));
+            return Err(self.fault("sent an answer without a request"));
         }
-        let order = serde_json::to_vec(order).map_err(|e| self.fault(&format!("can't be asked: {e}")))?;
+        let order = serde_json::to_vec(order).map_err(|e| self.fault(&format!("request failed: {e}")))?;
         if order.len() > MESSAGE_BYTES {
-            return Err(self.fault("would need a longer message than there is"));
+            return Err(self.fault("needs a message longer than the maximum"));
         }
         let mut order = Some(order);
         let mut answer: Option<Answer> = None;
@@ -150,7 +150,7 @@ impl Program {
                 let read = serde_json::from_slice(&self.room[..length]);
                 let read = read.map_err(|e| {
                     let what = beginning(&e.to_string());
-                    self.fault(&format!("answered what the contract does not have: {what}"))
+                    self.fault(&format!("sent an answer that is not in the contract: {what}"))
                 })?;
                 answer = Some(self.accepted(read)?);
                 continue;
@@ -184,7 +184,7 @@ impl Program {
             {
                 let seconds = self.patience_ns as f64 / 1e9;
                 return Err(self.fault(&format!(
-                    "did not answer within {seconds} s ({PATIENCE_VARIABLE} sets another time)"
+                    "did not answer within {seconds} s ({PATIENCE_VARIABLE} changes this limit)"
                 )));
             }
         }
@@ -193,9 +193,7 @@ impl Program {
     /// An answer that lets the case go on.
     fn accepted(&mut self, answer: Answer) -> Result<Answer, StackError> {
         match answer {
-            Answer::Failed(cause) => {
-                Err(self.fault(&format!("can't go on: {}", beginning(&in_words(&cause)))))
-            }
+            Answer::Failed(cause) => Err(self.fault(&format!("failed: {}", beginning(&in_words(&cause))))),
             Answer::Unsupported(what) => {
                 Err(StackError::Unsupported { stack: self.name.clone(), what: beginning(&in_words(&what)) })
             }
@@ -212,16 +210,16 @@ impl Program {
     fn receive(&mut self, socket: Socket) -> Result<Option<usize>, StackError> {
         let from = if socket == Socket::Control { &self.control } else { &self.packets };
         match from.receive(&mut self.room) {
-            Ok(Came::Message(length)) => Ok(Some(length)),
-            Ok(Came::Nothing) => Ok(None),
-            Ok(Came::End) | Err(_) => Err(self.ended()),
+            Ok(Received::Message(length)) => Ok(Some(length)),
+            Ok(Received::Nothing) => Ok(None),
+            Ok(Received::End) | Err(_) => Err(self.ended()),
         }
     }
 
     /// It closed a socket: most often because it ended.
     fn ended(&mut self) -> StackError {
         // What it said before stands.
-        if let Ok(Came::Message(length)) = self.control.receive(&mut self.room)
+        if let Ok(Received::Message(length)) = self.control.receive(&mut self.room)
             && let Ok(answer) = serde_json::from_slice(&self.room[..length])
             && let Err(error) = self.accepted(answer)
         {
@@ -236,8 +234,8 @@ impl Program {
             std::thread::sleep(LAST_WAIT / 20);
         }
         match status {
-            Some(status) => self.fault(&format!("ended in the midst of a case ({status})")),
-            None => self.fault("closed its sockets in the midst of a case, or sent an empty message"),
+            Some(status) => self.fault(&format!("ended during a case ({status})")),
+            None => self.fault("closed its sockets during a case, or sent an empty message"),
         }
     }
 }
@@ -258,7 +256,7 @@ fn pass_on(mut errors: impl Read, name: &str) {
             let kib = ERRORS_MOST >> 10;
             let _ = writeln!(
                 io::stderr(),
-                "\n'{name}' wrote more than {kib} KiB of errors; the rest is left out"
+                "\n'{name}' wrote more than {kib} KiB to standard error; the rest is omitted"
             );
         }
         left -= shown;
@@ -281,11 +279,11 @@ impl Stack for Program {
             Order::Step { now_ns: step.now.as_ns(), commands: &step.commands, packets: step.packets.len() };
         let answer = self.ask(&order, step.packets.into(), &mut done.packets)?;
         let Answer::Done { next_ns, sockets, .. } = answer else {
-            return Err(self.fault("answered a step with something else than \"done\""));
+            return Err(self.fault("did not answer \"done\" after a step"));
         };
         if let Some(next) = next_ns.filter(|&next| next <= step.now.as_ns()) {
             let text = format!(
-                "asks to run again at {next} ns, which is not later than the step's {} ns",
+                "requests its next run at {next} ns, not later than the step's {} ns",
                 step.now.as_ns()
             );
             return Err(self.fault(&text));
@@ -295,9 +293,7 @@ impl Stack for Program {
         } else {
             self.in_place += 1;
             if self.in_place > STEPS_IN_PLACE {
-                return Err(
-                    self.fault("asks to run more than 100000 times within a millisecond of the clock")
-                );
+                return Err(self.fault("requests more than 100000 runs within a millisecond of virtual time"));
             }
         }
         done.next = next_ns.map(Nanos);

@@ -81,13 +81,13 @@ impl Smoltcp {
         let refused = |what: &str| StackError::Unsupported { stack: NAME.to_owned(), what: what.to_owned() };
         let tcp = &settings.tcp;
         if tcp.sack == Some(false) {
-            return Err(refused("SACK switched off"));
+            return Err(refused("disabling SACK"));
         }
         if tcp.window_scaling == Some(false) {
-            return Err(refused("window scaling switched off"));
+            return Err(refused("disabling window scaling"));
         }
         if tcp.initial_window.is_some() {
-            return Err(refused("an initial window of one's own"));
+            return Err(refused("an initial window setting"));
         }
         if tcp.ecn.is_some_and(|ecn| ecn != bdp_model::tcp_settings::Ecn::Off) {
             return Err(refused("ECN"));
@@ -128,7 +128,7 @@ impl Smoltcp {
             }
         });
         if options.mss_bytes.is_some() {
-            return Err(refused("a segment size of one's own".to_owned()));
+            return Err(refused("a segment size setting".to_owned()));
         }
         socket.set_nagle_enabled(!options.nodelay);
         if tcp.timestamps == Some(true) {
@@ -206,7 +206,7 @@ impl Smoltcp {
             other => {
                 let id = other.socket();
                 let index = self.by_id.get(&id).copied();
-                let index = index.ok_or_else(|| StackError::Failed(format!("there is no socket {id}")))?;
+                let index = index.ok_or_else(|| StackError::Failed(format!("socket {id} does not exist")))?;
                 self.touch(index);
                 let lane = &mut self.lanes[index];
                 match other {
@@ -281,7 +281,7 @@ fn interface(settings: &Settings, number: u64) -> Result<(Interface, Wire), Stac
         IpAddr::V4(own) => interface.routes_mut().add_default_ipv4_route(*own).map(drop),
         IpAddr::V6(own) => interface.routes_mut().add_default_ipv6_route(*own).map(drop),
     });
-    routed.map_err(|e| StackError::Failed(format!("smoltcp takes no route: {e}")))?;
+    routed.map_err(|e| StackError::Failed(format!("smoltcp rejects the route: {e}")))?;
     Ok((interface, wire))
 }
 
@@ -302,7 +302,7 @@ impl Lane {
             }
             rounds += 1;
             if rounds > ROUNDS {
-                return Err(StackError::Failed("smoltcp does not come to rest".to_owned()));
+                return Err(StackError::Failed("smoltcp does not become idle".to_owned()));
             }
         }
         done.packets.append(&mut self.wire.sent);

@@ -56,9 +56,9 @@ fn is_said(lines: &str, expected: &str) {
 fn one_that_ends() {
     is_said(
         "say({'ready': {'version': 'x 1'}}); hear(); sys.exit(3)",
-        "'stack' ended in the midst of a case (exit status: 3)",
+        "'stack' ended during a case (exit status: 3)",
     );
-    is_said("sys.exit(1)", "'stack' ended in the midst of a case (exit status: 1)");
+    is_said("sys.exit(1)", "'stack' ended during a case (exit status: 1)");
     is_said(
         "say({'ready': {'version': 'x 1'}}); hear(); control.close(); packets.close(); os.close(2); time.sleep(100)",
         "closed its sockets",
@@ -67,17 +67,17 @@ fn one_that_ends() {
 
 #[test]
 fn one_that_refuses_or_gives_up() {
-    is_said("say({'unsupported': 'ECN'}); sys.exit(0)", "stack can't have ECN");
-    is_said("say({'failed': 'no memory'})", "'stack' can't go on: no memory");
+    is_said("say({'unsupported': 'ECN'}); sys.exit(0)", "stack does not support ECN");
+    is_said("say({'failed': 'no memory'})", "'stack' failed: no memory");
 }
 
 #[test]
 fn one_that_says_what_the_contract_does_not_have() {
-    is_said("say({'hello': 1}); time.sleep(100)", "answered what the contract does not have");
-    is_said("say(done()); time.sleep(100)", "something else than \"ready\"");
+    is_said("say({'hello': 1}); time.sleep(100)", "sent an answer that is not in the contract");
+    is_said("say(done()); time.sleep(100)", "did not answer \"ready\"");
     is_said(
         "say({'ready': {'version': 'x 1'}}); hear(); say({'ready': {'version': 'x'}}); time.sleep(100)",
-        "something else than \"done\"",
+        "did not answer \"done\"",
     );
 }
 
@@ -99,8 +99,8 @@ fn one_that_floods() {
 fn one_that_lies_about_time() {
     is_said(
         "say({'ready': {'version': 'x 1'}}); hear(); say(done(0, 5)); time.sleep(100)",
-        "asks to run again at 5 ns, which is not later",
+        "requests its next run at 5 ns, not later",
     );
     let again = "say({'ready': {'version': 'x 1'}})\nwhile True: say(done(0, hear()['step']['now_ns'] + 1))";
-    is_said(again, "more than 100000 times within a millisecond");
+    is_said(again, "more than 100000 runs within a millisecond");
 }

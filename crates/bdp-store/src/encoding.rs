@@ -44,10 +44,11 @@ pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
     // JSON has no NaN and no infinity: they'd become null, and the whole run unreadable with them.
     match serde_json::from_str::<T>(&json) {
         Ok(back) if back == *entry => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
-        Ok(_) => Err("its JSON form reads back differently (a number that is not finite?)".into()),
-        Err(e) => {
-            Err(format!("its JSON form cannot be read back (a number that is not finite?): {}", of_json(&e)))
-        }
+        Ok(_) => Err("its JSON differs after reading it back (possibly a number that is not finite)".into()),
+        Err(e) => Err(format!(
+            "its JSON cannot be read back (possibly a number that is not finite): {}",
+            of_json(&e)
+        )),
     }
 }
 

@@ -11,13 +11,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// No place for the store follows from the environment.
     #[error(
-        "no place for the store: neither HOME, XDG_DATA_HOME nor XDG_STATE_HOME is set; \
-         set one of them or use --store PATH"
+        "no folder for the store: HOME, XDG_DATA_HOME and XDG_STATE_HOME are not set; set one of them or \
+         use --store PATH"
     )]
     NoDefaultPath,
 
     /// The store was to be read, and there is none.
-    #[error("there is no store at {}; a run writes one, or use another --store PATH", path.display())]
+    #[error("no store at {}; use another --store PATH, or start a run, which creates it", path.display())]
     Missing {
         /// Where it should be.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum Error {
     },
 
     /// The file isn't a SQLite database.
-    #[error("{} is not a store of bdp ({detail}); move it away or use another --store PATH", path.display())]
+    #[error("{} is not a bdp store ({detail}); move it away or use another --store PATH", path.display())]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum Error {
 
     /// The file is a store whose content contradicts itself.
     #[error(
-        "store {} is damaged ({detail}); nothing in it was changed: move it away or use another --store PATH",
+        "store {} is damaged ({detail}) and was not changed; move it away or use another --store PATH",
         path.display()
     )]
     Damaged {
@@ -90,7 +90,7 @@ pub enum Error {
 
     /// No room is left. What was stored before is still there.
     #[error(
-        "no space left to write {}; free some or use --store PATH on another disk (what was stored before is safe)",
+        "no space left to write {}; free some or use --store PATH on another disk (stored runs are intact)",
         path.display()
     )]
     Full {
@@ -117,7 +117,7 @@ pub enum Error {
     },
 
     /// No run has this id.
-    #[error("there is no run '{given}'; {}", offer(candidates, "the newest are", "nothing is stored yet"))]
+    #[error("no run '{given}'; {}", offer(candidates, "newest runs:", "the store is empty"))]
     UnknownRun {
         /// What was asked for.
         given: String,
@@ -126,7 +126,7 @@ pub enum Error {
     },
 
     /// Several runs' ids begin so.
-    #[error("run '{given}' is ambiguous; {}", offer(candidates, "it is one of", "give more digits"))]
+    #[error("run '{given}' is ambiguous; {}", offer(candidates, "matches:", "give more digits"))]
     AmbiguousRun {
         /// What was asked for.
         given: String,
@@ -163,7 +163,7 @@ pub enum Error {
     },
 
     /// Lines that should be of exported runs are not, or were cut short.
-    #[error("line {line} of the exported runs is wrong: {detail}; 'bdp runs export' writes what can be read")]
+    #[error("line {line} of the exported runs is invalid: {detail}; use the output of 'bdp runs export'")]
     NotAnExport {
         /// Which, from 1.
         line: u64,

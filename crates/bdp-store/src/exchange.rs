@@ -151,8 +151,8 @@ pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Re
                 current = Some((info.id.clone(), 0));
                 each(Item::Run(Box::new(info), text))?;
             }
-            (Line::Run(_), Some((run, _))) => return Err(wrong(format!("run {run} has no end"))),
-            (_, None) => return Err(wrong("it belongs to no run".to_owned())),
+            (Line::Run(_), Some((run, _))) => return Err(wrong(format!("run {run} is incomplete"))),
+            (_, None) => return Err(wrong("it does not belong to a run".to_owned())),
             (Line::Record { case_key, settled, record }, Some((run, entries))) => {
                 let record = entry::<Record>(record, &run, &case_key).map_err(|e| e.at(number))?;
                 each(Item::Record(Box::new(StoredRecord { case_key, settled, record })))?;
@@ -173,14 +173,14 @@ pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Re
             }
             (Line::End { run, entries }, Some((begun, read))) => {
                 if run != begun || entries != read {
-                    return Err(wrong(format!("run {begun} has {read} entries here, and had {entries}")));
+                    return Err(wrong(format!("run {begun} has {read} entries instead of {entries}")));
                 }
             }
         }
     }
     match current {
         Some((run, _)) => {
-            Err(Error::NotAnExport { line: lines.number, detail: format!("run {run} was cut short") })
+            Err(Error::NotAnExport { line: lines.number, detail: format!("run {run} is truncated") })
         }
         None if lines.number == 0 => Err(Error::NotAnExport { line: 1, detail: "it is empty".to_owned() }),
         None => Ok(()),
@@ -251,10 +251,10 @@ impl RunLine {
             return Err(format!("its schema is '{}', this bdp reads {EXPORT_SCHEMA}", self.schema));
         }
         if self.run.len() < 4 || !self.run.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(format!("'{}' is no run's name", self.run));
+            return Err(format!("'{}' is not a run id", self.run));
         }
         let kind = RunKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
-        let kind = kind.ok_or_else(|| format!("'{}' is no kind of run", self.kind))?;
+        let kind = kind.ok_or_else(|| format!("'{}' is not a kind of run", self.kind))?;
         let info = RunInfo {
             id: self.run,
             kind,

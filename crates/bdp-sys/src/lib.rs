@@ -67,9 +67,9 @@ pub struct SysError {
 pub fn more_room(cause: &str) -> &'static str {
     // EMFILE, ENFILE, EAGAIN: the numbers that every Linux but MIPS, SPARC and Alpha has for them.
     if cause.ends_with("(os error 24)") || cause.ends_with("(os error 23)") {
-        "; a larger limit on open files ('ulimit -n') helps, or less at once (--jobs of a lab)"
+        "; raise the limit on open files ('ulimit -n'), or run less in parallel (--jobs of the lab)"
     } else if cause.ends_with("(os error 11)") {
-        "; a larger limit on processes ('ulimit -u') helps, or less at once (--jobs of a lab)"
+        "; raise the limit on processes ('ulimit -u'), or run less in parallel (--jobs of the lab)"
     } else {
         ""
     }

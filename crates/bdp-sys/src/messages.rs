@@ -17,9 +17,9 @@ const ROOM: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Messages(OwnedFd);
 
-/// What came.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum Received {
     /// A message of so many bytes. One that was longer than the room has the room's length.
     Message(usize),
     /// Nothing yet.
@@ -50,12 +50,12 @@ impl Messages {
     }
 
     /// Receives a message, which must not be empty.
-    pub fn receive(&self, room: &mut [u8]) -> io::Result<Came> {
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<Received> {
         match retry_on_intr(|| recv(&self.0, &mut *room, RecvFlags::DONTWAIT)) {
-            Ok((_, 0)) => Ok(Came::End),
-            Ok((_, bytes)) => Ok(Came::Message(bytes.min(room.len()))),
-            Err(Errno::AGAIN) => Ok(Came::Nothing),
-            Err(Errno::CONNRESET) => Ok(Came::End),
+            Ok((_, 0)) => Ok(Received::End),
+            Ok((_, bytes)) => Ok(Received::Message(bytes.min(room.len()))),
+            Err(Errno::AGAIN) => Ok(Received::Nothing),
+            Err(Errno::CONNRESET) => Ok(Received::End),
             Err(e) => Err(e.into()),
         }
     }
@@ -86,15 +86,15 @@ mod tests {
         let (own, other) = pair().unwrap();
         let other = Messages(other);
         let mut room = [0; 8];
-        assert_eq!(own.receive(&mut room).unwrap(), Came::Nothing);
+        assert_eq!(own.receive(&mut room).unwrap(), Received::Nothing);
         assert!(other.send(b"one").unwrap());
         assert!(other.send(b"longer than the room").unwrap());
         assert!(wait(&[(&own, false)], 0).unwrap());
-        assert_eq!(own.receive(&mut room).unwrap(), Came::Message(3));
+        assert_eq!(own.receive(&mut room).unwrap(), Received::Message(3));
         assert_eq!(&room[..3], b"one");
-        assert_eq!(own.receive(&mut room).unwrap(), Came::Message(8));
+        assert_eq!(own.receive(&mut room).unwrap(), Received::Message(8));
         drop(other);
-        assert_eq!(own.receive(&mut room).unwrap(), Came::End);
+        assert_eq!(own.receive(&mut room).unwrap(), Received::End);
         assert!(own.send(b"x").is_err());
     }
 

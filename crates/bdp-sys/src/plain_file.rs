@@ -25,7 +25,7 @@ fn check(kind: FileType) -> io::Result<()> {
         kind if kind.is_socket() => "socket",
         _ => "device",
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is a {what} and no file")))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is a {what}, not a file")))
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
         let folder = std::env::temp_dir();
         for (path, what) in [(folder.as_path(), "folder"), (Path::new("/dev/null"), "device")] {
             let error = open(File::options().read(true), path).unwrap_err();
-            assert_eq!(error.to_string(), format!("it is a {what} and no file"));
+            assert_eq!(error.to_string(), format!("it is a {what}, not a file"));
         }
         let missing = open(File::options().read(true), Path::new("/nothing/here")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);

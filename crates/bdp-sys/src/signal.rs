@@ -82,7 +82,7 @@ pub fn hold_output_stop() {
 
 /// A signal that was held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum HeldSignal {
     /// One that asks for an end.
     Ending(Ending),
     /// A child ended.
@@ -92,7 +92,7 @@ pub enum Came {
 impl Held {
     /// Waits for the next, for so long at most; `None` where none came. With it, whether the kernel sent it, as it does for a terminal: to every process
     /// of the group that is in front.
-    pub fn wait_for(&self, most: Option<std::time::Duration>) -> Option<(Came, bool)> {
+    pub fn wait_for(&self, most: Option<std::time::Duration>) -> Option<(HeldSignal, bool)> {
         loop {
             // SAFETY: all pointers refer to live values, of which siginfo is plain data for which all-zero is valid.
             let (signal, by_kernel) = unsafe {
@@ -110,8 +110,8 @@ impl Held {
                 (signal, info.si_code == libc::SI_KERNEL)
             };
             match signal {
-                libc::SIGCHLD => return Some((Came::Child, by_kernel)),
-                1.. => return Some((Came::Ending(Ending(signal)), by_kernel)),
+                libc::SIGCHLD => return Some((HeldSignal::Child, by_kernel)),
+                1.. => return Some((HeldSignal::Ending(Ending(signal)), by_kernel)),
                 _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
                 _ if most.is_some() => return None,
                 // Only of a set that is empty or broken: no signal is to come.

@@ -91,7 +91,7 @@ pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
 }
 
 /// What is said of a congestion control that the kernel lacks.
-pub const NO_CONGESTION: &str = "this kernel does not have it";
+pub const NO_CONGESTION: &str = "not available in this kernel";
 
 /// Says what there is instead, where the kernel does not know a congestion control.
 fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
@@ -104,9 +104,9 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     let way_out = if still_clock::is_there() {
         String::new()
     } else {
-        format!("; 'modprobe tcp_{name}' loads it where it is a module")
+        format!("; 'modprobe tcp_{name}' loads it if it is a module")
     };
-    let text = format!("{NO_CONGESTION}, it offers {offered}{way_out}");
+    let text = format!("{NO_CONGESTION}; available: {offered}{way_out}");
     io::Error::new(io::ErrorKind::NotFound, text)
 }
 

@@ -53,7 +53,7 @@ impl Supervisor {
             }
             let left = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
             match self.held.wait_for(left) {
-                Some((signal::Came::Ending(ending), false)) => {
+                Some((signal::HeldSignal::Ending(ending), false)) => {
                     ending.send(child);
                     kill_at = kill_at.or(grace.map(|grace| Instant::now() + grace));
                 }
@@ -79,7 +79,7 @@ impl Supervisor {
                     Err(_) => return,
                 }
             }
-            if let Some((signal::Came::Ending(ending), _)) = self.held.wait_for(None) {
+            if let Some((signal::HeldSignal::Ending(ending), _)) = self.held.wait_for(None) {
                 ending.send_to_all();
             }
         }

@@ -45,11 +45,10 @@ pub fn check_writable(name: &str) -> Result<()> {
 fn explain(refused: io::Error) -> io::Error {
     let text = match refused.kind() {
         io::ErrorKind::NotFound => {
-            "no such sysctl in a network namespace of this kernel; 'sysctl -a' lists the machine's, not all of which \
-             a namespace has"
+            "no such sysctl in a network namespace of this kernel; 'sysctl -a' lists those of the machine"
         }
-        io::ErrorKind::InvalidInput => "the kernel does not take this value; correct it",
-        io::ErrorKind::PermissionDenied => "it is read-only here; leave it out",
+        io::ErrorKind::InvalidInput => "the kernel rejects this value; correct it",
+        io::ErrorKind::PermissionDenied => "it is read-only here; remove it",
         _ => return refused,
     };
     io::Error::new(refused.kind(), text)

@@ -215,45 +215,45 @@ impl TrainSender {
     }
 }
 
-/// Rooms for trains, each of [`SLOTS`] slots, as many as threads can read at once: a receiver has one only while it reads, so that
+/// Buffers for trains of datagrams, each of [`SLOTS`] slots: a receiver takes one only while it reads, so that
 /// memory does not grow with the streams that are open.
-struct Rooms {
+struct BufferPool {
     free: Mutex<Vec<Vec<u8>>>,
     given_back: Condvar,
     made: AtomicUsize,
 }
 
-static ROOMS: Rooms =
-    Rooms { free: Mutex::new(Vec::new()), given_back: Condvar::new(), made: AtomicUsize::new(0) };
+static BUFFERS: BufferPool =
+    BufferPool { free: Mutex::new(Vec::new()), given_back: Condvar::new(), made: AtomicUsize::new(0) };
 
 /// Most of them.
-const MOST_ROOMS: usize = 8;
+const MOST_BUFFERS: usize = 8;
 
-impl Rooms {
+impl BufferPool {
     /// Takes one, made where none is free and there may be more; waits for one else.
-    fn take(&'static self) -> Room {
+    fn take(&'static self) -> PooledBuffer {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(bytes) = free.pop() {
-                return Room(bytes);
+                return PooledBuffer(bytes);
             }
-            if self.made.load(Ordering::Relaxed) < MOST_ROOMS {
+            if self.made.load(Ordering::Relaxed) < MOST_BUFFERS {
                 self.made.fetch_add(1, Ordering::Relaxed);
-                return Room(vec![0; SLOTS * SLOT_BYTES]);
+                return PooledBuffer(vec![0; SLOTS * SLOT_BYTES]);
             }
             free = self.given_back.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-/// One of [`ROOMS`], given back when this is dropped.
-struct Room(Vec<u8>);
+/// One of [`BUFFERS`], given back when this is dropped.
+struct PooledBuffer(Vec<u8>);
 
-impl Drop for Room {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.0);
-        ROOMS.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
-        ROOMS.given_back.notify_one();
+        BUFFERS.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        BUFFERS.given_back.notify_one();
     }
 }
 
@@ -317,7 +317,7 @@ impl TrainReceiver {
         if !crate::poll::wait_readable(self.socket.as_fd(), patience_ns)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut room = ROOMS.take();
+        let mut room = BUFFERS.take();
         self.receive_into(&mut room.0, each)
     }
 

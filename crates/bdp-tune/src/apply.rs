@@ -151,7 +151,7 @@ fn write_all(
             Ok(reading) if same(reading.value.as_deref(), Some(&entry.after)) => continue,
             Ok(reading) => {
                 let made = reading.value.unwrap_or_else(|| "nothing".to_owned());
-                format!("the kernel made '{made}' of '{}'", entry.after)
+                format!("the kernel set '{made}' instead of '{}'", entry.after)
             }
             Err(fault) => fault.to_string(),
         };
@@ -178,7 +178,7 @@ fn put_back(
         let target = entries[at].target.clone();
         match take_back(world, &entries[at], failed == Some(at)) {
             Taken::Back | Taken::Already => {}
-            Taken::Foreign(_) => stuck.push((target, "somebody else changed it meanwhile".to_owned())),
+            Taken::Foreign(_) => stuck.push((target, "someone else changed it meanwhile".to_owned())),
             Taken::Failed(cause) => stuck.push((target, cause)),
         }
     }

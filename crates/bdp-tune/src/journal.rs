@@ -99,7 +99,7 @@ impl Journal {
         let values = |entry: &Entry| [Some(entry.after.clone()), entry.before.clone()].into_iter().flatten();
         let is_good = |entry: &Entry| values(entry).all(|value| is_plausible(&entry.target, &value));
         match journal.entries.iter().find(|entry| !is_good(entry)) {
-            Some(entry) => Err(format!("{} can not have been set by bdp", entry.target)),
+            Some(entry) => Err(format!("{} cannot have been set by bdp", entry.target)),
             None => Ok(journal),
         }
     }
@@ -177,7 +177,7 @@ pub(crate) mod tests {
         let mut forged = journal();
         forged.entries[0].target = Target::sysctl("kernel.core_pattern");
         let cause = Journal::decode(&forged.encode()).unwrap_err();
-        assert_eq!(cause, "kernel.core_pattern can not have been set by bdp");
+        assert_eq!(cause, "kernel.core_pattern cannot have been set by bdp");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use journal::{Entry, JOURNAL_SCHEMA, Journal, Progress, Until};
 pub use plan::{Step, check};
 pub use refusal::Refusal;
 pub use revert::{Foreign, RevertOptions, Reverted, revert};
-pub use state::{EntryStanding, EntryState, JournalState, SetAside, Standing, State, set_aside, state};
+pub use state::{EntryState, EntryStatus, JournalState, JournalStatus, SetAside, State, set_aside, state};
 pub use store::Damaged;
 pub use supervise::supervise;
 pub use world::{Fault, Holder, Reading, Removal, Undo, World};

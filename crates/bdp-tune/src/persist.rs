@@ -75,7 +75,7 @@ fn is_ours(found: &[u8], journals: &[Journal]) -> bool {
 pub(crate) fn check(world: &mut dyn World, journals: &[Journal]) -> Result<(), Refusal> {
     match compare(world, journals)? {
         Kept::Foreign => {
-            let cause = io::Error::other("somebody else wrote or changed this file; move it away");
+            let cause = io::Error::other("this file was written or changed by someone else; move it away");
             Err(refused(world.persistent_file(), &cause))
         }
         Kept::Sound | Kept::Missing => Ok(()),

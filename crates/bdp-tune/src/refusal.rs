@@ -11,13 +11,13 @@ use crate::world::Fault;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another process is at it.
-    #[error("another bdp changes settings here{}; wait until it has ended", pid.map_or_else(String::new, |pid| format!(" (process {pid})")))]
+    #[error("another bdp process is changing settings here{}; wait until it has ended", pid.map_or_else(String::new, |pid| format!(" (process {pid})")))]
     Busy {
         /// Which, where it says so.
         pid: Option<u32>,
     },
     /// The setting is not as the plan has it.
-    #[error("{target} is {}, and the plan was made for {}; plan again, or use --force", shown(now.as_deref()), shown(Some(planned)))]
+    #[error("{target} is {}, but the plan was made for {}; plan again, or use --force", shown(now.as_deref()), shown(Some(planned)))]
     Differs {
         /// The setting.
         target: Target,
@@ -35,7 +35,7 @@ pub enum Refusal {
         fault: Fault,
     },
     /// The kernel does not read it.
-    #[error("set {target}: Linux {kernel} does not read it")]
+    #[error("set {target}: Linux {kernel} ignores it")]
     NotRead {
         /// The setting.
         target: Target,
@@ -43,10 +43,12 @@ pub enum Refusal {
         kernel: String,
     },
     /// The setting stands in the changes more than once.
-    #[error("{0} is changed twice by this plan; choose by --only")]
+    #[error("this plan changes {0} twice; choose changes with --only")]
     Twice(Target),
     /// It was changed before, and that goes back by itself.
-    #[error("{target} goes back by itself (journal {id}); run 'bdp tune confirm' or 'bdp tune revert' first")]
+    #[error(
+        "{target} will revert automatically (journal {id}); run 'bdp tune confirm' or 'bdp tune revert' first"
+    )]
     Pending {
         /// The setting.
         target: Target,
@@ -54,7 +56,9 @@ pub enum Refusal {
         id: u32,
     },
     /// An apply before was cut short.
-    #[error("journal {id} was cut short before all was written; 'bdp tune revert' puts back what was")]
+    #[error(
+        "journal {id} was interrupted before all changes were written; 'bdp tune revert' reverts those that were"
+    )]
     CutShort {
         /// The journal.
         id: u32,
@@ -68,7 +72,7 @@ pub enum Refusal {
         cause: String,
     },
     /// A journal is gone whose changes are in force.
-    #[error("journal {} is missing; the process that looks after its settings puts them back when their time is over", path.display())]
+    #[error("journal {} is missing; its guard process reverts the settings when their time is over", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -92,10 +96,10 @@ pub enum Refusal {
         cause: String,
     },
     /// No sysctl is among what is to be kept for the next boot.
-    #[error("nothing of this can be set at boot by a file of sysctls; leave out --persist")]
+    #[error("none of these changes can be set at boot by a sysctl file; omit --persist")]
     NothingPersistent,
     /// The process that puts back does not start.
-    #[error("start the process that puts back: {0}; nothing was changed")]
+    #[error("start the guard process: {0}; nothing was changed")]
     Guard(String),
     /// A write failed, and what was written before is put back.
     #[error("set {target}: {cause}; {}", after_failure(stuck))]
@@ -108,22 +112,22 @@ pub enum Refusal {
         stuck: Vec<(Target, String)>,
     },
     /// It was asked to end, and has put back all.
-    #[error("ended before all was written; {}", after_failure(stuck))]
+    #[error("interrupted before all changes were written; {}", after_failure(stuck))]
     Cancelled {
         /// What could not be put back, and why.
         stuck: Vec<(Target, String)>,
     },
     /// There is nothing to confirm.
-    #[error("nothing waits to be confirmed; 'bdp tune journal' lists what is in force")]
+    #[error("nothing to confirm; 'bdp tune journal' lists changes in force")]
     NothingToConfirm,
     /// It came too late.
-    #[error("the time of journal {id} is over; its changes were put back")]
+    #[error("the time of journal {id} is over; its changes were reverted")]
     TooLate {
         /// The journal.
         id: u32,
     },
     /// There is no journal of this name.
-    #[error("no journal '{0}' here; 'bdp tune journal' lists them")]
+    #[error("no journal '{0}' here; 'bdp tune journal' lists journals")]
     NoJournal(String),
     /// The machine does not say which boot or namespace it is.
     #[error("{0}")]
@@ -134,7 +138,7 @@ impl Refusal {
     pub(crate) fn journal(operation: &'static str, path: &Path, cause: io::Error) -> Self {
         let way_out = match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "; make room there, or choose another folder (--journal DIR)"
+                "; free space there, or choose another folder (--journal DIR)"
             }
             io::ErrorKind::PermissionDenied => "; run bdp as root, or choose another folder (--journal DIR)",
             io::ErrorKind::ReadOnlyFilesystem => "; choose another folder (--journal DIR)",
@@ -176,8 +180,8 @@ fn name(path: &Path) -> String {
 
 fn after_failure(stuck: &[(Target, String)]) -> String {
     if stuck.is_empty() {
-        return "all is as it was before".to_owned();
+        return "all settings are as before".to_owned();
     }
     let each: Vec<String> = stuck.iter().map(|(target, cause)| format!("{target}: {cause}")).collect();
-    format!("could not put back {}; 'bdp tune revert' tries again", each.join(", "))
+    format!("could not revert {}; 'bdp tune revert' tries again", each.join(", "))
 }

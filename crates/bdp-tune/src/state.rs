@@ -11,7 +11,7 @@ use crate::world::{Holder, Undo, World};
 
 /// What a journal stands for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum JournalStatus {
     /// Its changes are in force until they are put back.
     InForce,
     /// They go back by themselves, unless they are confirmed.
@@ -28,7 +28,7 @@ pub enum Standing {
     OtherNamespace,
 }
 
-impl Standing {
+impl JournalStatus {
     /// As JSON has it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Standing {
 
 /// How one setting is, beside what the journal says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryStanding {
+pub enum EntryStatus {
     /// As bdp wrote it.
     InForce,
     /// As it was before.
@@ -56,7 +56,7 @@ pub enum EntryStanding {
     Unknown,
 }
 
-impl EntryStanding {
+impl EntryStatus {
     /// As JSON has it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ pub struct EntryState {
     /// Its value now.
     pub now: Option<String>,
     /// What that means.
-    pub standing: EntryStanding,
+    pub standing: EntryStatus,
 }
 
 /// One journal.
@@ -85,7 +85,7 @@ pub struct JournalState {
     /// As it is at rest.
     pub journal: Journal,
     /// What it stands for.
-    pub standing: Standing,
+    pub standing: JournalStatus,
     /// Its settings.
     pub entries: Vec<EntryState>,
     /// Whether a process will put them back when their time is over.
@@ -136,16 +136,16 @@ pub fn state(world: &mut dyn World) -> Result<State, Refusal> {
     let now = world.uptime_ns();
     for journal in journals.sound {
         let standing = match (journal.progress, journal.until) {
-            _ if !here.is_this_boot(&journal) => Standing::OtherBoot,
-            _ if !here.has(&journal) => Standing::OtherNamespace,
-            (Progress::Writing, _) if is_busy => Standing::Writing,
-            (Progress::Writing, _) => Standing::CutShort,
-            (Progress::Applied, Some(until)) if until.uptime_ns <= now => Standing::Overdue,
-            (Progress::Applied, Some(_)) => Standing::Pending,
-            (Progress::Applied, None) => Standing::InForce,
+            _ if !here.is_this_boot(&journal) => JournalStatus::OtherBoot,
+            _ if !here.has(&journal) => JournalStatus::OtherNamespace,
+            (Progress::Writing, _) if is_busy => JournalStatus::Writing,
+            (Progress::Writing, _) => JournalStatus::CutShort,
+            (Progress::Applied, Some(until)) if until.uptime_ns <= now => JournalStatus::Overdue,
+            (Progress::Applied, Some(_)) => JournalStatus::Pending,
+            (Progress::Applied, None) => JournalStatus::InForce,
         };
         let is_here =
-            here.has(&journal) || (standing == Standing::OtherBoot && journal.persistent_file.is_some());
+            here.has(&journal) || (standing == JournalStatus::OtherBoot && journal.persistent_file.is_some());
         let entries = journal.entries.iter().map(|entry| entry_state(world, entry, is_here)).collect();
         let is_guarded = journal.until.is_some() && world.is_guarded(journal.id);
         state.journals.push(JournalState { journal, standing, entries, is_guarded });
@@ -154,16 +154,16 @@ pub fn state(world: &mut dyn World) -> Result<State, Refusal> {
 }
 
 fn entry_state(world: &mut dyn World, entry: &Entry, is_here: bool) -> EntryState {
-    let unknown = EntryState { entry: entry.clone(), now: None, standing: EntryStanding::Unknown };
+    let unknown = EntryState { entry: entry.clone(), now: None, standing: EntryStatus::Unknown };
     if !is_here {
         return unknown;
     }
     let Ok(reading) = world.read(&entry.target) else { return unknown };
     let standing = match (entry.undo, reading.holder) {
-        (Undo::Remove | Undo::Unset, Holder::Kernel) => EntryStanding::AsBefore,
-        _ if same(reading.value.as_deref(), Some(&entry.after)) => EntryStanding::InForce,
-        _ if same(reading.value.as_deref(), entry.before.as_deref()) => EntryStanding::AsBefore,
-        _ => EntryStanding::Foreign,
+        (Undo::Remove | Undo::Unset, Holder::Kernel) => EntryStatus::AsBefore,
+        _ if same(reading.value.as_deref(), Some(&entry.after)) => EntryStatus::InForce,
+        _ if same(reading.value.as_deref(), entry.before.as_deref()) => EntryStatus::AsBefore,
+        _ => EntryStatus::Foreign,
     };
     EntryState { entry: entry.clone(), now: reading.value, standing }
 }

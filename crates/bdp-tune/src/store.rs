@@ -15,7 +15,7 @@ const SUFFIX: &str = ".json";
 /// Of a journal that no command is to read.
 pub(crate) const ASIDE: &str = ".aside";
 /// What is wrong with a journal that is not there, and whose process is.
-const MISSING: &str = "it is missing; its settings go back when their time is over";
+const MISSING: &str = "it is missing; its settings revert when their time is over";
 
 /// A file that is no journal.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -69,7 +69,7 @@ pub(crate) fn take_back(world: &mut dyn World, entry: &Entry, force: bool) -> Ta
         Ok(reading) => {
             let shown = |value: Option<&str>| value.unwrap_or("not set").to_owned();
             Taken::Failed(format!(
-                "the kernel made '{}' of '{}'",
+                "the kernel set '{}' instead of '{}'",
                 shown(reading.value.as_deref()),
                 shown(before.as_deref())
             ))

@@ -58,26 +58,26 @@ pub enum Fault {
     ReadOnly,
     /// The user has not the right.
     #[error(
-        "not permitted; it takes root (CAP_NET_ADMIN) on the host or in the namespace that owns the setting"
+        "not permitted; needs root (CAP_NET_ADMIN) on the host or in the namespace that owns the setting"
     )]
     Denied,
     /// It is no setting of networking.
-    #[error("not a setting of networking; bdp sets sysctls below net. alone")]
+    #[error("not a network setting; bdp sets only sysctls below net.")]
     OutOfScope,
     /// The address is one of this machine.
-    #[error("the address is one of this machine; its packets take no route")]
+    #[error("the address belongs to this machine, so its packets use no route")]
     Local,
     /// No route leads to the address.
-    #[error("no route leads to this address")]
+    #[error("no route to this address")]
     Unreachable,
     /// Somebody set the queueing discipline.
-    #[error("somebody set the queueing discipline '{0}'; bdp replaces the kernel's default alone")]
+    #[error("the queueing discipline '{0}' was set by someone else; bdp replaces only the kernel's default")]
     SetBySomebody(String),
     /// The kernel has no such congestion control or discipline.
-    #[error("this kernel has no '{0}'")]
+    #[error("'{0}' is not available in this kernel")]
     NotAvailable(String),
     /// It is no value of this setting.
-    #[error("'{0}' is not a value of it")]
+    #[error("'{0}' is not a valid value")]
     BadValue(String),
     /// The device is gone, or was never there.
     #[error("no such device here")]

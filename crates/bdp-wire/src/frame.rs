@@ -22,7 +22,7 @@ pub enum FrameError {
     #[error("no answer on the control stream within its deadline")]
     Silent,
     /// The length is beyond what the reader takes, [`LONGEST_BODY`] at most.
-    #[error("a frame of {length} bytes is longer than the {longest} allowed")]
+    #[error("a frame of {length} bytes exceeds the maximum of {longest}")]
     TooLong {
         /// What the frame claims.
         length: usize,
@@ -30,7 +30,7 @@ pub enum FrameError {
         longest: usize,
     },
     /// The body is not the message that was expected.
-    #[error("a message that can't be understood: {}", of_json(.0))]
+    #[error("invalid message: {}", of_json(.0))]
     Malformed(#[from] serde_json::Error),
     /// The stream failed.
     #[error("control stream: {0}")]

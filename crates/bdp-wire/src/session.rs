@@ -53,10 +53,10 @@ pub struct Preamble {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PreambleError {
     /// Another protocol.
-    #[error("it does not begin with bdp's magic")]
+    #[error("it does not start with the magic number of bdp")]
     Magic,
     /// A kind of this version that there is not, or padding that is not zero.
-    #[error("it begins like bdp and goes on otherwise")]
+    #[error("its preamble is invalid after the magic number of bdp")]
     Kind,
 }
 
@@ -270,21 +270,21 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version { speaks } => {
-                write!(f, "it speaks version {speaks} of the protocol; install the same bdp at both ends")
+                write!(f, "it uses version {speaks} of the protocol; install the same version of bdp at both ends")
             }
             Self::TokenNeeded => f.write_str(
-                "it needs the token that 'bdp serve' printed there; give it by --token, --token-file or BDP_TOKEN",
+                "a token is required, printed by 'bdp serve' there; give it by --token, --token-file or BDP_TOKEN",
             ),
             Self::TokenWrong => f.write_str(
-                "the token is not the one that 'bdp serve' printed there; a new one is made at each start",
+                "wrong token; use the one that 'bdp serve' printed there, which changes at each start",
             ),
             Self::TuneTokenWrong => f.write_str(
-                "the tune token is not the one that 'bdp serve --allow-tune' printed there; a new one is made at each start",
+                "wrong tune token; use the one that 'bdp serve --allow-tune' printed there, which changes at each start",
             ),
             Self::Busy { sessions } => {
-                write!(f, "it is busy with {sessions} other sessions, as many as it may serve; try again later")
+                write!(f, "it is busy with {sessions} other sessions, its maximum; try again later")
             }
-            Self::Ending => f.write_str("it is about to end"),
+            Self::Ending => f.write_str("it is shutting down"),
             Self::Other { text } => f.write_str(text),
         }
     }

@@ -32,10 +32,10 @@ pub struct Sealed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// Its seal is not that of the token, of this exchange, of this number or of this text.
-    #[error("its seal is wrong")]
+    #[error("its authentication code is wrong")]
     Seal,
     /// The text is not the message that is due.
-    #[error("it can't be understood ({0}); is the same bdp installed at both ends?")]
+    #[error("invalid message ({0}); install the same version of bdp at both ends")]
     Message(String),
 }
 

@@ -52,14 +52,14 @@ fn of_links(cases: &[CaseSpec]) -> Vec<String> {
 fn of_time(name: &str, time: Nanos) -> Option<String> {
     let seconds = time.as_secs_f64();
     (time >= LONG).then(|| {
-        format!("NOTE  {name}: {time} is longer than paths are; a number alone is in seconds, {seconds} ms is '{seconds}ms'")
+        format!("NOTE  {name}: {time} is unusually long for a path; a number without a unit is in seconds, write {seconds} ms as '{seconds}ms'")
     })
 }
 
 fn of_rate(name: &str, rate: Rate) -> Option<String> {
     let bps = rate.as_bps();
     (1..SLOW_BPS).contains(&bps).then(|| {
-        format!("NOTE  {name}: {rate} is slower than links are; a number alone is in bit/s, {bps} Mbit/s is '{bps}M'")
+        format!("NOTE  {name}: {rate} is unusually slow for a link; a number without a unit is in bit/s, write {bps} Mbit/s as '{bps}M'")
     })
 }
 
@@ -70,10 +70,14 @@ mod tests {
     #[test]
     fn number_without_its_unit_is_noted_where_it_makes_no_sense() {
         let note = of_time("--rtt", Nanos::secs(50)).unwrap();
-        assert!(note.contains("--rtt: 50 s is longer") && note.ends_with("50 ms is '50ms'"), "{note}");
+        assert!(
+            note.contains("--rtt: 50 s is unusually long") && note.ends_with("write 50 ms as '50ms'"),
+            "{note}"
+        );
         let note = of_rate("rate", Rate::bps(100)).unwrap();
         assert!(
-            note.contains("rate: 100 bit/s is slower") && note.ends_with("100 Mbit/s is '100M'"),
+            note.contains("rate: 100 bit/s is unusually slow")
+                && note.ends_with("write 100 Mbit/s as '100M'"),
             "{note}"
         );
         for usual in [Nanos::millis(50), Nanos::secs(3), Nanos::ZERO] {

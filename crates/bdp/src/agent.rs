@@ -43,7 +43,7 @@ pub fn run(parent: Option<&str>) -> ExitCode {
     // For ps and top, which would show "exe".
     let _ = std::fs::write("/proc/self/comm", "bdp-agent");
     let Some(parent) = parent.and_then(|p| p.parse().ok()) else {
-        output::note(&format!("bdp: {NAME} is started by the lab, not by hand"));
+        output::note(&format!("bdp: {NAME} is for internal use by the lab"));
         return ExitCode::from(2);
     };
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {

@@ -37,7 +37,9 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
         Err(_) => match text.parse::<Nanos>() {
             Ok(time) if time <= Nanos::secs(86_400) => Ok(time),
             Ok(_) => Err(format!("'{text}' is more than a day")),
-            Err(_) => Err(format!("'{text}' is not a time: give seconds, or a unit, as 10, 0.5 or 250ms")),
+            Err(_) => {
+                Err(format!("'{text}' is not a time: give seconds, or a unit, for example 10, 0.5 or 250ms"))
+            }
         },
     }
 }
@@ -45,7 +47,9 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
 /// A number of blocks, as `-k` takes it: `10K`.
 pub fn blocks(text: &str) -> Result<ByteCount, String> {
     let blocks = text.parse::<ByteCount>();
-    blocks.map_err(|_| format!("'{text}' is not a number of blocks: give a whole number, as 100 or 10K"))
+    blocks.map_err(|_| {
+        format!("'{text}' is not a number of blocks: give a whole number, for example 100 or 10K")
+    })
 }
 
 /// Memory for the flows of a capture: a megabyte at least.
@@ -54,7 +58,7 @@ pub fn memory(text: &str) -> Result<ByteCount, String> {
     let memory = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
     match memory.as_bytes() {
         LEAST.. => Ok(memory),
-        _ => Err(format!("'{text}' is less than 1 MiB: give a size, as 256M or 4G")),
+        _ => Err(format!("'{text}' is less than 1 MiB: give a larger size, for example 256M or 4G")),
     }
 }
 
@@ -94,7 +98,7 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
     if path == "bdp" {
         let flags = ["--server", "--client", "-s", "-c"];
         let role = words.iter().find_map(|word| flags.into_iter().find(|flag| word.starts_with(flag)))?;
-        return Some(format!("{role} is iperf3's: use {}", translated(words)));
+        return Some(format!("{role} is an iperf3 option: use {}", translated(words)));
     }
     let role = match path {
         "bdp measure" => Some(Role::Client),
@@ -102,21 +106,25 @@ fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
         _ => None,
     };
     if let Some(foreign) = role.and_then(|role| iperf3_options::find(flag, role)) {
-        return Some(format!("{flag} is iperf3's: {}", foreign.answer));
+        return Some(format!("{flag} is an iperf3 option: {}", foreign.answer));
     }
     match (path, flag.as_str()) {
         ("bdp measure", "-1" | "--one-off") => {
-            Some(format!("{flag} is of servers: 'bdp serve {flag}' serves one session"))
+            Some(format!("{flag} is a server option: 'bdp serve {flag}' serves one session"))
         }
-        ("bdp serve", "-c" | "--client") => Some(format!("{flag} is iperf3's: use 'bdp measure HOST'")),
-        ("bdp serve", "-s" | "--server") => Some(format!("{flag} is not needed: bdp serve is the server")),
+        ("bdp serve", "-c" | "--client") => {
+            Some(format!("{flag} is an iperf3 option: use 'bdp measure HOST'"))
+        }
+        ("bdp serve", "-s" | "--server") => {
+            Some(format!("{flag} is not needed: 'bdp serve' is always a server"))
+        }
         ("bdp measure", "-c" | "--client") => {
-            Some(format!("{flag} is iperf3's: bdp measure takes the host as it is, 'bdp measure HOST'"))
+            Some(format!("{flag} is an iperf3 option: give the host without an option, 'bdp measure HOST'"))
         }
-        ("bdp measure", "-s" | "--server") => Some(format!("{flag} is iperf3's: use 'bdp serve'")),
+        ("bdp measure", "-s" | "--server") => Some(format!("{flag} is an iperf3 option: use 'bdp serve'")),
         ("bdp measure", "-d" | "--debug") => Some(format!(
-            "{flag} prints debug output in iperf3 (and is --bidir in iperf2): use --json-stream for what goes by, --json \
-             for all that was measured, --bidir for both directions at once"
+            "{flag} prints debug output in iperf3 (and is --bidir in iperf2): use --json-stream for \
+             events, --json for all results, --bidir for both directions at the same time"
         )),
         _ => None,
     }
@@ -129,7 +137,7 @@ fn of_no_command(error: &Error, words: &[String]) -> Option<String> {
     if ["iperf3", "iperf", "iperf2"].contains(&word.as_str()) {
         let command = if rest.is_empty() { "'bdp measure HOST'".to_owned() } else { translated(&rest) };
         return Some(format!(
-            "bdp needs no word for {word}: use {command}; it measures to servers of iperf3 too, and 'bdp serve' answers its clients"
+            "bdp has no command '{word}': use {command}; it also measures to iperf3 servers, and 'bdp serve' serves iperf3 clients"
         ));
     }
     // What is nearly a command was meant as one.
@@ -147,7 +155,7 @@ fn of_no_command(error: &Error, words: &[String]) -> Option<String> {
         .map(|word| output::quote(&word))
         .collect();
     Some(format!(
-        "'{}' is no command: to measure to a host of that name use '{}'",
+        "'{}' is not a command; to measure to a host of that name, use '{}'",
         output::tame(word),
         command.join(" ")
     ))
@@ -287,7 +295,7 @@ mod tests {
             ("-c ams1 -T x -A 0,1", "'bdp measure ams1 -T x -A 0,1'"),
             ("-c ams1 --title x", "'bdp measure ams1 --label x'"),
             ("-c ams1 --logfile out.txt -t 5", "'bdp measure ams1 -t 5' (--logfile: redirect the output"),
-            ("-s -D -I /run/x.pid", "'bdp serve' (-D: bdp serve stays in the foreground"),
+            ("-s -D -I /run/x.pid", "'bdp serve' (-D: 'bdp serve' runs in the foreground"),
             ("iperf3", "'bdp measure HOST'"),
             ("iperf3 -c ams1 -R", "'bdp measure ams1 -R'"),
             ("ams1 -R", "'bdp measure ams1 -R'"),
@@ -300,12 +308,12 @@ mod tests {
             ("measure ams1 -D", "foreground"),
             ("measure ams1 -1", "'bdp serve -1'"),
             ("measure ams1 --logfile x", "'> FILE'"),
-            ("measure ams1 --connect-timeout 100", "after 3 s"),
+            ("measure ams1 --connect-timeout 100", "of 3 s"),
             ("measure ams1 --fq-rate 10M", "-b paces TCP"),
-            ("measure ams1 --rcv-timeout 100", "silent for 8 s"),
-            ("measure ams1 --snd-timeout 100", "silent for 8 s"),
-            ("measure ams1 --pacing-timer 100", "without a timer"),
-            ("measure ams1 --nstreams 2", "-P is the number"),
+            ("measure ams1 --rcv-timeout 100", "8 s for a silent direction"),
+            ("measure ams1 --snd-timeout 100", "8 s for a silent direction"),
+            ("measure ams1 --pacing-timer 100", "no timer to set"),
+            ("measure ams1 --nstreams 2", "-P sets the number"),
             ("measure ams1 --repeating-payload", "--check-payload"),
             ("measure ams1 --extra-data x", "--label"),
             ("measure ams1 -u -b 50M/10", "-b 50M sends them evenly"),

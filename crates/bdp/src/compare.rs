@@ -23,30 +23,30 @@ use crate::store::StoreArgs;
 /// Arguments of `bdp compare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp compare                         the newest, and the one like it before\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n  \
-    bdp compare 7f3a --by congestion=reno,cubic    two settings of one sweep\n\n\
-    Exit codes: 0 no regression, or unknown or inconclusive without --strict; 1 B regressed; 2 wrong request;\n\
-    3 the environment refused; 4 a bug of bdp; 6 with --strict: unknown or inconclusive."
+    after_help = "Examples:\n  bdp compare                         the newest run with the previous comparable run\n  bdp compare 7f3a 91c0\n  bdp compare before after --threshold 2% --json\n  bdp compare baseline.jsonl\n  \
+    bdp compare 7f3a --by congestion=reno,cubic    two settings within one sweep\n\n\
+    Exit codes: 0 no regression, or unknown or inconclusive without --strict; 1 B regressed; 2 usage error;\n\
+    3 environment error; 4 bug in bdp; 6 with --strict: unknown or inconclusive."
 )]
 pub struct CompareArgs {
-    /// The run to compare with: its id, the beginning of it, or its label; or a file that --json or 'bdp runs export' wrote
-    /// [default: the newest run before B of the same kind and to the same host or of the same scenario]
+    /// Baseline run: its id, a prefix of the id, or its label; or a file written by --json or 'bdp runs export'
+    /// [default: the newest run before B of the same kind and with the same host or scenario]
     #[arg(value_name = "A")]
     a: Option<String>,
 
-    /// The run that is judged [default: the newest run]
+    /// Run to judge [default: the newest run]
     #[arg(value_name = "B")]
     b: Option<String>,
 
-    /// Compare two settings of a parameter within run A, as congestion=reno,cubic
+    /// Compare two settings of a parameter within run A, for example congestion=reno,cubic
     #[arg(long, value_name = "NAME=A,B", value_parser = Settings::read, conflicts_with = "b")]
     by: Option<Settings>,
 
-    /// Changes up to this share of A are no regression
+    /// Largest change, as a share of A, that is not a regression
     #[arg(long, value_name = "SHARE", default_value_t = threshold())]
     threshold: Probability,
 
-    /// What fails the comparison when it regresses; several as goodput,loss, or repeated
+    /// Figures that fail the comparison if they regress, for example goodput,loss; repeatable
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', default_value = "goodput")]
     judge: Vec<Judged>,
 
@@ -58,7 +58,7 @@ pub struct CompareArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write the differences with their intervals, as SVG and as PDF, into this folder, too
+    /// Also write charts of the differences and their intervals, SVG and PDF, to this folder
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
 
@@ -168,7 +168,8 @@ struct Settings {
 
 impl Settings {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a parameter with two settings, as congestion=reno,cubic");
+        let wrong =
+            || format!("'{text}' is not a parameter with two settings; example: congestion=reno,cubic");
         let (name, values) = text.split_once('=').ok_or_else(wrong)?;
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         let values = <[String; 2]>::try_from(values).map_err(|_| wrong())?;
@@ -205,7 +206,7 @@ impl Settings {
         let run = tame(&found.info.id);
         let there: Vec<String> = there.iter().map(|set| tame(set)).collect();
         Err(exit::usage(if there.is_empty() {
-            format!("run {run} varied no {}; --by takes a parameter of a sweep", tame(&self.name))
+            format!("run {run} did not vary {}; --by needs a parameter of the sweep", tame(&self.name))
         } else {
             format!("run {run} has no {}={}; it has {}", tame(&self.name), tame(value), there.join(", "))
         }))
@@ -218,7 +219,7 @@ fn before(run: &RunInfo, store: &StoreArgs) -> anyhow::Result<Found> {
         |other: &RunInfo| other.id != run.id && (other.kind, &other.scenario) == (run.kind, &run.scenario);
     Found::newest_where(store, is_like)?.ok_or_else(|| {
         exit::usage(format!(
-            "no other run like the newest, {} ({}), is stored; name both: bdp compare A B",
+            "no run comparable to the newest, {} ({}), is stored; give both: bdp compare A B",
             tame(&run.id),
             tame(&run.scenario)
         ))
@@ -241,7 +242,7 @@ fn figures(found: &Found) -> anyhow::Result<RunFigures> {
     let run = tame(&found.info.id);
     if points.points().is_empty() {
         return Err(exit::usage(format!(
-            "run {run} has nothing to compare: no {what} of it counts; 'bdp show {}' says why",
+            "run {run} has nothing to compare: it has no valid {what}; see 'bdp show {}'",
             output::quote(&run)
         )));
     }

@@ -13,7 +13,7 @@ use crate::output;
     after_help = "Examples:\n  source <(bdp completions bash)\n  bdp completions zsh > ~/.zfunc/_bdp\n  bdp completions fish > ~/.config/fish/completions/bdp.fish"
 )]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// Shell
     shell: Shell,
 }
 

@@ -24,7 +24,7 @@ pub struct DemoArgs {
     #[arg(long)]
     json: bool,
 
-    /// Seed of all random streams and of the order
+    /// Seed of all random streams and of the order of cases
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -32,11 +32,11 @@ pub struct DemoArgs {
     #[arg(long)]
     resume: bool,
 
-    /// Clock: real, or virtual [default: virtual where a guest kernel boots]
+    /// Clock: real, or virtual [default: virtual if a guest kernel boots]
     #[arg(long, value_name = "CLOCK", value_parser = crate::lab::clock())]
     clock: Option<Clock>,
 
-    /// File of the HTML page [default: bdp-demo.html here]
+    /// File for the HTML page [default: ./bdp-demo.html]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -54,7 +54,7 @@ impl DemoArgs {
         for name in PUBLISHED {
             // They ship with the binary: a missing one is a bug.
             let (name, text) =
-                scenario::find(name).ok_or_else(|| anyhow::anyhow!("scenario {name} does not ship"))?;
+                scenario::find(name).ok_or_else(|| anyhow::anyhow!("no built-in scenario {name}"))?;
             scenarios.push(Scenario::parse(name, text)?);
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);
@@ -62,9 +62,7 @@ impl DemoArgs {
         let virtual_clock = || match crate::guest::obstacle() {
             None => Some(("clock".to_owned(), Clock::Virtual.name().to_owned())),
             Some(cause) => {
-                output::note(&format!(
-                    "note: it goes by this machine's clock, since no guest boots: {cause}"
-                ));
+                output::note(&format!("note: using the real clock, as no guest kernel boots: {cause}"));
                 None
             }
         };
@@ -75,7 +73,7 @@ impl DemoArgs {
         let mut store = match self.store.open() {
             Ok(store) => store,
             Err(error) if !self.store.is_given() => {
-                output::note(&format!("note: this run is not kept: {error:#}"));
+                output::note(&format!("note: this run is not stored: {error:#}"));
                 None
             }
             Err(error) => return Err(error),

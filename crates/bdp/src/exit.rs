@@ -75,10 +75,12 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
-            Self::Missed => "Something came out worse than asked.",
-            Self::Usage => "The request was wrong.",
-            Self::Environment => "The environment refused, or a case could not run.",
-            Self::Bug => "A bug of bdp.",
+            Self::Missed => "A result was worse than requested.",
+            Self::Usage => "Usage error.",
+            Self::Environment => {
+                "Environment error (permission, peer, missing part), or a case could not run."
+            }
+            Self::Bug => "Bug in bdp.",
             Self::Invalid => "Every repetition of a case was INVALID.",
             Self::Open => "With --strict: unknown or inconclusive.",
             Self::Program(_) => "As the program did.",
@@ -133,7 +135,7 @@ pub fn environment(text: impl Into<String>) -> anyhow::Error {
 /// An error in printing what was measured, with the command that prints it again where it is stored.
 pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
     match again {
-        Some(again) => environment(format!("{error}; what was measured is stored, '{again}' prints it")),
+        Some(again) => environment(format!("{error}; the results so far are stored, '{again}' prints them")),
         None => error,
     }
 }

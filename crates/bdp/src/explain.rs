@@ -15,22 +15,22 @@ use crate::store::StoreArgs;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bdp explain\n  bdp explain 7f3a\n  bdp explain before.json --json")]
 pub struct ExplainArgs {
-    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
-    /// export' wrote [default: the newest run]
+    /// Run: its id, a prefix of the id, or its label, as listed by 'bdp runs'; or a file written by --json or 'bdp runs
+    /// export' [default: the newest run]
     run: Option<String>,
 
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Judge as on a path whose rate is not known: of a flow of the lab, the rates of its links are
+    /// Ignore the link rates of a lab scenario, as if the path's rate were unknown
     #[arg(long)]
     without_ceiling: bool,
 
-    /// Print what candidates are weighed by, a line of JSON each: 'benches/calibrate' reads it
+    /// Print the evidence for each candidate cause as lines of JSON, the input of benches/calibrate
     #[arg(long, hide = true)]
     candidates: bool,
 
-    /// Print JSON: the run as 'bdp show --json' has it, with the findings of this bdp
+    /// Print JSON: as 'bdp show --json', with the findings of this version of bdp
     #[arg(long)]
     json: bool,
 }

@@ -20,7 +20,7 @@ pub fn run(listen: Option<&str>) -> ExitCode {
     // For ps and top, which would show "9".
     let _ = std::fs::write("/proc/self/comm", "bdp-far");
     let Some(listen) = listen.and_then(|text| text.parse().ok()) else {
-        crate::output::note(&format!("bdp: {NAME} is started by 'bdp measure --ssh', not by hand"));
+        crate::output::note(&format!("bdp: {NAME} is for internal use by 'bdp measure --ssh'"));
         return ExitCode::from(2);
     };
     match serve(listen) {

@@ -28,23 +28,23 @@ use crate::{arguments, guest, help, interrupt, rehearse, token, verify};
 /// Arguments of `bdp fix`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp fix ams1\n  bdp fix ams1 --direction to --for 30m\n  bdp fix ams1 --yes\n\nEvery change is asked about, goes back by itself after --for unless it proved good and was kept, and can be put back by 'bdp tune revert'.\n\n\
-    Exit codes: 0 fixed, or nothing to change; 1 no change is better, or what was predicted was missed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    after_help = "Examples:\n  bdp fix ams1\n  bdp fix ams1 --direction to --for 30m\n  bdp fix ams1 --yes\n\nbdp asks before each change. A change reverts after --for unless it helped and you kept it; 'bdp tune revert' undoes it at any time.\n\n\
+    Exit codes: 0 fixed, or nothing to change; 1 no change is better, or the prediction was missed; 2 usage error; 3 environment error; 4 bug in bdp."
 )]
 pub struct FixArgs {
-    /// The far end, where 'bdp serve' runs: ams1, ams1:5201
+    /// Far end, running 'bdp serve', for example ams1 or ams1:5201
     #[arg(value_name = "HOST")]
     host: String,
 
-    /// One direction alone: 'to' or 'from' the far end
+    /// Only one direction: 'to' or 'from' the far end
     #[arg(long, value_name = "DIRECTION", value_parser = crate::tune::measured::direction, help_heading = help::TEST)]
     direction: Option<Direction>,
 
-    /// How long each direction is measured
+    /// Time to measure each direction
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = arguments::seconds, help_heading = help::TEST)]
     time: Nanos,
 
-    /// Rate of the bottleneck on the wire, as 100M [default: as measured, with more streams where one does not show it]
+    /// Bottleneck rate on the wire, for example 100M [default: measured, with more streams if one does not show it]
     #[arg(long, value_name = "RATE", help_heading = help::TEST)]
     rate: Option<Rate>,
 
@@ -52,26 +52,26 @@ pub struct FixArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = help::TEST)]
     runs: u32,
 
-    /// The path is this transfer's alone: what a flow of others gets beside it does not count
+    /// The path carries only this transfer: ignore the effect on competing flows
     #[arg(long, help_heading = help::TEST)]
     alone: bool,
 
-    /// Put all back after this time unless it was kept
+    /// Revert all changes after this time unless they were kept
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = arguments::seconds, help_heading = help::TEST)]
     keep_for: Nanos,
 
-    /// Ask nothing: apply what the rehearsal chose, keep it where it does as predicted, put it back where not
+    /// Do not ask: apply the change chosen by the rehearsal, keep it if it does as predicted, revert it otherwise
     #[arg(long, short, help_heading = help::TEST)]
     yes: bool,
 
     #[command(flatten)]
     access: AccessArgs,
 
-    /// Token that 'bdp serve --allow-tune' printed there for tuning: changes of the far end are made too [env: BDP_TUNE_TOKEN]
+    /// Tune token printed by 'bdp serve --allow-tune' on HOST; with it the far end is changed too [env: BDP_TUNE_TOKEN]
     #[arg(long, value_name = "TOKEN", conflicts_with = "tune_token_file", help_heading = help::ACCESS)]
     tune_token: Option<String>,
 
-    /// File whose first line is that token
+    /// File whose first line is the tune token
     #[arg(long, value_name = "FILE", help_heading = help::ACCESS)]
     tune_token_file: Option<PathBuf>,
 
@@ -87,7 +87,7 @@ impl FixArgs {
     pub fn run(self) -> Outcome {
         if !self.yes && !can_ask() {
             return Err(exit::usage(
-                "no terminal to ask on; --yes applies what the rehearsal chose without a question",
+                "no terminal to ask on; use --yes to apply the change chosen by the rehearsal without asking",
             ));
         }
         let options = FixOptions {
@@ -144,9 +144,7 @@ impl FixSteps for Command<'_> {
         let name = match stage {
             FixStage::Measure => "measure",
             FixStage::Capacity(streams) => {
-                return output::note(&format!(
-                    "== measure with {streams} streams, to see what the path can carry"
-                ));
+                return output::note(&format!("== measure with {streams} streams, to find the path's rate"));
             }
             FixStage::Plan => "plan",
             FixStage::Rehearse => "rehearse",
@@ -164,8 +162,8 @@ impl FixSteps for Command<'_> {
             FixNews::LeftToOwner(plan, count) => self.left_to_owner(plan, count)?,
             FixNews::NothingApplied => "nothing was applied\n".to_owned(),
             FixNews::Applied(journals) => applied_line(journals, self.args.keep_for),
-            FixNews::Kept => "kept until the next boot; 'bdp tune revert' puts it back\n".to_owned(),
-            FixNews::PutBack(count) => format!("put back: {} as before\n", settings(count)),
+            FixNews::Kept => "kept until the next boot; 'bdp tune revert' reverts it\n".to_owned(),
+            FixNews::PutBack(count) => format!("reverted: {} as before\n", settings(count)),
         };
         print(&text).map(drop)
     }
@@ -180,9 +178,7 @@ impl FixSteps for Command<'_> {
             &style(),
         ))?;
         let Some(id) = run.clone() else {
-            return Err(exit::usage(
-                "the loop keeps its predictions with its runs; name a store: --store PATH",
-            ));
+            return Err(exit::usage("'bdp fix' needs a store for its runs and predictions: --store PATH"));
         };
         let args = MeasuredArgs {
             run: run.clone(),
@@ -284,7 +280,7 @@ impl FixSteps for Command<'_> {
             End::Near => {
                 let options = RevertOptions { only: Some(journal), ..RevertOptions::default() };
                 let reverted = bdp_tune::revert(self.ends.near()?, options)
-                    .map_err(|refusal| refused("put back", &refusal))?;
+                    .map_err(|refusal| refused("revert", &refusal))?;
                 Ok(reverted.put_back.len())
             }
             End::Far => self.ends.far()?.put_back(journal),
@@ -303,7 +299,7 @@ impl Command<'_> {
         let name = plan.far.as_ref().map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
         let run = &self.run.as_ref().context("it was measured")?.id;
         Ok(format!(
-            "{} of {name}: 'bdp serve --allow-tune' there and --tune-token here let bdp make {}; 'bdp tune export {run}{} --as sh --end far' writes a script\n",
+            "{} of {name}: start 'bdp serve --allow-tune' there and give --tune-token here to let bdp make {}; or 'bdp tune export {run}{} --as sh --end far' writes a script\n",
             settings(count),
             if count == 1 { "it" } else { "them" },
             self.args.store.option()
@@ -335,9 +331,9 @@ fn applied_line(journals: Journals, keep_for: Nanos) -> String {
     let there = journals.far.map(|id| format!("the far end set, journal {id} there"));
     let set: Vec<String> = here.into_iter().chain(there).collect();
     match set.is_empty() {
-        true => "nothing to do: all is as planned already\n".to_owned(),
+        true => "nothing to do: all settings are already as planned\n".to_owned(),
         false => {
-            format!("{}; back in {keep_for} unless kept, or at once by 'bdp tune revert'\n", set.join("; "))
+            format!("{}; reverts in {keep_for} unless kept, or now with 'bdp tune revert'\n", set.join("; "))
         }
     }
 }

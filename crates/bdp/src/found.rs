@@ -78,7 +78,7 @@ impl Found {
             // No run's id has a full stop: a file was meant.
             (None | Some(Err(Error::UnknownRun { .. })), _) if run.contains('.') => of_file(path),
             (Some(Err(error)), _) => Err(refuse(error)),
-            _ => Err(exit::usage(format!("there is no run '{run}'; nothing is stored yet"))),
+            _ => Err(exit::usage(format!("no run '{run}'; the store is empty"))),
         }
     }
 
@@ -118,12 +118,12 @@ impl Found {
 fn newest(store: &StoreArgs) -> anyhow::Result<Found> {
     let Some(store) = store.open_to_read()? else {
         return Err(exit::usage(
-            "no run is stored yet; name a file, or let 'bdp measure' or 'bdp lab run' store a run",
+            "no run is stored yet; give a file, or run 'bdp measure' or 'bdp lab run' first",
         ));
     };
     match store.runs(&Page::first(1)).map_err(refuse)?.pop() {
         Some(info) => stored(info, &store),
-        None => Err(exit::usage(format!("no run is stored in {}; name a file", store.path().display()))),
+        None => Err(exit::usage(format!("no run is stored in {}; give a file", store.path().display()))),
     }
 }
 
@@ -160,7 +160,7 @@ fn of_file(path: &Path) -> anyhow::Result<Found> {
     let file = File::open(path).map_err(|e| refused(&e))?;
     let length = file.metadata().map_err(|e| refused(&e))?.len();
     if length > MOST_BYTES {
-        return Err(exit::usage(format!("{operand} has {length} bytes; at most {MOST_BYTES} are read")));
+        return Err(exit::usage(format!("{operand} has {length} bytes; the maximum is {MOST_BYTES}")));
     }
     let mut file = BufReader::new(file);
     let begins_as_export = {
@@ -191,7 +191,7 @@ fn of_export(path: &Path, file: impl BufRead) -> anyhow::Result<Found> {
     })?;
     let [mut info] = <[RunInfo; 1]>::try_from(runs).map_err(|runs| {
         exit::usage(format!(
-            "{operand} holds {} runs; 'bdp runs import {operand}' stores them, and each then has its name",
+            "{operand} contains {} runs; import them with 'bdp runs import {operand}' and use their ids",
             runs.len()
         ))
     })?;
@@ -208,7 +208,7 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
         fs::read_to_string(path).map_err(|e| exit::environment(format!("cannot read {operand}: {e}")))?;
     let wrong = |error: serde_json::Error| {
         exit::usage(format!(
-            "{operand} is not what --json writes: {}; see 'bdp help record'",
+            "{operand} is not a document written by --json: {}; see 'bdp help record'",
             of_json(&error)
         ))
     };
@@ -250,13 +250,13 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
         }
         bdp_report::COMPARISON_SCHEMA => {
             return Err(exit::usage(format!(
-                "{operand} is a comparison, which has the figures without their runs; 'bdp compare A B --report FILE' \
-                 makes the page"
+                "{operand} is a comparison, which does not contain its runs; use 'bdp compare A B \
+                 --report FILE' for a page"
             )));
         }
         other => {
             return Err(exit::usage(format!(
-                "{operand} has the schema '{}', and this bdp reads {}, {} and {}; a newer bdp may read it",
+                "{operand} has the schema '{}', but this bdp reads {}, {} and {}; a newer version may read it",
                 output::tame(other),
                 bdp_report::CASES_SCHEMA,
                 bdp_report::SWEEP_SCHEMA,

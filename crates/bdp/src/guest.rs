@@ -36,7 +36,7 @@ pub fn obstacle() -> Option<String> {
 /// Runs what was ordered of this guest, and switches it off.
 pub fn run() -> ExitCode {
     if std::process::id() != 1 {
-        crate::output::note(&format!("bdp: {NAME} is started by a guest's kernel, not by hand"));
+        crate::output::note(&format!("bdp: {NAME} is for internal use by a guest's kernel"));
         return ExitCode::from(2);
     }
     bdp_run::guest::serve(crate::agent::in_guest(), &crate::agent::warden())
@@ -64,7 +64,7 @@ pub fn inside() -> ExitCode {
 }
 
 fn read_order() -> Result<ProgramSpec, String> {
-    serde_json::from_reader(std::io::stdin().lock()).map_err(|e| format!("read what to run: {e}"))
+    serde_json::from_reader(std::io::stdin().lock()).map_err(|e| format!("read the command: {e}"))
 }
 
 fn answer(run: &ProgramRun) -> Result<(), String> {

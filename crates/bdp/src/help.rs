@@ -33,7 +33,7 @@ const WIDEST: u16 = 120;
     after_help = "Examples:\n  bdp help measure\n  bdp help lab run\n  bdp help topics\n  bdp help windows"
 )]
 pub struct HelpArgs {
-    /// The subcommand, as 'measure' or 'lab run', or a topic; 'topics' lists them [default: bdp itself]
+    /// Subcommand, for example 'measure' or 'lab run', or a topic; 'topics' lists all topics [default: bdp itself]
     #[arg(value_name = "SUBCOMMAND|TOPIC")]
     path: Vec<String>,
 }

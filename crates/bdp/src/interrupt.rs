@@ -51,7 +51,7 @@ pub fn hand_over(take: impl Fn(Ending, bool) + Send + 'static) {
     LISTENER.call_once(|| {
         let held = signal::hold();
         let listen = move || loop {
-            if let Some((signal::Came::Ending(ending), by_terminal)) = held.wait_for(None) {
+            if let Some((signal::HeldSignal::Ending(ending), by_terminal)) = held.wait_for(None) {
                 take(ending, by_terminal);
             }
         };

@@ -8,7 +8,7 @@ use crate::help;
 /// `--label`, repeatable.
 #[derive(clap::Args, Clone, Default)]
 pub struct LabelArgs {
-    /// Name of the run, or NAME=VALUE: a label of your own for metrics, CSV and 'bdp runs'; repeatable
+    /// Name of the run, or NAME=VALUE, a label for metrics, CSV and 'bdp runs'; repeatable
     #[arg(id = "label", short = 'T', long = "label", value_name = "TEXT", value_parser = label, help_heading = help::OUTPUT, hide_short_help = true)]
     all: Vec<Given>,
 }

@@ -63,7 +63,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
-/// Finds out why a network path is slower than it should be, and helps put it right.
+/// Finds out why a network path is slower than it should be, and helps fix it.
 #[derive(Parser)]
 #[command(name = "bdp", version = env!("BDP_VERSION"), propagate_version = true, disable_help_subcommand = true,
     after_help = EXAMPLES, after_long_help = with_topics())]
@@ -75,7 +75,7 @@ struct Cli {
 /// What people run first.
 const EXAMPLES: &str = "\
 Examples:
-  bdp demo                                 published experiments repeated here
+  bdp demo                                 published experiments, repeated here
   bdp serve                                the other end of a measurement
   bdp measure ams1                         both directions, and what limits them
   bdp ping ams1:443                        round trips to any open port
@@ -85,7 +85,7 @@ Examples:
 fn with_topics() -> String {
     let topics = topics::texts().join(", ");
     format!(
-        "{EXAMPLES}\n\nTopics of help, each printed by bdp help and its name: {topics}. bdp help topics says what each is about."
+        "{EXAMPLES}\n\nHelp topics, printed by 'bdp help TOPIC': {topics}. 'bdp help topics' describes each."
     )
 }
 
@@ -97,37 +97,37 @@ enum Command {
     Measure(Box<measure::MeasureArgs>),
     /// Measure round trips to any host: TCP connect, ICMP, or TCP and UDP echo
     Ping(Box<ping::PingArgs>),
-    /// Probe the hops of a path: round trips idle and under load, losses, MTU, marks and branches of each
+    /// Probe each hop of a path: round trips idle and under load, loss, MTU, DSCP and ECN changes, branches
     Path(Box<path::PathArgs>),
-    /// Run scenarios on the emulated lab, list and check them
+    /// Run, list and check scenarios on the emulated lab
     Lab(lab::LabArgs),
-    /// Curve over window, streams, write length, MSS or congestion control: its knee and what to choose
+    /// Measure a curve over window, streams, write length, MSS or congestion control, and find its knee
     Sweep(Box<sweep::SweepArgs>),
-    /// Calculate with the models: window, rate, loss, header overhead, slow start
+    /// Calculate window, rate, loss, header overhead or slow start from TCP models
     Calc(calc::CalcArgs),
-    /// Explain the connections of a capture file, or of an interface
+    /// Explain the connections in a capture file or on an interface
     Pcap(pcap::PcapArgs),
     /// Explain the TCP connections of other programs while they run
     Watch(watch::WatchArgs),
-    /// Settings of hosts: show them, plan the smallest change for a path, apply it so that it can be undone
+    /// Host settings: show them, plan the smallest change for a path, apply and revert it
     Tune(tune::TuneArgs),
-    /// Rehearse a change of settings on the emulated twin of a measured path, before anything is touched
+    /// Rehearse a change of settings on the emulated twin of a measured path
     Rehearse(rehearse::RehearseArgs),
-    /// Emulate a measured path, run it and compare it with the measurement
+    /// Emulate a measured path, run the twin and compare it with the measurement
     Twin(twin::TwinArgs),
-    /// Measure a run again after a change, and compare with it and with what was predicted
+    /// Repeat a measurement after a change, and compare it with the earlier run and the prediction
     Verify(verify::VerifyArgs),
-    /// Measure, explain, rehearse, apply and verify in one go, with a question before each change
+    /// Measure, explain, rehearse, apply and verify in one command; asks before each change
     Fix(Box<fix::FixArgs>),
-    /// Serve measurements: one port, TCP and UDP
+    /// Serve measurements on one port, TCP and UDP
     Serve(serve::ServeArgs),
-    /// Test this machine's clock, timers, processors and stack, in five seconds
+    /// Test this machine's clock, timers, processors and network stack, in five seconds
     Selftest(selftest::SelftestArgs),
     /// List stored runs; export, import and remove them
     Runs(runs::RunsArgs),
     /// Write a stored run as an HTML page or CSV
     Report(report::ReportArgs),
-    /// Explain what limits the transfers of a stored run, by the rules of this bdp
+    /// Explain what limits the transfers of a stored run, by the rules of this version of bdp
     Explain(explain::ExplainArgs),
     /// Show one stored run
     Show(show::ShowArgs),

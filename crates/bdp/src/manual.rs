@@ -16,15 +16,15 @@ use crate::{output, topics};
     after_help = "Examples:\n  bdp man | man -l -\n  bdp man lab run | man -l -\n  bdp man windows | man -l -\n  bdp man --dir ~/.local/share/man/man1"
 )]
 pub struct ManArgs {
-    /// The subcommand or topic of help whose page is printed [default: bdp itself]
+    /// Subcommand or help topic [default: bdp itself]
     #[arg(value_name = "SUBCOMMAND|TOPIC", conflicts_with = "dir")]
     path: Vec<String>,
 
-    /// Write bdp.1 and the page of every subcommand into this folder
+    /// Write bdp.1 and the page of every subcommand to this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// With --dir, write the pages of the topics of help (section 7) instead
+    /// With --dir, write the pages of the help topics (section 7) instead
     #[arg(long, requires = "dir")]
     topics: bool,
 }
@@ -40,7 +40,7 @@ impl ManArgs {
             return output::print(&topic.map_or_else(|| find(root, &self.path).map(page), Ok)?);
         };
         let refused = |what: &str, error: std::io::Error| {
-            exit::environment(format!("{what}: {error}; name another folder by --dir"))
+            exit::environment(format!("{what}: {error}; choose another folder with --dir"))
         };
         let shown = folder.display();
         fs::create_dir_all(&folder).map_err(|e| refused(&format!("make the folder '{shown}'"), e))?;
@@ -75,9 +75,7 @@ fn find(mut root: Command, path: &[String]) -> anyhow::Result<Command> {
     for name in path {
         command = command.find_subcommand(name).ok_or_else(|| {
             let (name, parent) = (output::tame(name), command.get_bin_name().unwrap_or("bdp"));
-            exit::usage(format!(
-                "'{parent}' has no subcommand '{name}', so no page of it; see '{parent} --help'"
-            ))
+            exit::usage(format!("'{parent}' has no subcommand '{name}'; see '{parent} --help'"))
         })?;
     }
     Ok(command.clone())
@@ -217,10 +215,10 @@ fn see_also(roff: &mut Roff, parent: Option<&str>) {
 }
 
 const EXAMPLES: [&str; 6] = [
-    "bdp                                     what works on this machine",
-    "bdp demo                                published experiments repeated here",
+    "bdp                                     the features available on this machine",
+    "bdp demo                                published experiments, repeated here",
     "bdp lab run s3-30k                      one experiment on the emulated lab",
-    "bdp lab run mine.toml --capture here    with a capture of every link's ends",
+    "bdp lab run mine.toml --capture here    with a capture at both ends of every link",
     "bdp calc bdp --rate 1G --rtt 2.55ms     the window that a path needs",
     "bdp show 7f3a                           a stored run again",
 ];
@@ -228,15 +226,15 @@ const EXAMPLES: [&str; 6] = [
 const FILES: [(&str, &str); 3] = [
     (
         "$XDG_DATA_HOME/bdp/bdp.sqlite",
-        "Store of runs, unless --store names another; without the variable ~/.local/share/bdp/bdp.sqlite.",
+        "File of the run store, unless --store is given; default ~/.local/share/bdp/bdp.sqlite.",
     ),
-    ("bdp-captures", "Folder of captures that a scenario asks for, unless --capture names another."),
+    ("bdp-captures", "Folder for captures requested by a scenario, unless --capture is given."),
     ("/dev/net/tun", "Needed by the lab."),
 ];
 
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("XDG_DATA_HOME, HOME", "Where the store is."),
     ("NO_COLOR", "Set and not empty: no colour."),
-    ("LC_ALL, LANG", "UTF-8 here allows characters beyond ASCII."),
-    ("COLUMNS", "Width of tables and help, instead of that of the terminal."),
+    ("LC_ALL, LANG", "UTF-8 here permits non-ASCII characters."),
+    ("COLUMNS", "Width of tables and help, instead of the terminal's."),
 ];

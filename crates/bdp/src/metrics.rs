@@ -28,13 +28,15 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
         return Ok((IpAddr::from(Ipv4Addr::LOCALHOST), port).into());
     }
-    text.parse().map_err(|_| format!("'{text}' is no address: give 9152, 192.0.2.1:9152 or [::1]:9152"))
+    text.parse().map_err(|_| format!("'{text}' is not an address: give 9152, 192.0.2.1:9152 or [::1]:9152"))
 }
 
 /// Takes the port.
 pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| {
-        exit::environment(format!("listen on {address} for metrics: {e}; give another address to --metrics"))
+        exit::environment(format!(
+            "listen on {address} for metrics: {e}; give another address with --metrics"
+        ))
     })
 }
 
@@ -71,7 +73,7 @@ pub fn serve(
     };
     spawn(accept)
         .map(drop)
-        .map_err(|e| exit::environment(format!("start a thread: {e}; a larger 'ulimit -u' helps")))
+        .map_err(|e| exit::environment(format!("start a thread: {e}; raise the limit 'ulimit -u'")))
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<std::thread::JoinHandle<()>> {
@@ -134,35 +136,35 @@ fn text(counted: &Counted, up: Duration) -> String {
     };
     let one = |value: u64| vec![(String::new(), value.to_string())];
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    family("bdp_build_info", "gauge", "What runs here; always 1.", &[(version, "1".to_owned())]);
+    family("bdp_build_info", "gauge", "Version of bdp; always 1.", &[(version, "1".to_owned())]);
     let seconds = format!("{:.3}", up.as_secs_f64());
-    family("bdp_uptime_seconds", "gauge", "Time since the server began.", &[(String::new(), seconds)]);
-    family("bdp_sessions_total", "counter", "Sessions that began.", &one(counted.sessions_begun));
+    family("bdp_uptime_seconds", "gauge", "Time since the server started.", &[(String::new(), seconds)]);
+    family("bdp_sessions_total", "counter", "Sessions started.", &one(counted.sessions_begun));
     let open = counted.sessions_begun.saturating_sub(counted.sessions_ended);
-    family("bdp_sessions_open", "gauge", "Sessions that go on.", &one(open));
-    family("bdp_flows_total", "counter", "Flows of sessions that have ended.", &one(counted.flows));
+    family("bdp_sessions_open", "gauge", "Active sessions.", &one(open));
+    family("bdp_flows_total", "counter", "Flows of ended sessions.", &one(counted.flows));
     family(
         "bdp_received_bytes_total",
         "counter",
-        "Payload bytes read, of flows that are over.",
+        "Payload bytes received, of ended flows.",
         &one(counted.received_bytes),
     );
     family(
         "bdp_sent_bytes_total",
         "counter",
-        "Payload bytes given to the kernel, of flows that are over.",
+        "Payload bytes sent to the kernel, of ended flows.",
         &one(counted.sent_bytes),
     );
     family(
         "bdp_connections_waiting",
         "gauge",
-        "Connections that have yet to say what they are for.",
+        "Connections whose protocol is not yet known.",
         &one(counted.waiting),
     );
     family(
         "bdp_log_lines_dropped_total",
         "counter",
-        "Lines of the log that were dropped because nobody read it.",
+        "Log lines dropped because the reader was too slow.",
         &one(counted.lines_dropped),
     );
     let refusals: Vec<_> = Reason::ALL
@@ -170,7 +172,7 @@ fn text(counted: &Counted, up: Duration) -> String {
         .zip(counted.turned_away)
         .map(|(reason, count)| (format!("{{reason=\"{}\"}}", reason.name()), count.to_string()))
         .collect();
-    family("bdp_refusals_total", "counter", "Connections that were turned away, by reason.", &refusals);
+    family("bdp_refusals_total", "counter", "Refused connections, by reason.", &refusals);
     let strangers: Vec<_> = Stranger::ALL
         .iter()
         .zip(counted.strangers)
@@ -179,7 +181,7 @@ fn text(counted: &Counted, up: Duration) -> String {
     family(
         "bdp_strangers_total",
         "counter",
-        "Connections that began with no protocol that their port serves, by protocol.",
+        "Connections with a protocol that the port does not serve, by protocol.",
         &strangers,
     );
     text

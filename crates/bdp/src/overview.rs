@@ -19,22 +19,22 @@ pub fn print() -> Outcome {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let icmp = match StampedSocket::icmp(loopback, None, None, None) {
         Ok(_) => "yes",
-        Err(_) => "no; 'bdp ping' connects by TCP, which needs none",
+        Err(_) => "no; 'bdp ping' uses TCP connects, which need no privilege",
     };
     output::print(&format!(
         "bdp {version}: why is this network path slower than it should be?
 
-  bdp demo                            published experiments repeated here, in about a minute
-  bdp serve                           the other end; prints the line to run at this one
+  bdp demo                            published experiments, repeated here in about a minute
+  bdp serve                           the other end; prints the command to run at this end
   bdp measure HOST                    throughput and latency both ways, and what limits them
-  bdp fix HOST                        the whole loop: plan, rehearse, apply, verify, undo
-  bdp path HOST                       each hop: queue, losses, MTU, branches; no server needed
-  bdp lab list                        experiments for the emulated lab, and paths to start from
+  bdp fix HOST                        plan, rehearse, apply and verify a change, or undo it
+  bdp path HOST                       each hop: queue, loss, MTU, branches; no server needed
+  bdp lab list                        scenarios for the emulated lab, and paths as templates
 
 lab on this machine: {lab}
 virtual clock: {virtual_clock}
 ICMP on this machine: {icmp}
-measuring needs no privilege; bdp --help lists everything
+measurements need no privilege; bdp --help lists all commands
 ",
         version = env!("CARGO_PKG_VERSION"),
     ))

@@ -17,22 +17,22 @@ use crate::{command_line, guest};
 /// Arguments of `bdp rehearse`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp rehearse 7f3a\n  bdp rehearse 7f3a --also 81c0     81c0 showed, with more streams, what the path carries\n  bdp rehearse 7f3a --rate 1G --json\n\nIt runs in virtual time and changes nothing of any host. The prediction is kept with the run, for 'bdp verify'.\n\n\
-    Exit codes: 0 a change is better than what is there; 1 none is; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    after_help = "Examples:\n  bdp rehearse 7f3a\n  bdp rehearse 7f3a --also 81c0     81c0 used more streams and shows the path's rate\n  bdp rehearse 7f3a --rate 1G --json\n\nIt runs in virtual time and changes no host. The prediction is stored with the run, for 'bdp verify'.\n\n\
+    Exit codes: 0 a change is better than the current settings; 1 none is; 2 usage error; 3 environment error; 4 bug in bdp."
 )]
 pub struct RehearseArgs {
     #[command(flatten)]
     measured: MeasuredArgs,
 
-    /// Repetitions of each variant, each with a start and draws of its own
+    /// Repetitions of each variant, each with its own start time and random draws
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
 
-    /// Seed of the twin's draws
+    /// Seed of the twin's random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// The path is this transfer's alone: what a flow of others gets beside it does not count
+    /// The path carries only this transfer: ignore the effect on competing flows
     #[arg(long)]
     alone: bool,
 

@@ -21,23 +21,23 @@ use crate::store::StoreArgs;
 /// Arguments of `bdp report`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bdp report 7f3a\n  bdp report 7f3a --output - | less\n  \
-    bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json\n  bdp report --csv    of the newest run\n  \
+    bdp report 7f3a --csv > 7f3a.csv\n  bdp lab run s3-30k --json > s3.json; bdp report s3.json\n  bdp report --csv    the newest run\n  \
     bdp report 7f3a --figures figures    the curves of a sweep as SVG and PDF\n  \
     bdp report 7f3a --title 'Office to Tokyo' --note 'Before the new line.'")]
 pub struct ReportArgs {
-    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
-    /// export' wrote [default: the newest run]
+    /// Run: its id, a prefix of the id, or its label, as listed by 'bdp runs'; or a file written by --json or 'bdp runs
+    /// export' [default: the newest run]
     run: Option<String>,
 
-    /// Where the page goes; '-' is standard output [default: bdp-RUN.html here]
+    /// File for the page; '-' is standard output [default: ./bdp-RUN.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write comma-separated values instead ('bdp help reports'), to standard output where no --output is given
+    /// Write CSV instead ('bdp help reports') [default: to standard output]
     #[arg(long, conflicts_with_all = ["title", "note"])]
     csv: bool,
 
-    /// Write the curves of a sweep instead, each as SVG and as PDF, into this folder
+    /// Write the curves of a sweep instead, as SVG and PDF, to this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["csv", "output", "title", "note"])]
     figures: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub struct ReportArgs {
 /// What its author writes on a page.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PageWords {
-    /// Title of the page [default: the label, or what was measured]
+    /// Title of the page [default: the label, or the kind of run and its target]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
@@ -70,15 +70,15 @@ impl PageWords {
 /// The page that a command writes beside what it prints.
 #[derive(clap::Args)]
 pub struct PageArgs {
-    /// Write an HTML page to this file, too
+    /// Also write an HTML page to this file
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT)]
     report: Option<PathBuf>,
 
-    /// Title of that page [default: the label, or what was measured]
+    /// Title of the page [default: the label, or the kind of run and its target]
     #[arg(long, value_name = "TEXT", requires = "report", help_heading = help::OUTPUT, hide_short_help = true)]
     title: Option<String>,
 
-    /// Note below its title; an empty line begins a paragraph
+    /// Note below the title; an empty line begins a paragraph
     #[arg(long, value_name = "TEXT", requires = "report", help_heading = help::OUTPUT, hide_short_help = true)]
     note: Option<String>,
 }
@@ -131,7 +131,7 @@ impl ReportArgs {
             let figures = figures(&found);
             if figures.is_empty() {
                 return Err(exit::usage(format!(
-                    "run {} has no curve: one needs 3 points or more of one parameter; 'bdp sweep' makes them",
+                    "run {} has no curve: it needs at least 3 points of one parameter, as made by 'bdp sweep'",
                     output::tame(&found.info.id)
                 )));
             }
@@ -189,7 +189,7 @@ fn figures(found: &Found) -> Vec<VectorFigure> {
 pub fn write_figures(folder: &Path, figures: &[VectorFigure]) -> anyhow::Result<String> {
     fs::create_dir_all(folder).map_err(|error| {
         exit::environment(format!(
-            "make the folder '{}' for figures: {error}; name another",
+            "create the folder '{}' for figures: {error}; choose another",
             folder.display()
         ))
     })?;
@@ -229,11 +229,11 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = match folder {
         _ if path.is_dir() => "it is a folder".to_owned(),
-        Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+        Some(folder) if !folder.is_dir() => format!("no folder {}", folder.display()),
         _ => return Ok(()),
     };
     Err(exit::environment(format!(
-        "cannot write the {what} to {}: {why}; name another place for it",
+        "cannot write the {what} to {}: {why}; choose another file",
         path.display()
     )))
 }
@@ -242,7 +242,7 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
 pub fn write(path: &Path, text: impl AsRef<[u8]>, what: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(
-            "cannot write the {what} to {}: {error}; name another place for it",
+            "cannot write the {what} to {}: {error}; choose another file",
             path.display()
         ))
     };

@@ -8,8 +8,8 @@ use crate::output;
 /// Arguments of `bdp selftest`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The clock, the timers, the processors and the stack of this machine, in five seconds, with nothing but loopback: what \
-no measurement from here can be more exact than. How well the emulator keeps its promises is 'bdp lab selftest'.\n\n\
+Tests the clock, timers, processors and network stack of this machine in five seconds, over loopback only. These set \
+the accuracy that any measurement from here can have. 'bdp lab selftest' tests the emulator.\n\n\
 Examples:\n  bdp selftest\n  bdp selftest --json")]
 pub struct SelftestArgs {
     /// Print JSON ('bdp help selftest.schema')

@@ -51,74 +51,74 @@ const AROUND: Nanos = Nanos::secs(30);
 /// Longest, most and fastest.
 const LIMITS: &str = "Limits";
 
-/// Serve measurements: one port, TCP and UDP.
+/// Serve measurements on one port, TCP and UDP.
 ///
-/// Prints the line to run at the other machine, with the token that clients need from any address but loopback. The
-/// server changes no setting of the machine, unless --allow-tune, and opens no connection but back to clients of iperf2
-/// (-d, -r) on this machine or in --allow.
+/// Prints the command to run on the other machine, with the token that clients need unless they connect from loopback. The
+/// server changes no settings of the machine, except with --allow-tune, and opens no connections, except back to iperf2
+/// clients (-d, -r) on this machine or in --allow.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bdp serve                                with a new token, which is printed
-  bdp serve --open --max-duration 60s      for everybody, within limits
+  bdp serve                                prints a new token
+  bdp serve --open --max-duration 60s      no token needed; limits apply
   bdp serve --allow 192.0.2.0/24 --iperf2-port
-  sudo bdp serve --allow-tune              and let 'bdp tune apply --at' change settings of this host for a time")]
+  sudo bdp serve --allow-tune              lets 'bdp tune apply --at' change settings of this host temporarily")]
 pub struct ServeArgs {
-    /// Address, port or both to listen on; without an address all of IPv4 and IPv6
+    /// Address, port or both to listen on; without an address, all of IPv4 and IPv6
     #[arg(long, help_heading = help::ADDRESS, value_name = "ADDR:PORT", default_value = "5201")]
     listen: String,
-    /// Port to listen on, on every address
+    /// Port to listen on, at all addresses
     #[arg(short, long, help_heading = help::ADDRESS, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Token that clients need, instead of a new one [env: BDP_TOKEN]
+    /// Token for clients, instead of a new one [env: BDP_TOKEN]
     #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
     token: Option<String>,
     /// File whose first line is the token
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "FILE", conflicts_with = "open")]
     token_file: Option<PathBuf>,
-    /// Serve everybody without a token, within smaller limits: 30s, 16 streams, 4 sessions
+    /// Serve anyone without a token, within smaller limits: 30s, 16 streams, 4 sessions
     #[arg(long, help_heading = help::ACCESS)]
     open: bool,
-    /// Port for iperf2's clients, TCP and UDP [default without a value: 5001]
+    /// Port for iperf2 clients, TCP and UDP [default if no value: 5001]
     #[arg(long, help_heading = help::INTEROP, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     iperf2_port: Option<u16>,
-    /// Send UDP to iperf2's clients in --allow that ask for it (-R, --full-duplex); a forged address there gets flooded
+    /// Send UDP to iperf2 clients in --allow that request it (-R, --full-duplex); a forged source address gets flooded
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, requires = "iperf2_port")]
     iperf2_udp_reverse: bool,
     /// Serve one session, then exit
     #[arg(short = '1', long = "one-off", help_heading = help::TEST)]
     once: bool,
-    /// Longest flow [default: 24h, with --open 30s]
+    /// Maximum duration of a flow [default: 24h; with --open: 30s]
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = longest)]
     max_duration: Option<Nanos>,
-    /// Most streams of a flow [default: 4096, with --open 16]
+    /// Maximum number of streams of a flow [default: 4096; with --open: 16]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams: Option<u32>,
-    /// Most sessions at once [default: 16, with --open 4]
+    /// Maximum number of parallel sessions [default: 16; with --open: 4]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions: Option<u32>,
-    /// Most sessions of one address (of IPv6 one /64) [default: all, with --open half of them]
+    /// Maximum number of sessions per address (IPv6: per /64) [default: no limit; with --open: half of the sessions]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_sessions_per_address: Option<u32>,
-    /// Most streams of one address [default: twice those of a flow]
+    /// Maximum number of streams per address [default: twice --max-streams]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_streams_per_address: Option<u32>,
-    /// Most memory for samples and streams of all flows [default: 160M, with --open 20M]
+    /// Memory limit for samples and streams of all flows [default: 160M; with --open: 20M]
     #[arg(long, help_heading = LIMITS, hide_short_help = true, value_name = "SIZE")]
     max_memory: Option<ByteCount>,
-    /// Highest rate of a flow, as 100M; faster requests are refused [default: none, with --open 1G]
+    /// Maximum rate of a flow, for example 100M; faster requests are refused [default: no limit; with --open: 1G]
     #[arg(long, help_heading = LIMITS, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// Serve one session at a time; others get 'busy'
+    /// Serve one session at a time; others are refused as busy
     #[arg(long, help_heading = LIMITS, hide_short_help = true, conflicts_with = "max_sessions")]
     exclusive: bool,
-    /// Accept only these addresses and loopback; iperf3's and iperf2's clients there need no token; repeatable
+    /// Accept only these addresses and loopback, including iperf3 and iperf2 clients, which have no token; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     allow: Vec<Network>,
-    /// Let clients that know the tune token change TCP settings of this host, for an hour at most unless confirmed
+    /// Let clients with the tune token change TCP settings of this host, for at most one hour unless confirmed
     #[arg(long, help_heading = help::ACCESS)]
     allow_tune: bool,
-    /// Token that opens tuning alone, instead of a new one [env: BDP_TUNE_TOKEN]
+    /// Tune token, instead of a new one [env: BDP_TUNE_TOKEN]
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", requires = "allow_tune", conflicts_with = "tune_token_file")]
     tune_token: Option<String>,
     /// File whose first line is the tune token
@@ -132,7 +132,7 @@ pub struct ServeArgs {
     /// Reject these addresses; overrides every --allow; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
     deny: Vec<Network>,
-    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone is on loopback
+    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone listens on loopback
     #[arg(long, help_heading = help::OUTPUT, value_name = "ADDR:PORT", value_parser = metrics::address)]
     metrics: Option<SocketAddr>,
 }
@@ -143,7 +143,7 @@ impl ServeArgs {
         let secret = self.find_token()?;
         let granted = if self.open { OPEN } else { TRUSTED };
         if self.max_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            return Err(exit::usage("--max-rate 0 lets no flow run; give a rate, such as 100M"));
+            return Err(exit::usage("--max-rate 0 permits no flow; give a rate, for example 100M"));
         }
         let limits = Limits {
             duration: self.max_duration.unwrap_or(granted.limits.duration),
@@ -212,7 +212,7 @@ impl ServeArgs {
                 // A second one does not wait for the farewell.
                 held.wait().carry_out()
             })
-            .map_err(|e| exit::environment(format!("start a thread: {e}; a larger 'ulimit -u' helps")))?;
+            .map_err(|e| exit::environment(format!("start a thread: {e}; raise the limit 'ulimit -u'")))?;
         server.run().map_err(|e| exit::environment(e.to_string()))?;
         Ok(Exit::Done)
     }
@@ -236,7 +236,7 @@ impl ServeArgs {
         let token = match given {
             Some(token) if measuring == Some(&token) => {
                 return Err(exit::usage(
-                    "the tune token is the token of --token: who may measure could change settings; give another",
+                    "the tune token equals the token of --token, so every client could change settings; give another",
                 ));
             }
             Some(token) => token,
@@ -261,7 +261,7 @@ fn new_token() -> anyhow::Result<String> {
 fn longest(text: &str) -> Result<Nanos, String> {
     match seconds(text)? {
         time if time < Nanos::millis(1) => {
-            Err(format!("'{text}' lets no flow run; give 1ms or more, such as 30s"))
+            Err(format!("'{text}' permits no flow; give at least 1ms, for example 30s"))
         }
         time => Ok(time),
     }
@@ -282,7 +282,7 @@ fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
         let found = named.and_then(|(host, port)| names::look_up(&host, port.unwrap_or(PORT)).ok());
         found.into_iter().flatten().next().with_context(|| text.to_owned()).map_err(|_| {
             exit::usage(format!(
-                "--listen '{text}' is no address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address alone"
+                "--listen '{text}' is not an address: give 5201, 192.0.2.1:5201, [2001:db8::1]:5201 or an address without port"
             ))
         })
     })
@@ -292,10 +292,10 @@ fn refused(error: FlowError) -> anyhow::Error {
     let text = error.to_string();
     match &error {
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrInUse => exit::environment(format!(
-            "{text}; another server has the port: end it, or listen elsewhere, --listen 5202"
+            "{text}; another server uses the port: stop it, or use another port, --listen 5202"
         )),
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::PermissionDenied => {
-            exit::environment(format!("{text}; ports below 1024 need root: listen on another, --listen 5201"))
+            exit::environment(format!("{text}; ports below 1024 need root: use another port, --listen 5201"))
         }
         FlowError::Sys(e) if e.source.kind() == std::io::ErrorKind::AddrNotAvailable => {
             exit::usage(format!("{text}; give an address of this machine ('ip address' lists them)"))
@@ -310,7 +310,7 @@ fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
     if length < SHORTEST_TOKEN {
         let characters = if length == 1 { "1 character".to_owned() } else { format!("{length} characters") };
         output::note(&format!(
-            "bdp serve: warning: the {name} has {characters}; one of fewer than {SHORTEST_TOKEN} can be guessed: without {option} a random one is made"
+            "bdp serve: warning: the {name} has {characters}; fewer than {SHORTEST_TOKEN} can be guessed; omit {option} to get a random one"
         ));
     }
 }
@@ -319,9 +319,9 @@ fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
 fn introduce(address: SocketAddr, token: Option<&str>) {
     let target = target_of(address);
     let secret = token.map_or(String::new(), |token| format!(" --token {token}"));
-    let whom = if token.is_some() { "loopback needs no token" } else { "open to everybody, within limits" };
+    let whom = if token.is_some() { "loopback needs no token" } else { "open to anyone, within limits" };
     output::note(&format!(
-        "bdp serve: listening on {address}, TCP and UDP ({whom}); at the other machine run:"
+        "bdp serve: listening on {address}, TCP and UDP ({whom}); on the other machine run:"
     ));
     output::print(&format!("bdp measure {target}{secret}\n")).ok();
 }
@@ -329,7 +329,7 @@ fn introduce(address: SocketAddr, token: Option<&str>) {
 /// Prints what changes settings of this host from the other machine.
 fn introduce_tuning(address: SocketAddr, token: &str) {
     output::note(
-        "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; there run:",
+        "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; to do so, run there:",
     );
     let target = target_of(address);
     output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
@@ -387,7 +387,7 @@ fn describe(event: &Event) -> String {
     };
     match event {
         Event::Began { session, peer, program } => {
-            format!("session {session}: {} began, {program}", canonical(peer))
+            format!("session {session}: {} started, {program}", canonical(peer))
         }
         Event::Ended { session, peer, took, flows, why } => {
             let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
@@ -397,9 +397,9 @@ fn describe(event: &Event) -> String {
             output::tame(&format!("session {session}: {} tune: {what}", canonical(peer)))
         }
         Event::TurnedAway { peer, why } => output::tame(&format!("turned away {}: {why}", canonical(peer))),
-        Event::BeganMore { count, within } => format!("{count} more sessions began in the last {within}"),
+        Event::BeganMore { count, within } => format!("{count} more sessions started in the last {within}"),
         Event::LinesDropped { count } => {
-            format!("{count} lines of this log were dropped: nobody read it for a while")
+            format!("{count} lines of this log were dropped: the reader was too slow")
         }
         Event::Ending { by } => format!("ended by {by}"),
         Event::TurnedAwayMore { count, within } => format!("turned away {count} more in the last {within}"),

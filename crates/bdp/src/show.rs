@@ -20,8 +20,8 @@ const NAMED: usize = 6;
     after_help = "Examples:\n  bdp show\n  bdp show 7f3a\n  bdp show 7f3a -v\n  bdp show before.jsonl --json"
 )]
 pub struct ShowArgs {
-    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
-    /// export' wrote [default: the newest run]
+    /// Run: its id, a prefix of the id, or its label, as listed by 'bdp runs'; or a file written by --json or 'bdp runs
+    /// export' [default: the newest run]
     run: Option<String>,
 
     #[command(flatten)]
@@ -31,11 +31,11 @@ pub struct ShowArgs {
     #[arg(long)]
     json: bool,
 
-    /// Print the details of a measurement too: what its findings rest on, hosts, windows, delays, spreads
+    /// Also print details of a measurement: evidence of findings, hosts, windows, delays, spreads
     #[arg(short = 'v', long, conflicts_with = "json")]
     details: bool,
 
-    /// Show only cases that match: [SCENARIO] and words that must all match, each PARAM=VALUE, #REPETITION or a part
+    /// Show only cases that match: [SCENARIO] and words that must all match: PARAM=VALUE, #REPETITION or a part
     /// of the case's key
     #[arg(long, value_name = "FILTER")]
     case: Option<String>,

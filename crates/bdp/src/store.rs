@@ -15,7 +15,7 @@ const NONE: &str = "none";
 /// `--store`.
 #[derive(clap::Args, Clone, Default)]
 pub struct StoreArgs {
-    /// Store of runs, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
+    /// File of the run store, or 'none' [default: bdp/bdp.sqlite in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "PATH", help_heading = help::OUTPUT, hide_short_help = true)]
     store: Option<PathBuf>,
 }

@@ -38,7 +38,7 @@ fn find_by(
         }
     };
     match token.trim() {
-        "" => Err(exit::usage(format!("{whence} holds no token (of a file the first line is taken)"))),
+        "" => Err(exit::usage(format!("{whence} contains no token (in a file, the first line is used)"))),
         token => Ok(Some(token.to_owned())),
     }
 }

@@ -23,38 +23,38 @@ const RUNS: u32 = 3;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp twin 7f3a\n  bdp twin 7f3a --direction to --output path.toml\n  bdp twin 7f3a --rate 1G --json\n\n\
-    Exit codes: 0 the twin repeats the measurement, or was not run; 1 it differs; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    Exit codes: 0 the twin matches the measurement, or was not run; 1 it differs; 2 usage error; 3 environment error; 4 bug in bdp."
 )]
 pub struct TwinArgs {
-    /// The run: its id or the beginning of it, or its label, as 'bdp runs' lists it; or a file that --json or 'bdp runs
-    /// export' wrote [default: the newest run]
+    /// Run: its id, a prefix of the id, or its label, as listed by 'bdp runs'; or a file written by --json or 'bdp runs
+    /// export' [default: the newest run]
     run: Option<String>,
 
-    /// One direction alone [default: each that was measured]
+    /// Only one direction [default: each measured direction]
     #[arg(long, value_name = "WHICH")]
     direction: Option<Which>,
 
-    /// Another run of the same path that shows more of its rate, for example with more streams
+    /// Another run on the same path that shows its rate, for example with more streams
     #[arg(long, value_name = "RUN")]
     also: Option<String>,
 
-    /// Rate of the bottleneck on the wire, where the run does not show it
+    /// Bottleneck rate on the wire, for example 100M, if the run does not show it
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// Repetitions of the twin, each with a start and draws of its own
+    /// Repetitions of the twin, each with its own start time and random draws
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
 
-    /// Seed of the twin's draws
+    /// Seed of the twin's random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Write the scenario to a file, or of several directions those of each into a folder
+    /// Write the scenario to a file; with several directions, one scenario each to a folder
     #[arg(long, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
 
-    /// Only derive the twin
+    /// Derive the twin without running it
     #[arg(long)]
     no_run: bool,
 
@@ -134,11 +134,9 @@ impl TwinArgs {
         match asked {
             Some(asked) if all.contains(&asked) => Ok(vec![asked]),
             Some(asked) => {
-                Err(exit::usage(format!("the run has no {} direction; leave out --direction", asked.name())))
+                Err(exit::usage(format!("the run has no {} direction; omit --direction", asked.name())))
             }
-            None if all.is_empty() => {
-                Err(exit::usage("the run measured no direction, so that it has no twin"))
-            }
+            None if all.is_empty() => Err(exit::usage("the run measured no direction, so it has no twin")),
             None if measurement.request.bidirectional => Ok(all.into_iter().take(1).collect()),
             None => Ok(all),
         }
@@ -151,10 +149,10 @@ fn measured(found: Found) -> anyhow::Result<Measurement> {
     match found.kept {
         Kept::Measurements(all) => {
             let whole = all.into_iter().map(|kept| kept.measurement).find(|m| m.error.is_none());
-            whole.ok_or_else(|| exit::usage(format!("run {id} has no measurement that came to its end")))
+            whole.ok_or_else(|| exit::usage(format!("run {id} has no completed measurement")))
         }
         Kept::Records(_) => {
-            Err(exit::usage(format!("run {id} is of the lab; a twin is made of 'bdp measure'")))
+            Err(exit::usage(format!("run {id} is a lab run; a twin needs a run of 'bdp measure'")))
         }
     }
 }
@@ -167,9 +165,7 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     };
     if path.extension().is_some_and(|extension| extension == "toml") {
         let [twin] = twins else {
-            return Err(exit::usage(
-                "there are several directions; name a folder, or choose one by --direction",
-            ));
+            return Err(exit::usage("several directions; give a folder, or choose one with --direction"));
         };
         return std::fs::write(path, &twin.scenario).map_err(|error| failed(path, error));
     }

@@ -14,19 +14,19 @@ use crate::{exit, help, output};
 /// Who may log in, and how that is read.
 #[derive(clap::Args)]
 pub struct UserArgs {
-    /// File of users, lines of user,sha256: only iperf3's clients that log in as one of them are served, from anywhere
+    /// File of users, one user,sha256 per line: serve only iperf3 clients that log in, from any address
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "authorized-users-path", value_name = "FILE", requires = "iperf3_key")]
     iperf3_users: Option<PathBuf>,
 
-    /// RSA private key that decrypts logins, a PEM file
+    /// RSA private key to decrypt logins, a PEM file
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "rsa-private-key-path", value_name = "FILE", requires = "iperf3_users")]
     iperf3_key: Option<PathBuf>,
 
-    /// Largest difference between the clocks of client and server [default: 10s]
+    /// Maximum difference between the clocks of client and server [default: 10s]
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, visible_alias = "time-skew-threshold", value_name = "TIME", requires = "iperf3_users", value_parser = skew)]
     iperf3_time_skew: Option<u64>,
 
-    /// Refuse logins of iperf3 before 3.17, whose padding (PKCS #1 v1.5) is weaker
+    /// Refuse logins from iperf3 before 3.17, whose padding (PKCS #1 v1.5) is weaker
     #[arg(long, help_heading = help::INTEROP, hide_short_help = true, requires = "iperf3_users")]
     iperf3_oaep_only: bool,
 }
@@ -50,7 +50,7 @@ impl UserArgs {
             if mode & 0o044 != 0 {
                 let shown = path.display();
                 output::note(&format!(
-                    "bdp serve: others can read {shown}; 'chmod 600 {shown}' keeps it secret"
+                    "bdp serve: warning: other users can read {shown}; run 'chmod 600 {shown}'"
                 ));
             }
         }

@@ -13,11 +13,11 @@ use crate::tune::measured::{Measured, MeasuredArgs};
 /// Arguments of `bdp verify`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp verify 7f3a\n  bdp verify 7f3a --json\n\nIt asks the host for what the run asked for, and compares with the run and with what 'bdp rehearse' predicted of it.\n\n\
-    Exit codes: 0 what was predicted held or was exceeded, or nothing was predicted; 1 it was missed; 2 wrong request; 3 the environment refused; 4 a bug of bdp."
+    after_help = "Examples:\n  bdp verify 7f3a\n  bdp verify 7f3a --json\n\nRepeats the measurement with the same parameters, and compares it with the run and with the prediction of 'bdp rehearse'.\n\n\
+    Exit codes: 0 the prediction was met or exceeded, or there was none; 1 it was missed; 2 usage error; 3 environment error; 4 bug in bdp."
 )]
 pub struct VerifyArgs {
-    /// The run before the change: its id or the beginning of it, or its label [default: the newest run]
+    /// Run before the change: its id, a prefix of the id, or its label [default: the newest run]
     #[arg(value_name = "RUN")]
     run: Option<String>,
 

@@ -113,7 +113,7 @@ impl Control {
                 // It may have said why it ends before it did.
                 let _ = self.requests.read_ready();
                 self.check_farewell()?;
-                Err(self.lost(error, "it was asked"))
+                Err(self.lost(error, "a request"))
             }
         }
     }
@@ -134,7 +134,7 @@ impl Control {
             if !ready.is_empty() {
                 let read = self.requests.read_ready();
                 self.check_farewell()?;
-                read.map_err(|e| self.lost(e, "a measurement runs"))?;
+                read.map_err(|e| self.lost(e, "the measurement"))?;
             } else if left.is_zero() {
                 return Ok(None);
             }
@@ -166,7 +166,7 @@ impl Control {
     pub(crate) fn out_of_turn(&self) -> SessionError {
         SessionError::NotBdp {
             address: self.address,
-            what: "it answered something else than was asked".to_owned(),
+            what: "its answer does not match the request".to_owned(),
         }
     }
 
@@ -203,7 +203,7 @@ struct Greeter<'a> {
 impl Greeter<'_> {
     fn exchange(&self, tokens: &Tokens<'_>) -> Result<(Key, Limits, Exchange)> {
         let token = tokens.token;
-        let doing = "it is greeted";
+        let doing = "session setup";
         let address = self.address;
         (&mut &*self.stream)
             .write_all(&Preamble::new(Kind::Control).encode())
@@ -264,17 +264,17 @@ impl Greeter<'_> {
         loop {
             match reader.read(&mut arrived[length..]) {
                 Ok(0) if length == 0 => {
-                    let what = "it closed the connection without a word".to_owned();
+                    let what = "it closed the connection without an answer".to_owned();
                     return Err(SessionError::NotBdp { address, what });
                 }
-                Ok(0) => return Err(SessionError::Lost { address, doing: "it is greeted" }),
+                Ok(0) => return Err(SessionError::Lost { address, doing: "session setup" }),
                 Ok(more) => length += more,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) if e.kind() == ErrorKind::ConnectionReset => {
                     let what = "it reset the connection".to_owned();
                     return Err(SessionError::NotBdp { address, what });
                 }
-                Err(e) => return Err(lost(address, e.into(), "it is greeted")),
+                Err(e) => return Err(lost(address, e.into(), "session setup")),
             }
             match Preamble::decode(&arrived[..length]) {
                 Ok(None) => {}
@@ -292,7 +292,7 @@ impl Greeter<'_> {
 
     fn read<M: serde::de::DeserializeOwned>(&self) -> Result<M> {
         frame::read_bounded(&mut Until::new(self.stream, GREETING_DEADLINE), LONGEST_GREETING)
-            .map_err(|e| lost(self.address, e, "it is greeted"))
+            .map_err(|e| lost(self.address, e, "session setup"))
     }
 
     fn denied(&self, refusal: Refusal) -> SessionError {
@@ -305,6 +305,6 @@ impl Greeter<'_> {
     }
 
     fn nonsense(&self, subject: &str) -> SessionError {
-        SessionError::NotBdp { address: self.address, what: format!("{subject} is not what it should be") }
+        SessionError::NotBdp { address: self.address, what: format!("{subject} is invalid") }
     }
 }

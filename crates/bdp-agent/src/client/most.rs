@@ -54,7 +54,7 @@ impl Most {
         };
         match lists.into_iter().find(|(_, found, most)| found > most) {
             Some((what, found, most)) => {
-                Err(format!("it reported {found} {what}, where {most} are the most that was asked for"))
+                Err(format!("it reported {found} {what}, more than the {most} requested"))
             }
             None => Ok(()),
         }
@@ -78,7 +78,7 @@ mod tests {
         };
         assert_eq!(most.check(&received(1, 100)), Ok(()));
         let wrong = most.check(&received(2, 0)).unwrap_err();
-        assert_eq!(wrong, "it reported 2 bytes of streams, where 1 are the most that was asked for");
+        assert_eq!(wrong, "it reported 2 bytes of streams, more than the 1 requested");
         assert!(most.check(&received(1, 1_000_000)).is_err());
         let sent = Sent { samples: vec![SenderSample::default(); 1_000_000], ..Default::default() };
         assert!(most.check(&Answer::Sent(sent)).is_err());

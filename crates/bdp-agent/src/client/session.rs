@@ -124,7 +124,7 @@ impl Peer for Session {
             pending.push(self.control.ask(Request::Begin { flow: flow.number })?);
         }
         for (flow, pending) in flows.iter_mut().zip(pending) {
-            self.expect_done(pending, "the streams come in", &context.reporter)?;
+            self.expect_done(pending, "stream setup", &context.reporter)?;
             flow.start_sending(request, self.path_mtu.mtu())?;
         }
         for flow in &flows {
@@ -176,7 +176,7 @@ impl Peer for Session {
         if round.since.is_some_and(|since| since.elapsed() > deadline)
             || over.is_some_and(|ended| ended.elapsed() > PATIENCE)
         {
-            return Err(SessionError::Silent { address, doing: "a flow ends" });
+            return Err(SessionError::Silent { address, doing: "the end of a flow" });
         }
         Ok(Polled::Running)
     }
@@ -202,7 +202,7 @@ impl Peer for Session {
         };
         flow.start_receiving(request)?;
         let pending = self.control.ask(Request::Begin { flow: flow.number })?;
-        self.expect_done(pending, "more streams come in", &context.reporter)?;
+        self.expect_done(pending, "stream setup", &context.reporter)?;
         flow.start_sending(request, self.path_mtu.mtu())?;
         self.round.pending.push(self.control.ask(Request::Collect { flow: flow.number })?);
         self.round.far.push(None);
@@ -260,7 +260,7 @@ impl Peer for Session {
     }
 
     fn remote_facts(&mut self, _: &MeasureRequest) -> Result<HostFacts> {
-        match self.control.call(Request::Facts, PATIENCE, "it describes its machine")? {
+        match self.control.call(Request::Facts, PATIENCE, "the exchange of host details")? {
             Answer::Facts(facts) => Ok(*facts),
             _ => Err(self.control.out_of_turn()),
         }
@@ -340,7 +340,7 @@ impl Session {
         if let Some(datagrams) = &mut order.datagrams {
             datagrams.path_mtu = self.path_mtu.mtu();
         }
-        match self.control.call(Request::Prepare(Box::new(order)), PATIENCE, "a flow is prepared")? {
+        match self.control.call(Request::Prepare(Box::new(order)), PATIENCE, "flow setup")? {
             Answer::Done => {}
             _ => return Err(self.control.out_of_turn()),
         }
@@ -383,15 +383,15 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest> 
     let (address, limits) = (control.address, control.limits);
     if spec.duration > limits.duration && spec.bytes.is_none() {
         return Err(SessionError::Request(format!(
-            "{address} grants {} a flow and {} were asked for; ask for less, or start 'bdp serve' there with a \
-             larger --max-duration",
+            "{address} allows at most {} per flow, {} requested; request less, or start 'bdp serve' there \
+             with a larger --max-duration",
             limits.duration, spec.duration
         )));
     }
     if spec.streams > limits.streams {
         return Err(SessionError::Request(format!(
-            "{address} grants {} streams and {} were asked for; ask for fewer, or start 'bdp serve' there with a \
-             larger --max-streams",
+            "{address} allows at most {} streams, {} requested; request fewer, or start 'bdp serve' there \
+             with a larger --max-streams",
             limits.streams, spec.streams
         )));
     }
@@ -402,8 +402,8 @@ fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest> 
         let asked = u128::from(udp.rate_bps.unwrap_or(0)) * u128::from(spec.streams);
         if asked > u128::from(most) {
             return Err(SessionError::Request(format!(
-                "{address} grants {} of UDP and {} were asked for; ask for less, or start 'bdp serve' there with a \
-                 larger --max-rate",
+                "{address} allows at most {} of UDP, {} requested; request less, or start 'bdp serve' \
+                 there with a larger --max-rate",
                 format_bps(most as f64),
                 format_bps(asked as f64)
             )));

@@ -19,7 +19,7 @@ use super::control::{Control, Tokens};
 
 /// How long the server may take over a request: journals are synced to its disk, and other processes may be at them.
 const PATIENCE: Duration = Duration::from_secs(30);
-const DOING: &str = "it changes settings";
+const DOING: &str = "a change of settings";
 
 /// What came of tuning.
 pub type Result<T, E = TuneError> = std::result::Result<T, E>;
@@ -30,7 +30,7 @@ pub enum TuneError {
     /// The server was not reached, did not admit this client, or went away.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The server did not do it. Where that was a change, all is as it was before, unless the text says otherwise.
+    /// The server did not do it. Where that was a change, all settings are as before, unless the text says otherwise.
     #[error("{address} refused: {text}")]
     Refused {
         /// Where.

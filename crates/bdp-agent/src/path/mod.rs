@@ -242,8 +242,8 @@ fn is_denied(error: &SysError) -> bool {
 fn not_allowed(error: SysError, to: SocketAddr) -> SessionError {
     match is_denied(&error) {
         true => SessionError::Near(FlowError::Refused(format!(
-            "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; --udp and --tcp need no \
-             privilege"
+            "{error}; run as root, or permit your group: sysctl -w 'net.ipv4.ping_group_range=0 \
+             2147483647'; --udp and --tcp need no privilege"
         ))),
         false => dial::failure(to, error),
     }

@@ -101,8 +101,8 @@ fn message(request: &PingRequest) -> Result<Vec<u8>> {
     let length = request.payload.map_or(ECHO_BYTES, |p| p.as_bytes() as usize);
     if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
         return Err(SessionError::Request(format!(
-            "a message that is sent back has {ECHO_BYTES} to {LONGEST_ECHO} bytes: it begins with the session, the \
-             number and the server's times"
+            "an echo message must have {ECHO_BYTES} to {LONGEST_ECHO} bytes: it starts with the session, \
+             a number and the server's timestamps"
         )));
     }
     Ok(vec![0; length])

@@ -40,14 +40,14 @@ impl Icmp {
         let payload = request.payload.map_or(PAYLOAD, |p| p.as_bytes() as usize);
         if payload < LEAST_PAYLOAD {
             return Err(SessionError::Request(format!(
-                "a payload of ICMP is {LEAST_PAYLOAD} bytes at least: it holds the number of the probe"
+                "an ICMP payload must have at least {LEAST_PAYLOAD} bytes: it contains the number of the probe"
             )));
         }
         let opened = StampedSocket::icmp(to, from, request.bind_device.as_deref(), request.dscp);
         let (mut socket, access) = opened.map_err(|error| match error.source.kind() {
             ErrorKind::PermissionDenied => SessionError::Near(FlowError::Refused(format!(
-                "{error}; be root, or let your group: sysctl -w 'net.ipv4.ping_group_range=0 2147483647'; without --icmp \
-                 TCP connections are made instead"
+                "{error}; run as root, or permit your group: sysctl -w 'net.ipv4.ping_group_range=0 \
+                 2147483647'; without --icmp bdp uses TCP connects"
             ))),
             _ => error.into(),
         })?;

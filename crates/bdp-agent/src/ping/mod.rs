@@ -124,7 +124,7 @@ fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, reques
     let request = request.clone();
     Box::new(move |ledger, stop| match exchange::run(&mut carrier, &request, ledger, stop) {
         Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
-        Err(_) => Err(SessionError::Lost { address: to, doing: "messages are sent back" }),
+        Err(_) => Err(SessionError::Lost { address: to, doing: "the echo of messages" }),
         Ok(()) => Ok(()),
     })
 }
@@ -199,18 +199,20 @@ impl Drop for Run {
 fn check(request: &PingRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.interval > Nanos::ZERO && request.interval < SHORTEST_INTERVAL {
-        return wrong("the interval is 1 us at least, or 0 for as fast as answers come");
+        return wrong(
+            "the interval must be at least 1 us, or 0 to send each probe when the last is answered",
+        );
     }
     if request.count == Some(0) {
         return wrong("a count of 0 sends nothing");
     }
     if request.mode == PingMode::Connect && request.payload.is_some() {
         return wrong(
-            "a TCP handshake carries no payload; leave out the length, or choose --icmp, --udp or --tcp",
+            "a TCP handshake carries no payload; omit the length (-l), or use --icmp, --udp or --tcp",
         );
     }
     if request.dscp.is_some_and(|dscp| dscp > 63) {
-        return wrong("a differentiated services code point is 0 to 63");
+        return wrong("DSCP must be 0 to 63");
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ pub fn run(
     Ok(())
 }
 
-/// Connections that have yet to say what they are for.
+/// Connections whose protocol is not yet known.
 struct List<'a, K> {
     poll: Poll,
     classifier: &'a K,

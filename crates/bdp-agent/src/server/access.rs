@@ -25,7 +25,7 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("'{text}' is no range of addresses: give 192.0.2.0/24, 2001:db8::/32 or one address");
+            || format!("'{text}' is not an address range: give 192.0.2.0/24, 2001:db8::/32 or one address");
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -41,13 +41,10 @@ impl FromStr for Network {
             }
         };
         let network = IpNet::new(alone.addr(), prefix).map_err(|_| {
-            format!("'{text}': a prefix of this IP version has {} bits at most", alone.max_prefix_len())
+            format!("'{text}': a prefix of this IP version has at most {} bits", alone.max_prefix_len())
         })?;
         if network != network.trunc() {
-            return Err(format!(
-                "'{text}' has bits behind its prefix; '{}' is the range with it",
-                network.trunc()
-            ));
+            return Err(format!("'{text}' has bits set after its prefix; use '{}'", network.trunc()));
         }
         Ok(Self(network))
     }
@@ -265,17 +262,17 @@ pub enum Denied {
         network: Network,
     },
     /// There is a list, and its address is not on it.
-    #[error("{peer} is not among those that are allowed here; --allow {peer} there lets it in")]
+    #[error("{peer} is not an allowed address; start 'bdp serve' there with --allow {peer}")]
     Unlisted {
         /// Who.
         peer: IpAddr,
     },
     /// Its protocol can't show a token, and its address is not enough.
     #[error(
-        "{} clients can't show a token and are served from loopback alone; --allow {} there lets this one in{}",
+        "{} clients have no token and are served only from loopback; start 'bdp serve' there with --allow {}{}",
         protocol.name(),
         peer.to_canonical(),
-        if *protocol == Protocol::Iperf3 { ", --iperf3-users those who log in" } else { "" }
+        if *protocol == Protocol::Iperf3 { ", or with --iperf3-users for logins" } else { "" }
     )]
     Unproven {
         /// Who.
@@ -284,14 +281,14 @@ pub enum Denied {
         protocol: Protocol,
     },
     /// Every place is taken.
-    #[error("busy with {sessions} sessions, as many as it may serve; try again later")]
+    #[error("busy with {sessions} sessions, its maximum; try again later")]
     Full {
         /// How many there are.
         sessions: u32,
     },
     /// This address has its share.
     #[error(
-        "{} has {sessions} sessions, as many as one address may (--max-sessions-per-address)",
+        "{} already has {sessions} sessions, the maximum per address (--max-sessions-per-address)",
         peer.to_canonical()
     )]
     AddressFull {
@@ -302,7 +299,7 @@ pub enum Denied {
     },
     /// This address has its share of streams.
     #[error(
-        "one address may have {streams} streams at once, and {} asks for more (--max-streams-per-address)",
+        "at most {streams} parallel streams per address, and {} requests more (--max-streams-per-address)",
         peer.to_canonical()
     )]
     Streams {
@@ -313,7 +310,7 @@ pub enum Denied {
     },
     /// A test of iperf2's, of which both directions are streams, has its share of streams.
     #[error(
-        "a test of iperf2's may have {streams} streams at once, twice those of a flow, and {} asks for more (--max-streams)",
+        "an iperf2 test may have at most {streams} parallel streams, and {} requests more (--max-streams)",
         peer.to_canonical()
     )]
     TestStreams {
@@ -324,8 +321,8 @@ pub enum Denied {
     },
     /// Its flow needs memory that it does not get.
     #[error(
-        "the flow needs {} here, for its samples and streams, and a session of {} may have {}; ask for a longer interval or fewer \
-         streams, or start 'bdp serve' there with a larger --max-memory",
+        "the flow needs {} on the server for samples and streams, and a session of {} may use {}; use a \
+         longer interval or fewer streams, or start 'bdp serve' there with a larger --max-memory",
         ByteCount::bytes(*bytes), peer.to_canonical(), ByteCount::bytes(*most)
     )]
     Memory {
@@ -337,7 +334,7 @@ pub enum Denied {
         most: u64,
     },
     /// It says that it sends at a rate that is not granted.
-    #[error("{} sends at {asked}, and {granted} is granted a test (--max-rate)", peer.to_canonical())]
+    #[error("{} sends at {asked}, more than the maximum of {granted} (--max-rate)", peer.to_canonical())]
     Rate {
         /// Who.
         peer: IpAddr,
@@ -433,9 +430,11 @@ mod tests {
         assert_eq!(rules.check(ip("192.0.2.7"), Protocol::Iperf2), Ok(Proof::Nothing));
         assert_eq!(rules.check(ip("2001:db8::9"), Protocol::Iperf3), Ok(Proof::Nothing));
         assert_eq!(rules.check(ip("127.0.0.1"), Protocol::Iperf3), Ok(Proof::Nothing));
-        for (outside, part) in
-            [("198.51.100.1", "not among"), ("192.0.2.66", "--deny 192.0.2.66/32"), ("127.0.0.9", "denied")]
-        {
+        for (outside, part) in [
+            ("198.51.100.1", "not an allowed"),
+            ("192.0.2.66", "--deny 192.0.2.66/32"),
+            ("127.0.0.9", "denied"),
+        ] {
             let open = AccessRules { open: true, ..rules.clone() };
             for rules in [&rules, &open] {
                 let denied = rules.check(ip(outside), Protocol::Bdp).unwrap_err().to_string();

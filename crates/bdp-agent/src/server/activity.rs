@@ -35,8 +35,10 @@ impl fmt::Display for Eviction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle => f.write_str("evicted while idle to make room"),
-            Self::Slow => write!(f, "evicted to make room: it moved less than {LEAST_RATE} bytes a second"),
-            Self::Turn => f.write_str("evicted to make room: its turn was over and another client waited"),
+            Self::Slow => {
+                write!(f, "evicted to make room: it transferred less than {LEAST_RATE} bytes per second")
+            }
+            Self::Turn => f.write_str("evicted to make room: its time was up and another client was waiting"),
         }
     }
 }

@@ -93,9 +93,9 @@ fn admit(
     };
     frame::write(&mut &*stream, &greeting).map_err(|e| e.to_string())?;
     let hello: Hello = frame::read_bounded(&mut Until::new(stream, HELLO_DEADLINE), LONGEST_GREETING)
-        .map_err(|e| format!("it was greeted and did not answer properly: {e}"))?;
+        .map_err(|e| format!("invalid answer during session setup: {e}"))?;
     let Some(client_nonce) = unhex(&hello.nonce) else {
-        return Err("its nonce is not 32 bytes in hexadecimal".to_owned());
+        return Err("its nonce is not 32 hexadecimal bytes".to_owned());
     };
     let exchange = Exchange { server_nonce, client_nonce };
     let granted = match grant(server, peer, exchange, &hello, token_needed) {
@@ -187,7 +187,7 @@ fn refuse<T>(
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     Err(match refusal {
-        Refusal::Version { .. } => "it speaks another version of the protocol".to_owned(),
+        Refusal::Version { .. } => "it uses another version of the protocol".to_owned(),
         Refusal::TokenNeeded => "it gave no token".to_owned(),
         Refusal::TokenWrong => "its token is wrong".to_owned(),
         Refusal::TuneTokenWrong => "its tune token is wrong".to_owned(),

@@ -88,17 +88,17 @@ impl Reason {
 /// Counts since the server began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Sessions that began.
+    /// Sessions started.
     pub sessions_begun: u64,
     /// Sessions that ended.
     pub sessions_ended: u64,
     /// Flows of sessions that ended.
     pub flows: u64,
-    /// Payload bytes read, of flows that are over.
+    /// Payload bytes received, of ended flows.
     pub received_bytes: u64,
-    /// Payload bytes given to the kernel, of flows that are over.
+    /// Payload bytes sent to the kernel, of ended flows.
     pub sent_bytes: u64,
-    /// Connections that have yet to say what they are for.
+    /// Connections whose protocol is not yet known.
     pub waiting: u64,
     /// Lines of the log that found no room.
     pub lines_dropped: u64,

@@ -40,13 +40,13 @@ pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), 
         && rate.saturating_mul(streams) > granted.as_bps()
     {
         return Err(format!(
-            "{} were asked for, and it grants {} a flow of datagrams (--max-rate there)",
+            "{} requested, and the server allows at most {} of UDP (--max-rate there)",
             bdp_model::units::format_bps(rate as f64 * streams as f64),
             bdp_model::units::format_bps(granted.as_bps() as f64),
         ));
     }
     if datagrams.rate_bps == Some(0) || datagrams.payload_bytes.is_some_and(|b| b > LONGEST_DATAGRAM) {
-        return Err("the flow's order is out of range".to_owned());
+        return Err("the flow's parameters are out of range".to_owned());
     }
     if let Some(granted) = granted {
         datagrams.rate_bps.get_or_insert((granted.as_bps() / streams).max(1));

@@ -159,7 +159,7 @@ impl Flow {
                 self.changed.notify_all();
                 applied
             }
-            _ => Err(format!("flow {} has no place for stream {index}", self.order.flow)),
+            _ => Err(format!("flow {} has no stream {index}", self.order.flow)),
         }
     }
 
@@ -186,7 +186,7 @@ impl Flow {
                 }
             },
             Some(Some(stream)) if stream.layout == (Layout::Bdp { tag: opening.tag() }) => Ok(()),
-            _ => Err(format!("flow {} has no place for stream {}", self.order.flow, opening.stream)),
+            _ => Err(format!("flow {} has no stream {}", self.order.flow, opening.stream)),
         }
     }
 
@@ -279,7 +279,7 @@ impl Flow {
     fn incomplete(&self, missing: usize) -> FlowError {
         let count = self.order.spec.streams as usize;
         FlowError::Deadline(format!(
-            "{} of {count} connections came within {}; a NAT or firewall may hold so many back",
+            "only {} of {count} connections arrived within {}; a NAT or firewall may limit them",
             count - missing,
             Nanos::from(ARRIVAL_DEADLINE)
         ))

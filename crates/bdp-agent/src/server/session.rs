@@ -80,7 +80,9 @@ impl Session {
         place: Place,
         granted: Granted,
     ) -> Result<Self, Refusal> {
-        let other = |e: std::io::Error| Refusal::Other { text: format!("no descriptor is left there: {e}") };
+        let other = |e: std::io::Error| Refusal::Other {
+            text: format!("no file descriptor left on the server: {e}"),
+        };
         Ok(Self {
             key,
             number: server.next_number(),
@@ -140,7 +142,7 @@ impl Session {
                 }
                 Err(FrameError::Closed) if server.is_ending() => break Some("the server ends".to_owned()),
                 Err(FrameError::Closed) if self.agent.flows_under_way() > 0 => {
-                    break Some("the client left while a flow ran".to_owned());
+                    break Some("the client disconnected during a flow".to_owned());
                 }
                 Err(FrameError::Closed) => break None,
                 Err(FrameError::Silent) => break Some(format!("silent for {}", Nanos::from(patience))),
@@ -157,7 +159,7 @@ impl Session {
         let answer = match request {
             Request::Tune(sealed) => self.tune(server, id, &sealed).map_err(FlowError::Refused),
             _ if !self.may_measure() => Err(FlowError::Refused(
-                "the tune token opens tuning alone; to measure, give the token of this server".to_owned(),
+                "the tune token permits only tuning; to measure, give the token of this server".to_owned(),
             )),
             Request::Prepare(order) => {
                 let answer = self.prepare(*order);
@@ -172,10 +174,12 @@ impl Session {
     /// Changes settings of this host, or says what they are.
     fn tune(&self, server: &ServerState, id: u64, sealed: &Sealed) -> Result<Answer, String> {
         let Some(tuner) = &server.tuner else {
-            return Err("settings of this host are not changed from afar (--allow-tune there)".to_owned());
+            return Err(
+                "remote changes of settings are not allowed on this host (--allow-tune there)".to_owned()
+            );
         };
         let Some(right) = &self.granted.tune else {
-            return Err("changing settings takes the tune token of this server (--tune-token)".to_owned());
+            return Err("changing settings needs the tune token of this server (--tune-token)".to_owned());
         };
         let (answer, log) = tuner.answer(right, self.peer, id, sealed)?;
         for what in log {
@@ -188,7 +192,9 @@ impl Session {
         self.check(&order).map_err(FlowError::Refused)?;
         datagrams::grant(&mut order, self.limits.rate).map_err(FlowError::Refused)?;
         if self.agent.flows_under_way() >= MOST_FLOWS {
-            return Err(FlowError::Refused(format!("a session has {MOST_FLOWS} flows at once at most")));
+            return Err(FlowError::Refused(format!(
+                "a session may have at most {MOST_FLOWS} parallel flows"
+            )));
         }
         let refused = |denied: Denied| FlowError::Refused(denied.to_string());
         let (places, memory) = match &*lock(&self.place) {
@@ -207,13 +213,13 @@ impl Session {
         let Limits { duration, streams, .. } = self.limits;
         if order.spec.duration > duration {
             return Err(format!(
-                "{} were asked for, and it grants {duration} a flow (--max-duration there)",
+                "{} requested, and the server allows at most {duration} per flow (--max-duration there)",
                 order.spec.duration
             ));
         }
         if order.spec.streams > streams {
             return Err(format!(
-                "{} streams were asked for, and it grants {streams} (--max-streams there)",
+                "{} streams requested, and the server allows at most {streams} (--max-streams there)",
                 order.spec.streams
             ));
         }
@@ -222,12 +228,16 @@ impl Session {
             && rate.saturating_mul(u64::from(order.spec.streams)) > granted.as_bps()
         {
             let asked = format_bps(rate as f64 * f64::from(order.spec.streams));
-            return Err(format!("{asked} were asked for, and it grants {granted} a flow (--max-rate there)"));
+            return Err(format!(
+                "{asked} requested, and the server allows at most {granted} per flow (--max-rate there)"
+            ));
         }
         if order.spec.interval < SHORTEST_INTERVAL
             || order.spec.duration.as_ns() / order.spec.interval.as_ns() > MOST_SAMPLES
         {
-            return Err(format!("it keeps {MOST_SAMPLES} samples of a flow at most; set a longer interval"));
+            return Err(format!(
+                "the server keeps at most {MOST_SAMPLES} samples per flow; set a longer interval"
+            ));
         }
         if let (Some(name), Role::Send) = (&order.spec.congestion, order.role) {
             socket::check_congestion(name).map_err(|e| e.to_string())?;
@@ -238,7 +248,7 @@ impl Session {
             && order.spec.interval <= LONGEST_INTERVAL
             && order.spec.omit <= order.spec.duration
             && order.spec.dscp.is_none_or(|dscp| dscp < 64);
-        if whole { Ok(()) } else { Err("the flow's order is out of range".to_owned()) }
+        if whole { Ok(()) } else { Err("the flow's parameters are out of range".to_owned()) }
     }
 
     /// Takes a stream in for its flow.
@@ -271,7 +281,7 @@ impl Session {
     pub(super) fn answer_echoes_on(&self, stream: TcpStream, length: u32) -> Result<(), String> {
         let length = length as usize;
         if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
-            return Err(format!("messages of {length} bytes are not sent back"));
+            return Err(format!("messages of {length} bytes are not echoed"));
         }
         let (key, activity) = (self.key, Arc::clone(&self.activity));
         self.answer_on(stream, move |stream| echo::answer_on(stream, key, length, &activity))
@@ -286,7 +296,7 @@ impl Session {
         stream.set_nodelay(true).map_err(text)?;
         let mut probes = lock(&self.probes);
         if probes.len() >= MOST_PROBES || self.over.load(Ordering::Relaxed) {
-            return Err(format!("session {} has its probe connections", self.number));
+            return Err(format!("session {} already has its probe connections", self.number));
         }
         let number = self.probes_begun.fetch_add(1, Ordering::Relaxed);
         probes.insert(number, stream.try_clone().map_err(text)?);

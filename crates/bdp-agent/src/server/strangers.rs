@@ -19,11 +19,11 @@ impl ServerState {
         let stranger = Stranger::of(arrived);
         let seen = legible(arrived);
         let why = match (stranger.protocol(), way_in(stranger)) {
-            (Some(protocol), Some(way)) => format!("it speaks {protocol} ({seen}); {way}"),
+            (Some(protocol), Some(way)) => format!("it uses {protocol} ({seen}); {way}"),
             (Some(protocol), None) => {
-                format!("it speaks {protocol} ({seen}), which this server does not serve")
+                format!("it uses {protocol} ({seen}), which this server does not serve")
             }
-            (None, _) => format!("it begins with no protocol that is served at this port ({seen})"),
+            (None, _) => format!("its first bytes match no protocol served on this port ({seen})"),
         };
         self.count_and_report(stranger, peer, why);
     }
@@ -31,8 +31,8 @@ impl ServerState {
     /// Counts and logs somebody who did not say in time what the connection is for.
     pub fn drop_stranger(&self, peer: SocketAddr, arrived: &[u8]) {
         let why = match arrived {
-            [] => "it connected and said nothing".to_owned(),
-            _ => format!("it sent {} and no more", begin(arrived)),
+            [] => "it connected and sent nothing".to_owned(),
+            _ => format!("it sent only {}", begin(arrived)),
         };
         self.count_and_report(Stranger::of(arrived), peer, why);
     }
@@ -43,7 +43,7 @@ impl ServerState {
         if arrived.is_empty() {
             return self.counters.note_stranger(Stranger::Closed);
         }
-        let why = format!("it sent {} and left", begin(arrived));
+        let why = format!("it sent {} and disconnected", begin(arrived));
         self.count_and_report(Stranger::of(arrived), peer, why);
     }
 

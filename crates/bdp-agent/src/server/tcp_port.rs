@@ -92,7 +92,7 @@ impl TcpPort<'_> {
 
     fn hand_over(&self, kind: Kind, ticket: &Ticket, stream: TcpStream, peer: SocketAddr) {
         let refused = match self.sessions.get(&ticket.key) {
-            None => Err("its key is of no session".to_owned()),
+            None => Err("its key belongs to no session".to_owned()),
             Some(session) if kind == Kind::Probe => session.answer_probes_on(stream),
             Some(session) if kind == Kind::Echo => session.answer_echoes_on(stream, ticket.stream),
             Some(session) => session.take_stream(ticket, stream),

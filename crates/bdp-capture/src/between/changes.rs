@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bdp_model::capture_pair::{Change, Changed, ChangedValue};
 
+use super::direction::Direction;
 use super::log::Passed;
-use super::way::Way;
 use crate::decode::{Flags, Options};
 
 /// Pairs of values of a field that are counted apart.
@@ -14,7 +14,7 @@ const VALUES_MOST: usize = 8;
 type Values = (Option<u64>, Option<u64>);
 
 /// The changes of one way, by what was changed. `offset` is how far its sequence numbers are from those at the first capture.
-pub(super) fn of(way: &Way<'_>, direction: usize, terminated: bool) -> Vec<Change> {
+pub(super) fn of(way: &Direction<'_>, direction: usize, terminated: bool) -> Vec<Change> {
     let mut found = Found { direction, counts: BTreeMap::new(), of: BTreeMap::new() };
     for (near, far) in way.packets() {
         let (sent, arrived) = (way.near(near), way.far(far));

@@ -11,11 +11,11 @@ use bdp_model::stats::median;
 use super::changes;
 use super::clock::{self, Delays};
 use super::counts::{self, Ran};
+use super::direction::Direction;
 use super::identify::{self, LoggedFlow, Same};
 use super::log::SegmentLog;
 use super::matching::{Matched, matched};
 use super::numbered::{Numbered, acks, bases, numbered, offsets};
-use super::way::Way;
 
 /// Less than what two clocks of a microsecond say by chance.
 const ORDER_MIN_NS: f64 = 2_000.0;
@@ -132,8 +132,8 @@ impl<'a> Compared<'a> {
         Some(compared)
     }
 
-    fn way(&self, direction: usize) -> Way<'_> {
-        Way {
+    fn way(&self, direction: usize) -> Direction<'_> {
+        Direction {
             logs: self.logs,
             numbered: [&self.numbered[direction][0], &self.numbered[direction][1]],
             matched: &self.matched[direction],

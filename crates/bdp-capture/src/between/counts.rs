@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bdp_model::capture_pair::{BetweenDirection, LostAt};
 
+use super::direction::Direction;
 use super::matching::Alone;
-use super::way::Way;
 
 /// Points of losses over time.
 const POINTS: u64 = 1_000;
@@ -22,7 +22,7 @@ pub(super) struct Ran {
 
 /// Counts of a way. `ran` are the near and the far capture; `acked` is the end of what the receiver was seen to acknowledge.
 pub(super) fn of(
-    way: &Way<'_>,
+    way: &Direction<'_>,
     has_begin: bool,
     ran: [Option<Ran>; 2],
     acked: Option<i64>,
@@ -135,7 +135,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(way: &Way<'_>, packets: &[(u32, u32)], has_begin: bool, ran: [Option<Ran>; 2]) -> Self {
+    fn of(way: &Direction<'_>, packets: &[(u32, u32)], has_begin: bool, ran: [Option<Ran>; 2]) -> Self {
         let met = packets.iter().map(|&(index, far)| {
             let (near_ns, far_ns) = (way.near(index).at_ns, way.far(far).at_ns);
             Met { index, near_ns, far_ns }
@@ -186,7 +186,7 @@ fn apart(met: &[Met]) -> u64 {
 }
 
 /// How long at the most a packet came after the first one that overtook it; `None` where none was overtaken.
-fn latest(way: &Way<'_>) -> Option<u64> {
+fn latest(way: &Direction<'_>) -> Option<u64> {
     // Up to where packets had come, and since when.
     let mut reached: Vec<(u32, u64)> = Vec::new();
     let mut late = None;
@@ -205,7 +205,7 @@ fn latest(way: &Way<'_>) -> Option<u64> {
 }
 
 /// Packets that were overtaken, and those that only the far place has.
-fn order(way: &Way<'_>, found: &mut BetweenDirection) {
+fn order(way: &Direction<'_>, found: &mut BetweenDirection) {
     let arrivals = way.arrivals();
     let (Some(&(from, _)), Some(&(to, _))) = (arrivals.first(), arrivals.last()) else { return };
     let mut others: Vec<u32> = way.matched.alone[1 - way.near].iter().map(|alone| alone.index).collect();
@@ -224,7 +224,7 @@ fn order(way: &Way<'_>, found: &mut BetweenDirection) {
     }
 }
 
-fn over_time(way: &Way<'_>, bounds: &Bounds, lost: &BTreeMap<u32, u64>) -> Vec<LostAt> {
+fn over_time(way: &Direction<'_>, bounds: &Bounds, lost: &BTreeMap<u32, u64>) -> Vec<LostAt> {
     let at = |index: &u32| way.near(*index).at_ns.saturating_sub(bounds.began_ns);
     let span = lost.keys().map(at).max().unwrap_or(0) / POINTS + 1;
     let span = if lost.len() as u64 <= POINTS { 1 } else { span };

@@ -7,13 +7,13 @@ mod changes;
 mod clock;
 mod compare;
 mod counts;
+mod direction;
 mod identify;
 mod log;
 mod matching;
 mod numbered;
 #[cfg(test)]
 mod tests;
-mod way;
 
 pub use compare::{Place, compare};
 pub use identify::LoggedFlow;

@@ -333,7 +333,7 @@ fn is_passing(error: &std::io::Error) -> bool {
 fn explained(error: std::io::Error, length: usize) -> FlowError {
     if bdp_sys::udp::is_too_long(&error) {
         return FlowError::Refused(format!(
-            "send datagrams of {length} bytes: too long for the path without fragments; set a smaller -l, or leave out \
+            "send datagrams of {length} bytes: too large for the path MTU; set a smaller -l, or omit \
              --dont-fragment"
         ));
     }

@@ -39,7 +39,7 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
         && literal.is_ipv4() != (family == Family::Ipv4)
     {
         return Err(SessionError::Request(format!(
-            "{literal} is an {} address, and {} asks for the other version; leave that out",
+            "{literal} is an {} address, but {} selects the other IP version; omit the option",
             if literal.is_ipv4() { "IPv4" } else { "IPv6" },
             if literal.is_ipv4() { "-6" } else { "-4" },
         )));
@@ -54,8 +54,8 @@ pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<Sock
     }
     if let (true, true, None, Some(bind)) = (found.is_empty(), any, request.family, &request.bind_address) {
         return Err(SessionError::Request(format!(
-            "'{literal}' can't be reached from {bind}: the two are not of the same IP version; give another address \
-             to send from, or leave it out"
+            "'{literal}' can't be reached from {bind}: the IP versions differ; give another local \
+             address, or omit it"
         )));
     }
     match (found.is_empty(), any) {
@@ -91,9 +91,7 @@ pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     // The device of a link-local address is that of the other end's, which names it too.
     let address = text.split_once('%').map_or(text.as_str(), |(address, _)| address);
     address.parse().map(Some).map_err(|_| {
-        SessionError::Request(format!(
-            "'{text}' is not an address of this machine: give an IP address to send from"
-        ))
+        SessionError::Request(format!("'{text}' is not an IP address; give a local address to send from"))
     })
 }
 
@@ -180,7 +178,7 @@ pub fn local_end(
         None => 0,
         Some(first) => {
             first.checked_add(index).and_then(|port| u16::try_from(port).ok()).ok_or_else(|| {
-                SessionError::Request(format!("local ports from {first} on do not suffice for all streams"))
+                SessionError::Request(format!("not enough local ports from {first} on for all streams"))
             })?
         }
     };
@@ -200,13 +198,13 @@ pub fn failure(address: SocketAddr, error: SysError) -> SessionError {
     match error.operation {
         "connect to" => failure_by(address, error.source),
         "bind to" if kind == ErrorKind::AddrNotAvailable => SessionError::Request(format!(
-            "{error}; this machine has no such address for {address} ('ip address' lists those that it has)"
+            "{error}; this machine has no such address for {address} ('ip address' lists its addresses)"
         )),
         "set" if error.operand.starts_with("SO_BINDTODEVICE") && kind != ErrorKind::PermissionDenied => {
-            SessionError::Request(format!("{error}; 'ip link' lists the devices of this machine"))
+            SessionError::Request(format!("{error}; 'ip link' lists this machine's devices"))
         }
         "bind to" if kind == ErrorKind::AddrInUse => {
-            SessionError::Request(format!("{error}; choose other local ports with --cport, or leave it out"))
+            SessionError::Request(format!("{error}; choose another local port with --cport, or omit it"))
         }
         _ => error.into(),
     }

@@ -18,7 +18,7 @@ pub enum SessionError {
     #[error("{0}")]
     Request(String),
     /// The name leads to no address.
-    #[error("find host '{host}': {cause}; check the name, or give its address")]
+    #[error("resolve host '{host}': {cause}; check the name, or give an address")]
     NoSuchHost {
         /// As given.
         host: String,
@@ -27,7 +27,7 @@ pub enum SessionError {
     },
     /// The host refused the connection: nothing listens there.
     #[error(
-        "connect to {address}: refused, the host is there and nothing listens on the port; start 'bdp serve' on it{}",
+        "connect to {address}: connection refused, nothing listens on the port; start 'bdp serve' there{}",
         brackets(*address)
     )]
     Refused {
@@ -36,7 +36,7 @@ pub enum SessionError {
     },
     /// Nothing came back.
     #[error(
-        "connect to {address}: no answer within {deadline}; is the host up, and does a firewall let TCP port {port} through?{hint}",
+        "connect to {address}: no answer within {deadline}; check that the host is up and that firewalls allow TCP port {port}{hint}",
         port = address.port(),
         hint = brackets(*address)
     )]
@@ -59,8 +59,9 @@ pub enum SessionError {
     },
     /// Datagrams don't get there, or not back.
     #[error(
-        "open UDP streams with {address}: no datagram came back within {waited}; does a firewall let UDP port {port} through, is \
-         it forwarded, and does the log there show a refusal? Without -u the same is measured by TCP",
+        "open UDP streams to {address}: no reply within {waited}; check that firewalls allow UDP port \
+         {port}, that it is forwarded, and whether the server's log shows a refusal; or measure by TCP, \
+         without -u",
         port = address.port()
     )]
     NoDatagrams {
@@ -71,9 +72,9 @@ pub enum SessionError {
     },
     /// The server was asked for datagrams, and none came.
     #[error(
-        "{address} was asked for datagrams, and none came within {waited}; does a firewall let UDP port {port} through both ways? A \
-         'bdp serve' there sends them to other machines with --iperf2-udp-reverse and --allow alone. Without -u the same is measured \
-         by TCP",
+        "receive UDP from {address}: no datagram arrived within {waited}; check that firewalls allow UDP \
+         port {port} in both directions; 'bdp serve' sends UDP to other machines only with \
+         --iperf2-udp-reverse and --allow; or measure by TCP, without -u",
         port = address.port()
     )]
     NoReverse {
@@ -84,8 +85,8 @@ pub enum SessionError {
     },
     /// No flow of such datagrams comes through.
     #[error(
-        "{address}: no flow of datagrams of {asked} B (-l) came through, as the path holds an MTU of {mtu} and drops what is longer \
-         without a word; leave -l out, or ask for -l {fits} at most"
+        "{address}: no datagram of {asked} B (-l) arrived: the path has an MTU of {mtu} and silently \
+         drops larger packets; omit -l, or use at most -l {fits}"
     )]
     TooLong {
         /// Where.
@@ -99,8 +100,9 @@ pub enum SessionError {
     },
     /// Nothing of datagrams came through that go as fragments, while whole packets do.
     #[error(
-        "{address}: no flow of datagrams of {asked} B (-l) came through: the path holds an MTU of {mtu}, so that they go as fragments, and these are \
-         dropped on the way or by the receiving host, while packets of {mtu} B come through; ask for -l {fits} at most"
+        "{address}: no datagram of {asked} B (-l) arrived: the path has an MTU of {mtu}, and fragments \
+         are dropped on the path or by the receiving host, while packets of {mtu} B arrive; use at most \
+         -l {fits}"
     )]
     FragmentsLost {
         /// Where.
@@ -113,7 +115,7 @@ pub enum SessionError {
         fits: u32,
     },
     /// The peer is there and does not speak bdp.
-    #[error("{address} does not speak bdp's protocol: {what}; is it another program's port?")]
+    #[error("{address} does not speak bdp's protocol: {what}; check that 'bdp serve' uses this port")]
     NotBdp {
         /// Where.
         address: SocketAddr,
@@ -122,7 +124,7 @@ pub enum SessionError {
     },
     /// The peer speaks another version.
     #[error(
-        "{address} speaks version {theirs} of bdp's protocol, this bdp speaks {ours}; install the same bdp at both ends"
+        "{address} uses version {theirs} of bdp's protocol, this bdp uses {ours}; install the same version of bdp at both ends"
     )]
     Version {
         /// Where.
@@ -150,7 +152,7 @@ pub enum SessionError {
     },
     /// Its owner does not let its settings be changed from other machines.
     #[error(
-        "{address} does not let its settings be changed from afar; its owner allows it by 'bdp serve --allow-tune', or runs there what 'bdp tune export' writes"
+        "{address} does not allow remote changes of its settings; start 'bdp serve --allow-tune' there, or run the output of 'bdp tune export' there"
     )]
     TuningNotAllowed {
         /// Where.
@@ -158,14 +160,14 @@ pub enum SessionError {
     },
     /// The peer is too old to change settings from other machines.
     #[error(
-        "{address} runs a bdp that can't change settings from afar; install this version there and start 'bdp serve --allow-tune', or run there what 'bdp tune export' writes"
+        "{address} runs a version of bdp without remote tuning; install this version there and start 'bdp serve --allow-tune', or run the output of 'bdp tune export' there"
     )]
     TuningUnknown {
         /// Where.
         address: SocketAddr,
     },
     /// The peer serves those alone that log in.
-    #[error("{address} did not let this client in: {way_out}")]
+    #[error("{address} refused this client: {way_out}")]
     Login {
         /// Where.
         address: SocketAddr,
@@ -173,7 +175,7 @@ pub enum SessionError {
         way_out: String,
     },
     /// The peer could not do what it was asked.
-    #[error("{address} could not: {error}")]
+    #[error("{address} reported an error: {error}")]
     Far {
         /// Where.
         address: SocketAddr,
@@ -181,7 +183,9 @@ pub enum SessionError {
         error: String,
     },
     /// The peer went away.
-    #[error("{address} went away while {doing} (did it end, or the path break?); run it again")]
+    #[error(
+        "lost the connection to {address} during {doing}: the server ended or the path failed; run it again"
+    )]
     Lost {
         /// Where.
         address: SocketAddr,
@@ -190,7 +194,7 @@ pub enum SessionError {
     },
     /// The peer fell silent.
     #[error(
-        "{address} is connected and says nothing while {doing}; is it bdp (iperf3 has the same port), and is the machine alive?"
+        "{address} is connected but silent during {doing}; check that it runs bdp (iperf3 uses the same port) and that the machine responds"
     )]
     Silent {
         /// Where.
@@ -200,8 +204,8 @@ pub enum SessionError {
     },
     /// Nothing moves any more.
     #[error(
-        "{address} is connected, and nothing moved for {within} while a flow ran: was it or its machine stopped, or is the path \
-         down? Run it again"
+        "{address} is connected, but no data was transferred for {within} during a flow: the server or \
+         its machine has stopped, or the path is down; run it again"
     )]
     Stalled {
         /// Where.
@@ -229,7 +233,7 @@ pub enum SessionError {
         measurement: Box<Measurement>,
     },
     /// The cancel flag was raised.
-    #[error("cancelled before its end")]
+    #[error("cancelled")]
     Cancelled,
 }
 
@@ -273,12 +277,12 @@ impl From<bdp_sys::SysError> for SessionError {
 fn unproven(has_none: bool) -> &'static str {
     match has_none {
         true => {
-            "this server has no token, so it can't prove that it is the one whose token was given; to measure with it all the same, \
-             leave out --token, --token-file and BDP_TOKEN"
+            "this server has no token, so bdp can't verify that it is the expected server; to measure \
+             anyway, omit --token, --token-file and BDP_TOKEN"
         }
         false => {
-            "it did not prove that it knows the token: it is another server than the one that printed it, or something in between \
-             pretends to be it"
+            "it did not prove that it knows the token: it is not the server that printed the token, or a \
+             middlebox impersonates it"
         }
     }
 }
@@ -288,9 +292,9 @@ fn way_to(address: SocketAddr) -> String {
     match address {
         // RFC 4007, section 6: a link-local address means a machine only together with its zone.
         SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
-            format!("a link-local address needs its zone, the device that leads there: {}%eth0", v6.ip())
+            format!("a link-local address needs a zone, the name of the network device: {}%eth0", v6.ip())
         }
-        _ => format!("check the address, and this machine's routes and firewall{}", brackets(address)),
+        _ => format!("check the address and this machine's routes and firewall{}", brackets(address)),
     }
 }
 
@@ -333,14 +337,14 @@ mod tests {
             "[2001:db8:1:2:3:4:5:5999]:5201",
         ] {
             let text = SessionError::Refused { address: at(plain) }.to_string();
-            assert!(text.ends_with("start 'bdp serve' on it"), "{text}");
+            assert!(text.ends_with("start 'bdp serve' there"), "{text}");
         }
     }
 
     #[test]
     fn link_local_address_without_zone_asks_for_one() {
         let no_route = |text| SessionError::NoRoute { address: at(text), cause: "x".to_owned() }.to_string();
-        assert!(no_route("[fe80::1]:5201").ends_with("that leads there: fe80::1%eth0"));
+        assert!(no_route("[fe80::1]:5201").ends_with("the name of the network device: fe80::1%eth0"));
         for other in ["[fe80::1%3]:5201", "192.0.2.1:5201"] {
             assert!(no_route(other).ends_with("routes and firewall"), "{other}");
         }

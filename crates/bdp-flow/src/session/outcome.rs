@@ -82,8 +82,8 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     let spec = &request.spec;
     if received.counted_ns() == 0 {
         return Err(FlowError::Refused(format!(
-            "direction '{}' ended after {}, within the omit of {}, and nothing is left to count; set a smaller omit, \
-             or more bytes",
+            "direction '{}' ended after {}, within the omitted {}, so nothing was measured; set a smaller \
+             omit, or more bytes",
             way.name(),
             Nanos(received.duration_ns),
             spec.omit
@@ -102,14 +102,14 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     }
     if spec.check_payload && !(sent.patterned && received.check.is_some()) {
         return Err(FlowError::Refused(
-            "the far bdp is an older one that can't check every byte; install the same bdp at both ends, or leave \
-             --check-payload out"
+            "the remote bdp is an older version without --check-payload; install the same version at both \
+             ends, or omit --check-payload"
                 .to_owned(),
         ));
     }
     if spec.pacing_bps.is_some() && sent.pacing_bps.is_none() {
         return Err(FlowError::Refused(
-            "the far bdp is an older one that can't hold TCP to a rate; install the same bdp at both ends, or leave -b out"
+            "the remote bdp is an older version without TCP pacing; install the same version at both ends, or omit -b"
                 .to_owned(),
         ));
     }

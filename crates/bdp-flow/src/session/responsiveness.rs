@@ -45,7 +45,7 @@ pub(super) fn run(
     way: Direction,
 ) -> Result<Vec<DirectionResult>> {
     let prober = rounds.peer.foreign_prober(request).ok_or_else(|| {
-        let text = "responsiveness needs bdp at the other end; run 'bdp serve' there";
+        let text = "responsiveness needs bdp at the other end; start 'bdp serve' there";
         SessionError::Request(text.to_owned())
     })?;
     let foreign = Foreign::start(prober)?;

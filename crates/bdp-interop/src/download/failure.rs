@@ -15,7 +15,7 @@ pub(super) fn unconnected(url: &Url, error: SessionError) -> SessionError {
         SessionError::Refused { address } => failed(
             url,
             format!(
-                "connect to {address}: refused, the host is there and nothing listens on the port; check the URL's \
+                "connect to {address}: connection refused, nothing listens on the port; check the URL's \
                  host and port"
             ),
         ),

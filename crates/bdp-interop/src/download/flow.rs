@@ -135,7 +135,7 @@ impl Flow {
         if self.read().iter().any(|&bytes| bytes > 0) {
             self.first_ns = Some(self.first_byte_ns.load(Ordering::Relaxed).min(clock::monotonic_ns()));
         } else if self.open.load(Ordering::Relaxed) == 0 || self.since.elapsed() > FIRST_BYTE {
-            return Err(failed(url, self.why("not a byte of the file came")));
+            return Err(failed(url, self.why("no byte of the file arrived")));
         } else {
             std::thread::sleep(FIRST_LOOK);
         }
@@ -241,7 +241,7 @@ impl Fetch<'_> {
             let (head, body) = self.connection.read_head()?;
             first_byte_ns.fetch_min(clock::monotonic_ns(), Ordering::Relaxed);
             if !(200..300).contains(&head.status) {
-                return Err(format!("the server answers {} to one connection of several", head.status));
+                return Err(format!("the server answered {} to one of several connections", head.status));
             }
             self.connection.set_glances().map_err(|e| e.to_string())?;
             let ended = self.read_body(&head, &body, &mut room)?;

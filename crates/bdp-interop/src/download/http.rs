@@ -38,15 +38,15 @@ impl Tls {
 
 fn configure() -> Result<Arc<ClientConfig>, String> {
     let named = std::env::var_os(ROOTS_FILE).map(PathBuf::from);
-    let way_out = "name a file of root certificates in PEM, or unset the variable for the system's";
+    let way_out = "set it to a PEM file of root certificates, or unset it to use the system's";
     if let Some(path) = &named {
         // Beside a folder in SSL_CERT_DIR it would be passed over.
         File::open(path)
-            .map_err(|e| format!("open {}, which {ROOTS_FILE} names: {e}; {way_out}", path.display()))?;
+            .map_err(|e| format!("open {}, set by {ROOTS_FILE}: {e}; {way_out}", path.display()))?;
         let found = rustls_native_certs::load_certs_from_paths(Some(path), None);
         if RootCertStore::empty().add_parsable_certificates(found.certs).0 == 0 {
             return Err(format!(
-                "{}, which {ROOTS_FILE} names, has no certificate in it that can be read; {way_out}",
+                "{}, set by {ROOTS_FILE}, contains no readable certificate; {way_out}",
                 path.display()
             ));
         }
@@ -56,7 +56,7 @@ fn configure() -> Result<Arc<ClientConfig>, String> {
     let (trusted, _) = roots.add_parsable_certificates(found.certs);
     if trusted == 0 {
         return Err(format!(
-            "this machine has no root certificates; install ca-certificates, or name a file of them in {ROOTS_FILE}"
+            "this machine has no root certificates; install ca-certificates, or set {ROOTS_FILE} to a file of them"
         ));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -102,14 +102,14 @@ impl Connection {
             return Ok(Self::Plain(stream));
         }
         let name = ServerName::try_from(url.host.clone())
-            .map_err(|_| format!("'{}' is no name that a certificate can be for", url.host))?;
+            .map_err(|_| format!("'{}' is not a name that a certificate can contain", url.host))?;
         let session = ClientConnection::new(tls.config()?, name).map_err(|e| e.to_string())?;
         let mut secure = StreamOwned::new(session, stream);
         let until = Instant::now() + PATIENCE;
         while secure.conn.is_handshaking() {
             secure.conn.complete_io(&mut secure.sock).map_err(|e| handshake_failure(&e))?;
             if Instant::now() >= until {
-                return Err("the TLS handshake did not end in time".to_owned());
+                return Err("the TLS handshake timed out".to_owned());
             }
         }
         Ok(Self::Secure(Box::new(secure)))
@@ -137,13 +137,13 @@ impl Connection {
                 return Ok((head, arrived.split_off(length)));
             }
             if arrived.len() > LONGEST_HEAD {
-                return Err("the head of its answer does not end".to_owned());
+                return Err("its response header is too long".to_owned());
             }
             match self.read(&mut room) {
                 Ok(0) => return Err("it closed the connection before it answered".to_owned()),
                 Ok(length) => arrived.extend_from_slice(&room[..length]),
                 Err(e) if is_wait(&e) && Instant::now() < until => {}
-                Err(e) if is_wait(&e) => return Err("it did not answer in time".to_owned()),
+                Err(e) if is_wait(&e) => return Err("it did not respond in time".to_owned()),
                 Err(e) => return Err(e.to_string()),
             }
         }
@@ -196,9 +196,9 @@ impl Write for Connection {
 fn handshake_failure(error: &io::Error) -> String {
     let way_out = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(why)) if is_ca(why) => {
-            return "TLS: the server shows a CA's own certificate (CA:TRUE, as 'openssl req -x509' makes it), and a CA \
-                    is not taken for a server; give the server a certificate that this CA signs, or one made with \
-                    -addext basicConstraints=critical,CA:FALSE"
+            return "TLS: the server presents a CA certificate (CA:TRUE, the default of 'openssl req \
+                    -x509'), which is not accepted for a server; use a certificate signed by this CA, or \
+                    one made with -addext basicConstraints=critical,CA:FALSE"
                 .to_owned();
         }
         Some(rustls::Error::InvalidCertificate(
@@ -208,11 +208,11 @@ fn handshake_failure(error: &io::Error) -> String {
             | CertificateError::NotValidYetContext { .. },
         )) => "; renew the server's certificate, or set this machine's clock",
         Some(rustls::Error::InvalidCertificate(_)) => {
-            "; its certificate is not one that this machine trusts for that name: check the name, or name a file \
-             with its root in SSL_CERT_FILE"
+            "; this machine does not trust its certificate for that name: check the name, or set \
+             SSL_CERT_FILE to a file with its root"
         }
-        Some(rustls::Error::InvalidMessage(_)) => "; is it a server without TLS? then http://",
-        _ if is_wait(error) => return "the TLS handshake did not end in time".to_owned(),
+        Some(rustls::Error::InvalidMessage(_)) => "; if the server has no TLS, use http://",
+        _ if is_wait(error) => return "the TLS handshake timed out".to_owned(),
         _ => "",
     };
     format!("TLS: {error}{way_out}")
@@ -228,13 +228,13 @@ fn is_ca(why: &CertificateError) -> bool {
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
     // A parser of messages passes over empty lines, which no answer begins with (RFC 9112, section 2.2).
     if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") {
-        return Err("it does not answer in HTTP/1.1".to_owned());
+        return Err("its response is not HTTP/1.1".to_owned());
     }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut answer = httparse::Response::new(&mut fields);
     let wrong = |e| match e {
-        httparse::Error::TooManyHeaders => format!("its answer has more than {MOST_FIELDS} header fields"),
-        e => format!("it does not answer in HTTP/1.1: {e}"),
+        httparse::Error::TooManyHeaders => format!("its response has more than {MOST_FIELDS} header fields"),
+        e => format!("its response is not HTTP/1.1: {e}"),
     };
     let httparse::Status::Complete(length) = answer.parse(bytes).map_err(wrong)? else { return Ok(None) };
     let status = answer.code.unwrap_or_default();
@@ -261,7 +261,7 @@ fn parse_length(value: &str) -> Result<u64, String> {
         .parse()
         .ok()
         .filter(|_| is_length)
-        .ok_or_else(|| format!("the Content-Length of its answer is '{value}', which is no length"))
+        .ok_or_else(|| format!("the Content-Length of its response, '{value}', is invalid"))
 }
 
 #[cfg(test)]
@@ -280,7 +280,7 @@ mod tests {
         for length in ["-5", "+5", "", "5, 6", "five", "99999999999999999999"] {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
             let refused = parse_head(head.as_bytes()).unwrap_err();
-            assert!(refused.contains(&format!("'{length}', which is no length")), "{refused}");
+            assert!(refused.contains(&format!("'{length}', is invalid")), "{refused}");
         }
         for wrong in ["SSH-2.0-x\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/2 200\r\n\r\n", "\r\n\r\n"] {
             assert!(parse_head(wrong.as_bytes()).is_err(), "{wrong}");

@@ -183,17 +183,17 @@ fn settle(
                 if url.secure && !next.secure {
                     return Err(failed(
                         &url,
-                        format!("it leads from https to {next}; give that, if you mean it"),
+                        format!("it redirects from https to {next}; give that URL to accept it"),
                     ));
                 }
                 url = next;
             }
             (status, _) => {
-                return Err(failed(&url, format!("the server answers {status}; check the path")));
+                return Err(failed(&url, format!("the server answered {status}; check the path")));
             }
         }
     }
-    Err(failed(&url, format!("more than {MOST_REDIRECTIONS} redirections; give the URL of the file itself")))
+    Err(failed(&url, format!("more than {MOST_REDIRECTIONS} redirects; give the URL of the file itself")))
 }
 
 /// What connections are made with.

@@ -24,16 +24,18 @@ impl Url {
         } else if lower.starts_with("http://") {
             (false, &text[7..])
         } else {
-            return Err(format!("'{text}' begins with neither https:// nor http://"));
+            return Err(format!("'{text}' does not start with https:// or http://"));
         };
         if rest.bytes().any(|b| b.is_ascii_control() || b == b' ' || !b.is_ascii()) {
-            return Err(format!("'{text}' has characters that a URL has to escape (%20 for a blank)"));
+            return Err(format!(
+                "'{text}' contains characters that must be escaped in a URL (%20 for a space)"
+            ));
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(format!("'{text}' names a user, which is not supported"));
+            return Err(format!("'{text}' contains a user name, which is not supported"));
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(inner) => {
@@ -47,7 +49,7 @@ impl Url {
             Some(port) => port.parse().map_err(|_| format!("'{port}' is not a port, 1 to 65535"))?,
         };
         if host.is_empty() || port == 0 {
-            return Err(format!("'{text}' names no host"));
+            return Err(format!("'{text}' contains no host"));
         }
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self { secure, host: host.to_owned(), port, path: format!("{slash}{path}") })

@@ -136,7 +136,7 @@ impl Flow {
         work: impl FnOnce(Vec<TcpStream>, &AtomicBool, &Meter) -> Result<End> + Send + 'static,
     ) -> Result<Self> {
         let taps = streams.iter().map(TcpStream::try_clone).collect::<Result<Vec<_>, _>>();
-        let taps = taps.map_err(FlowError::io("open a stream once more"))?;
+        let taps = taps.map_err(FlowError::io("reopen a stream"))?;
         let mut background = Background::default();
         background.start(move |stop, meter| work(streams, stop, meter))?;
         Ok(Self {

@@ -93,7 +93,7 @@ impl Driver {
     ) -> Result<DrivenLink> {
         self.orders
             .send(Order::Add { config: Box::new(config.clone()), seed, devices, taps, key })
-            .map_err(|_| LabError::Driver("it takes no more links".to_owned()))?;
+            .map_err(|_| LabError::Driver("it accepts no more links".to_owned()))?;
         self.waker.wake();
         Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
     }
@@ -110,7 +110,7 @@ impl Forwarding {
     pub(crate) fn route(&self, router: Router) -> Result<()> {
         self.orders
             .send(Order::Route(router))
-            .map_err(|_| LabError::Driver("it takes no more routes".to_owned()))?;
+            .map_err(|_| LabError::Driver("it accepts no more routes".to_owned()))?;
         self.waker.wake();
         Ok(())
     }
@@ -126,7 +126,7 @@ impl DrivenLink {
     pub(crate) fn start_clock(&self, at_ns: u64) -> Result<()> {
         self.orders
             .send(Order::StartClock { key: self.key, at_ns })
-            .map_err(|_| LabError::Driver("it ended before the flows began".to_owned()))?;
+            .map_err(|_| LabError::Driver("it ended before the flows started".to_owned()))?;
         self.waker.wake();
         Ok(())
     }
@@ -135,8 +135,8 @@ impl DrivenLink {
     /// is sent.
     pub(crate) fn note_way(&self, way: Vec<Port>) -> Result<()> {
         self.orders
-            .send(Order::Way(way))
-            .map_err(|_| LabError::Driver("it takes no more ways".to_owned()))?;
+            .send(Order::Path(way))
+            .map_err(|_| LabError::Driver("it accepts no more paths".to_owned()))?;
         self.waker.wake();
         Ok(())
     }

@@ -36,9 +36,9 @@ pub(super) enum Order {
     },
     /// To pass on what a router would, where the clock is virtual or it is a switch.
     Route(Router),
-    /// That two hosts send to each other along this way, which enters links at these ports, and no packet goes another way but along one
+    /// That two hosts send to each other along this path, which enters links at these ports, and no packet takes another path than one
     /// of which this was said.
-    Way(Vec<Port>),
+    Path(Vec<Port>),
     /// When time zero is of a link that changes in time.
     StartClock {
         key: u64,

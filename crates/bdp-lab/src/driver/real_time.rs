@@ -189,7 +189,7 @@ impl RealTime {
                     self.switches.retain(|known| known.ports != router.ports);
                     self.switches.push(router);
                 }
-                Ok(Order::Route(_) | Order::Way(_)) => {}
+                Ok(Order::Route(_) | Order::Path(_)) => {}
                 Ok(Order::End) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }

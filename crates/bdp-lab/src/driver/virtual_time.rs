@@ -126,23 +126,23 @@ impl VirtualTime {
                 let at = stamp.and_then(|stamp| self.clock.of_stamp(stamp)).map_or(now, |at| at.min(now));
                 // What is due at that moment leaves after what came then.
                 self.release(now, at.saturating_sub(1));
-                (token, Came::Packet { data: packet, header, at })
+                (token, Arrival::Packet { data: packet, header, at })
             }
             RingEvent::Sent { taken: true, .. } | RingEvent::Woken => return,
-            RingEvent::Sent { token, .. } => (token, Came::Refusal),
-            RingEvent::Failed { token, error } => (token, Came::Fault(error)),
+            RingEvent::Sent { token, .. } => (token, Arrival::Refusal),
+            RingEvent::Failed { token, error } => (token, Arrival::Fault(error)),
         };
         let end = (token & 1) as usize;
         let Some(held) = self.links.iter_mut().find(|held| held.link.key == token >> 1) else { return };
         let link = &mut held.link;
         match event {
-            Came::Packet { data, header, at } => {
+            Arrival::Packet { data, header, at } => {
                 link.meters[end].found_at_once();
                 link.take_in(end, Packet { data, offload: offload::decode(header) }, at);
                 held.changed = true;
             }
-            Came::Refusal => link.meters[1 - end].refused_after_all(),
-            Came::Fault(error) => link.fault = Some(format!("read from a TUN device: {error}")),
+            Arrival::Refusal => link.meters[1 - end].refused_after_all(),
+            Arrival::Fault(error) => link.fault = Some(format!("read from a TUN device: {error}")),
         }
     }
 
@@ -329,7 +329,7 @@ impl VirtualTime {
                     }
                     self.routers.push(router);
                 }
-                Order::Way(way) => {
+                Order::Path(way) => {
                     if !self.ways.contains(&way) {
                         self.ways.push(way);
                     }
@@ -357,8 +357,8 @@ impl VirtualTime {
     }
 }
 
-/// What came of a device.
-enum Came {
+/// An event of a device.
+enum Arrival {
     Packet { data: Vec<u8>, header: VirtioHeader, at: u64 },
     Refusal,
     Fault(std::io::Error),

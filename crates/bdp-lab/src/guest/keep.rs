@@ -132,7 +132,7 @@ fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
         (Some(cause), _) => Some(cause),
         (None, Ok(status)) if status.success() && answered => None,
         (None, Ok(status)) => Some(death(status, &said)),
-        (None, Err(e)) => Some(format!("its kernel can't be waited for: {e}")),
+        (None, Err(e)) => Some(format!("cannot wait for its kernel: {e}")),
     }
 }
 
@@ -169,13 +169,13 @@ fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
         if sign != beat {
             (beat, used_at_beat) = (sign, now);
         }
-        let begun = if beat.is_some() { "the guest" } else { "the guest's kernel, before it started bdp," };
+        let begun = if beat.is_some() { "the guest" } else { "the guest's kernel, before starting bdp," };
         if still >= STILL_LOOKS {
-            return Some(format!("{begun} stood still for {patience} s"));
+            return Some(format!("{begun} made no progress for {patience} s"));
         }
         if now.saturating_sub(used_at_beat) > silent_ns {
             let seconds = patience * SILENT_SECONDS;
-            return Some(format!("{begun} gave no sign of life for {seconds} s of processor time"));
+            return Some(format!("{begun} did not respond for {seconds} s of processor time"));
         }
     }
 }
@@ -222,23 +222,24 @@ fn death(status: ExitStatus, said: &str) -> String {
     if let Some(check) = last.filter(|last| last.starts_with("check_ptrace")) {
         // Its own words name a check that failed, and no cause.
         return format!(
-            "this machine forbids ptrace, by which its kernel runs programs ({check}); allow it, as 'docker run --cap-add SYS_PTRACE' \
-             does, or take stack linux-7.2, which can do without"
+            "this machine forbids ptrace, which its kernel needs to run programs ({check}); allow it, for \
+             example with 'docker run --cap-add SYS_PTRACE', or use stack linux-7.2, which does not need \
+             it"
         );
     }
     if panic.is_some_and(|(_, panic)| panic.starts_with("Requested init")) {
-        return "programs may not be started from the folder for temporary files ('noexec'); set TMPDIR to another folder".to_owned();
+        return "the folder for temporary files does not permit programs ('noexec'); set TMPDIR to another folder".to_owned();
     }
     if let Some(mapping) = last.filter(|last| last.contains("setup_physmem")) {
         let bytes = mapping.split(' ').find_map(|word| word.parse::<u64>().ok()).unwrap_or(0);
         return format!(
-            "its memory of {} MiB found no room; a larger limit helps ('ulimit -v')",
+            "{} MiB of memory could not be allocated; raise the limit ('ulimit -v')",
             bytes >> 20
         );
     }
     let words = panic.map(|(_, panic)| panic.trim()).or(last).unwrap_or("");
     if words.ends_with("errno = 3") || words.ends_with("exitcode=0x0000000b") {
-        return format!("the process that carries its programs was ended ({words})");
+        return format!("the process that runs its programs was ended ({words})");
     }
     let quoted = match (panic, last) {
         (Some((_, panic)), _) => format!(": {}", panic.trim()),
@@ -246,7 +247,7 @@ fn death(status: ExitStatus, said: &str) -> String {
         (None, None) => String::new(),
     };
     match status.signal() {
-        Some(7) => "its memory found no room".to_owned(),
+        Some(7) => "its memory could not be allocated".to_owned(),
         Some(signal) => format!("its kernel was ended by signal {signal}{quoted}"),
         None => format!("its kernel ended with {}{quoted}", status.code().unwrap_or(-1)),
     }

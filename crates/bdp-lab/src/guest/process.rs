@@ -36,7 +36,9 @@ impl Guest {
         let child = command.spawn().map_err(|e| failed("start a guest's keeper", e))?;
         let mut guest = Self { keeper: child };
         let keeping = Keeping::Guest { spec: spec.clone(), root: root.folder().to_owned() };
-        keeping.write_to(guest.keeper.stdin.as_mut()).map_err(|e| failed("speak to a guest's keeper", e))?;
+        keeping
+            .write_to(guest.keeper.stdin.as_mut())
+            .map_err(|e| failed("communicate with a guest's keeper", e))?;
         Ok(guest)
     }
 
@@ -53,7 +55,7 @@ impl Guest {
             Ok(status) if status.success() => Ended::Off,
             Ok(_) if !said.trim().is_empty() => Ended::Died(said.trim().to_owned()),
             Ok(status) => Ended::Died(format!("its keeper was ended ({status})")),
-            Err(e) => Ended::Died(format!("its keeper can't be waited for: {e}")),
+            Err(e) => Ended::Died(format!("cannot wait for its keeper: {e}")),
         }
     }
 

@@ -98,7 +98,7 @@ impl RootMaker {
         }
         if let Some(own) = OWN_FOLDERS.iter().find(|own| path.starts_with(Path::new("/").join(own))) {
             return Err(at(io::Error::other(format!(
-                "a guest has a /{own} of its own; copy it to another folder"
+                "a guest has its own /{own}; copy it to another folder"
             ))));
         }
         self.take(path, path)
@@ -181,7 +181,7 @@ impl Root {
 }
 
 fn not_taken((path, cause): (PathBuf, io::Error)) -> LabError {
-    LabError::Guest(format!("take '{}' into a guest: {cause}", path.display()))
+    LabError::Guest(format!("copy '{}' to a guest: {cause}", path.display()))
 }
 
 /// Starts the keeper of a folder, and waits until it is there.
@@ -194,7 +194,7 @@ fn keep_folder(keeper: &Program, folder: &Path) -> io::Result<Child> {
     let mut line = String::new();
     let said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     io::BufReader::new(said).read_line(&mut line)?;
-    if line.trim_end() == READY { Ok(child) } else { Err(io::Error::other("its keeper does not start")) }
+    if line.trim_end() == READY { Ok(child) } else { Err(io::Error::other("its keeper did not start")) }
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {

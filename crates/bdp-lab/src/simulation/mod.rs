@@ -93,14 +93,14 @@ impl Host {
     /// What a stack says it read, and can't have.
     fn lie(&self, report: &SocketReport) -> Option<String> {
         let stack = self.stack.as_ref()?.version();
-        let says = format!("'{stack}' says that it read {} bytes", report.received_bytes);
+        let says = format!("'{stack}' reports that it read {} bytes", report.received_bytes);
         let before = self.sockets.get(&report.socket).map_or(0, |last| last.received_bytes);
         if report.received_bytes < before {
-            return Some(format!("{says}, after it had read {before}"));
+            return Some(format!("{says}, after {before} before"));
         }
         let port = self.ports.get(&report.socket)?;
         let readable = self.seen.of(*port)?.readable();
-        (report.received_bytes > readable).then(|| format!("{says}, of {readable} that reached its host"))
+        (report.received_bytes > readable).then(|| format!("{says}, but only {readable} reached its host"))
     }
 }
 

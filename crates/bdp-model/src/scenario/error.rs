@@ -100,7 +100,7 @@ pub enum Problem {
         expected: String,
     },
     /// Two things that contradict each other.
-    #[error("{at} = {found} does not go with {other}: {rule}")]
+    #[error("{at} = {found} conflicts with {other}: {rule}")]
     Contradiction {
         /// The parameter's path.
         at: String,
@@ -124,7 +124,7 @@ pub enum Problem {
         known: String,
     },
     /// A flow between hosts that no links and routers join.
-    #[error("{at}: no way from '{from}' to '{to}'; links and routers must join them ({links}){hint}")]
+    #[error("{at}: no path from '{from}' to '{to}'; connect them by links and routers ({links}){hint}")]
     NoWay {
         /// The flow.
         at: String,
@@ -164,7 +164,7 @@ pub enum Problem {
         other: String,
     },
     /// A rule whose `when` no case meets.
-    #[error("no case meets this 'when', so {rule} never applies")]
+    #[error("no case matches this 'when', so {rule} never applies")]
     NeverApplies {
         /// `[[expect]]` or `[[published]]`.
         rule: &'static str,

@@ -73,7 +73,7 @@ impl Scenario {
         check_keys(&root, "the file", &ROOT_KEYS)?;
         normalise(&mut root)?;
         let missing = || {
-            let expected = "one line that says what the scenario is".to_owned();
+            let expected = "a one-line description of the scenario".to_owned();
             Origin::default().error(Problem::Missing { what: "title".into(), expected })
         };
         let title = root.get("title").ok_or_else(missing)?;

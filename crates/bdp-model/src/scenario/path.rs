@@ -16,7 +16,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
     let parts: Vec<&str> = path.split('.').collect();
     let nothing = |reason: String| node.origin.error(Problem::NoParameter { path: path.to_owned(), reason });
     if parts.iter().any(|p| p.is_empty()) {
-        return Err(nothing("a part of it is empty".to_owned()));
+        return Err(nothing("it has an empty part".to_owned()));
     }
     match parts[0] {
         "clock" | "stack" | "family" | "idle" | "probe" if parts.len() == 1 => {
@@ -29,7 +29,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
                 _ => (None, &parts[1..]),
             };
             if rest.is_empty() {
-                return Err(nothing(format!("it names a whole {kind}; name one of its keys")));
+                return Err(nothing(format!("it is a whole {kind}; give one of its keys")));
             }
             let Some(Value::Array(all)) = root.get_mut(kind).map(|n| &mut n.value) else {
                 return Err(nothing(format!("the scenario has no [[{kind}]]")));
@@ -38,7 +38,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
             let chosen: Vec<&mut Node> = match index {
                 None => all.iter_mut().collect(),
                 Some(i) => vec![all.get_mut(i).ok_or_else(|| {
-                    nothing(format!("there is no {kind}.{i}; the scenario has {count}, counted from 0"))
+                    nothing(format!("{kind}.{i} does not exist; the scenario has {count}, counted from 0"))
                 })?],
             };
             for target in chosen {
@@ -51,7 +51,7 @@ pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
         "hosts" => set_host(root, &parts, path, node),
         other => {
             let known = ROOTS.join(", ");
-            Err(nothing(format!("it must begin with one of {known}{}", hint(other, ROOTS))))
+            Err(nothing(format!("it must start with one of {known}{}", hint(other, ROOTS))))
         }
     }
 }
@@ -75,7 +75,7 @@ fn set_host(root: &mut Table, parts: &[&str], path: &str, node: Node) -> Result<
     let sysctl = parts[3..].join(".");
     let rest: Vec<&str> = match (key, sysctl.is_empty()) {
         ("sysctls", false) => vec!["hosts", host, key, &sysctl],
-        ("sysctls", true) => return Err(nothing("name the sysctl, such as net.ipv4.tcp_sack".to_owned())),
+        ("sysctls", true) => return Err(nothing("give the sysctl, such as net.ipv4.tcp_sack".to_owned())),
         _ => parts.to_vec(),
     };
     set_in(root, &rest, path, node)
@@ -130,7 +130,7 @@ fn check_not_hidden(table: &Table, key: &str, path: &str, node: &Node) -> Result
             return Err(node.origin.error(Problem::NoParameter {
                 path: path.to_owned(),
                 reason: format!(
-                    "link.{direction}.{key} on line {line} would hide it; name link.forward.{key} and link.reverse.{key}"
+                    "link.{direction}.{key} on line {line} would override it; set link.forward.{key} and link.reverse.{key}"
                 ),
             }));
         }

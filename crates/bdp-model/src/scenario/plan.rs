@@ -174,7 +174,7 @@ impl Scenario {
             out.sweep.vary(path, values)?;
         }
         if let Some(given) = options.repetitions {
-            let by: Arc<str> = format!("{given} repetitions asked for").into();
+            let by: Arc<str> = format!("{given} repetitions requested").into();
             out.repetitions = repetitions(&parse_override(&given.to_string(), &by))?;
         }
         out.seed = options.seed.unwrap_or(out.seed);

@@ -15,7 +15,7 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
     check_keys(table, &format!("the range of {path}"), &["from", "to", "steps", "step", "scale"])?;
     let parameter = Parameter::at(path);
     if parameter.kind == Kind::Word {
-        return Err(node.unexpected(path, "a list: only quantities have ranges"));
+        return Err(node.unexpected(path, "a list: only quantities can have ranges"));
     }
     let end = |key: &str| -> Result<(&Node, Quantity)> {
         let n = table.get(key).ok_or_else(|| missing(node, path, key))?;
@@ -25,7 +25,7 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
     };
     let ((first, Quantity { value: from, unit }), (last, to)) = (end("from")?, end("to")?);
     if to.unit != unit {
-        return Err(last.unexpected(&format!("{path}.to"), "an end in the unit of the beginning"));
+        return Err(last.unexpected(&format!("{path}.to"), "'to' in the same unit as 'from'"));
     }
     let to = to.value;
     let log = match table.get("scale") {
@@ -34,20 +34,20 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
     };
     if log && (from <= 0.0 || to <= 0.0) {
         let (n, key) = if from <= 0.0 { (first, "from") } else { (last, "to") };
-        return Err(n.unexpected(&format!("{path}.{key}"), "an end above 0 where the scale is \"log\""));
+        return Err(n.unexpected(&format!("{path}.{key}"), "an end above 0 if the scale is \"log\""));
     }
     if from == to {
-        return Err(last.unexpected(&format!("{path}.to"), "an end that differs from the beginning"));
+        return Err(last.unexpected(&format!("{path}.to"), "'to' different from 'from'"));
     }
     let positions = match (table.get("steps"), table.get("step")) {
         (Some(_), Some(n)) => {
-            let expected = "either steps (how many values) or step (how far apart), not both";
+            let expected = "either steps (number of values) or step (distance), not both";
             return Err(n.unexpected(&format!("{path}.step"), expected));
         }
         (Some(n), None) => by_number(n, path)?,
         (None, Some(n)) if !log => by_distance(n, path, &parameter, Quantity { value: to - from, unit })?,
         (None, Some(n)) => {
-            return Err(n.unexpected(&format!("{path}.step"), "steps: a log scale has no fixed step"));
+            return Err(n.unexpected(&format!("{path}.step"), "steps: a log scale has no fixed distance"));
         }
         (None, None) => return Err(missing(node, path, "steps")),
     };
@@ -78,7 +78,7 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
 fn missing(node: &Node, path: &str, key: &str) -> ScenarioError {
     node.origin.error(Problem::Missing {
         what: format!("'{key}' in the range of {path}"),
-        expected: "a range has from, to, and steps (how many values) or step (how far apart)".into(),
+        expected: "a range needs from, to, and steps (number of values) or step (distance)".into(),
     })
 }
 
@@ -92,7 +92,7 @@ fn by_number(node: &Node, path: &str) -> Result<Vec<f64>> {
 /// As [`by_number`]; the end is left out where no whole number of steps leads to it.
 fn by_distance(node: &Node, path: &str, parameter: &Parameter, span: Quantity) -> Result<Vec<f64>> {
     let at = format!("{path}.step");
-    let expected = "a distance above 0 in the parameter's unit, of which the range holds one to 100000";
+    let expected = "a distance above 0 in the parameter's unit, at most 100000 in the range";
     let step = read(parameter, node).filter(|step| step.unit == span.unit && step.value > 0.0);
     let step = step.ok_or_else(|| node.unexpected(&at, expected))?;
     let count = span.value.abs() / step.value;
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn wrong_ranges_say_what_is_wrong() {
         for (path, text, part) in [
-            ("flow.congestion", "{ from = 1, to = 2, steps = 2 }", "only quantities have ranges"),
+            ("flow.congestion", "{ from = 1, to = 2, steps = 2 }", "only quantities can have ranges"),
             ("flow.window", "{ from = 1, to = 2 }", "'steps' in the range of flow.window is missing"),
             ("flow.window", "{ from = 1, steps = 2 }", "'to' in the range"),
             (
@@ -150,18 +150,18 @@ mod tests {
                 "{ from = 0, to = 2, steps = 2, scale = \"log\" }",
                 "from = 0: expected an end above 0",
             ),
-            ("flow.window", "{ from = 2, to = 2, steps = 2 }", "differs from the beginning"),
+            ("flow.window", "{ from = 2, to = 2, steps = 2 }", "different from 'from'"),
             ("flow.window", "{ from = 1, to = 2, steps = 1 }", "2 to 100000"),
             ("flow.window", "{ from = 1, to = 2, steps = 2, step = 1 }", "not both"),
-            ("flow.window", "{ from = 0, to = \"1G\", step = 1 }", "one to 100000"),
-            ("flow.window", "{ from = 1, to = 2, step = 5 }", "one to 100000"),
+            ("flow.window", "{ from = 0, to = \"1G\", step = 1 }", "at most 100000"),
+            ("flow.window", "{ from = 1, to = 2, step = 5 }", "at most 100000"),
             (
                 "link.delay",
                 "{ from = \"1p\", to = \"2s\", steps = 2 }",
                 "link.delay.from = \"1p\": expected a quantity",
             ),
             ("link.delay", "{ from = 0, to = \"2s\", step = \"0s\" }", "a distance above 0"),
-            ("link.limit", "{ from = 10, to = \"64K\", steps = 3 }", "an end in the unit of the beginning"),
+            ("link.limit", "{ from = 10, to = \"64K\", steps = 3 }", "'to' in the same unit as 'from'"),
         ] {
             let text = values(path, text).unwrap_err();
             assert!(text.contains(part), "{text}");

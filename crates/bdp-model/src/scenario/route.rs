@@ -49,7 +49,7 @@ impl Hop {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// No links and routers lead there.
-    #[error("no way from '{from}' to '{to}'")]
+    #[error("no path from '{from}' to '{to}'")]
     NoWay {
         /// Where it should begin.
         from: String,
@@ -69,7 +69,7 @@ pub enum RouteError {
         circle: Vec<String>,
     },
     /// The path has more links than a packet may cross.
-    #[error("the way from '{from}' to '{to}' has more than {HOPS_MAX} links, and a packet may cross no more")]
+    #[error("the path from '{from}' to '{to}' has more than {HOPS_MAX} links, the maximum")]
     TooLong {
         /// Where it begins.
         from: String,
@@ -297,8 +297,8 @@ mod tests {
             path.iter().map(|h| (h.link, h.forward)).collect::<Vec<_>>(),
             [(0, true), (1, false), (2, true)]
         );
-        assert_eq!(way(&hosts, &links, "a", "a"), "no way from 'a' to 'a'");
-        assert_eq!(way(&hosts, &links, "a", "x"), "no way from 'a' to 'x'");
+        assert_eq!(way(&hosts, &links, "a", "a"), "no path from 'a' to 'a'");
+        assert_eq!(way(&hosts, &links, "a", "x"), "no path from 'a' to 'x'");
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn expectation(table: &Table) -> Result<Expect> {
             at: "expect.goodput_max".into(),
             found: n.describe(),
             other: format!("a goodput_min of {}", Rate::bps(min)),
-            rule: "the least must not exceed the most".into(),
+            rule: "the minimum must not exceed the maximum".into(),
         }));
     }
     Ok(Expect { model_within, goodput_min_bps, goodput_max_bps })

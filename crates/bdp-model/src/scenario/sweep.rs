@@ -88,7 +88,7 @@ impl Sweep {
 
     fn refuse_points(&self, path: &str, node: &Node) -> Result<()> {
         if self.points.iter().any(|p| p.settings.iter().any(|(set, _)| set == path)) {
-            let other = "by the scenario's points: choose among them with a filter".to_owned();
+            let other = "by the scenario's points: select with a filter".to_owned();
             return Err(node.origin.error(Problem::SetTwice { what: path.to_owned(), other }));
         }
         Ok(())

@@ -135,8 +135,8 @@ fn why_malformed(setting: &Setting, value: &str) -> Option<String> {
             Some("its three numbers do not ascend".to_owned())
         }
         (Kind::Triple, Some([_, _, _])) | (Kind::Number | Kind::Flag, Some([_])) => None,
-        (Kind::Triple, _) => Some("it is no value of this setting: three numbers are due".to_owned()),
-        (Kind::Number | Kind::Flag, _) => Some("it is no value of this setting: a number is due".to_owned()),
+        (Kind::Triple, _) => Some("not a value of this setting: expected three numbers".to_owned()),
+        (Kind::Number | Kind::Flag, _) => Some("not a value of this setting: expected a number".to_owned()),
     }
 }
 
@@ -166,14 +166,14 @@ mod tests {
             ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
             ("tcp_rmem", "4096 16777216 33554432", "begins with"),
             ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
-            ("tcp_rmem", "4096 87380", "three numbers are due"),
-            ("tcp_rmem", "4M", "three numbers are due"),
+            ("tcp_rmem", "4096 87380", "expected three numbers"),
+            ("tcp_rmem", "4M", "expected three numbers"),
             ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
             ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
             ("tcp_fin_timeout", "1", "later than 1 s"),
             ("tcp_syn_retries", "0", "the loss of one packet"),
             ("tcp_window_scaling", "0", "64 KiB"),
-            ("tcp_sack", "off", "a number is due"),
+            ("tcp_sack", "off", "expected a number"),
             ("somaxconn", "5", "5 wait for a listener"),
         ] {
             let said = why(name, value).unwrap_or_default();

@@ -49,7 +49,7 @@ fn mistakes_are_named_with_their_place_and_the_right_form() {
         ("to.godput>=900M", 1, "did you mean to.goodput"),
         ("goodput>=900M", 1, "did you mean to.goodput, from.goodput?"),
         ("  speed>=900M", 3, "there are to.goodput"),
-        ("to.goodput>=fast", 13, "must begin with a number"),
+        ("to.goodput>=fast", 13, "must start with a number"),
         ("to.goodput>= 900MB/s", 14, "unknown unit"),
         ("rtt.idle.p95<=30", 15, "a unit is needed"),
         ("retransmits.ratio<=1%", 1, "did you mean to.retransmits.ratio, from.retransmits.ratio"),
@@ -163,7 +163,7 @@ fn nothing_is_met_under_a_load_that_was_not_offered() {
         assert!(!missed.met && missed.is_open(), "{missed}");
     }
     let missed = judge("to.loss<=1%", &[50e6]).to_string();
-    let said = "MISSED  to.loss<=1%: 0 % under a load that was not offered: 50 Mbit/s of 100 Mbit/s sent";
+    let said = "MISSED  to.loss<=1%: 0 % under a smaller load than requested: 50 Mbit/s of 100 Mbit/s sent";
     assert_eq!(missed, said);
     // What came is goodput whatever was sent, and a round trip without load is one all the same.
     assert!(judge("to.goodput>=40M", &[50e6]).met && judge("rtt.idle.p50<=1s", &[50e6]).met);

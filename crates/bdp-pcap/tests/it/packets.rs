@@ -185,7 +185,7 @@ fn what_is_cut_short_gives_what_was_whole_and_says_where_it_broke() {
     let (none, error) = all(&b"not a capture at all"[..]);
     assert_eq!(
         (none.len(), error.unwrap().to_string()),
-        (0, "neither pcap nor pcapng: it begins with [6e, 6f, 74, 20]".to_owned())
+        (0, "not pcap or pcapng: it starts with [6e, 6f, 74, 20]".to_owned())
     );
     assert!(matches!(all(&b""[..]).1, Some(ReadError::Unknown(head)) if head.is_empty()));
 }

@@ -11,7 +11,7 @@ use crate::style::{Style, Tint};
 const LABEL: usize = 9;
 
 /// Where each setting has its value already.
-pub const NOTHING_TO_DO: &str = "nothing to do: all is set already\n";
+pub const NOTHING_TO_DO: &str = "nothing to do: all settings are already as planned\n";
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +180,7 @@ pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
     if let Some(until) = applied.until_unix_ms {
         let clock = if applied.at.is_some() { " by the clock there" } else { "" };
         let words = format!(
-            "{}{clock}, then all goes back; 'bdp tune confirm{}' keeps it",
+            "{}{clock}, then all changes revert; 'bdp tune confirm{}' keeps them",
             utc(until),
             option_at(applied.at)
         );
@@ -222,7 +222,7 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
         let force =
             if reverted.is_far { "there, 'bdp tune revert --force'" } else { "'bdp tune revert --force'" };
         let words = format!(
-            "{}: bdp wrote {}, and it is {} now; somebody else changed it ({force} makes it {})",
+            "{}: bdp wrote {}, but it is now {}, changed by someone else ({force} sets {})",
             tame(&foreign.target.to_string()),
             tame(&foreign.wrote),
             value(foreign.now.as_deref()),
@@ -234,32 +234,31 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
         text.push_str(&line("boot", &format!("{} is as before", tame(file)), style));
     }
     if let Some(file) = &reverted.foreign_file {
-        let words =
-            format!("{}: somebody else changed this file ('bdp tune revert --force' removes it)", tame(file));
+        let words = format!("{}: changed by someone else ('bdp tune revert --force' removes it)", tame(file));
         text.push_str(&line("left", &words, style));
     }
     for id in &reverted.of_other_boots {
         text.push_str(&line(
             "gone",
-            &format!("journal {id} of another boot, with which its settings ended"),
+            &format!("journal {id} from before the last boot, which reset its settings"),
             style,
         ));
     }
     for ElsewhereLine { journal, namespace, way } in &reverted.elsewhere {
         let words = match way {
             Some(way) => format!(
-                "journal {journal} of another network namespace ({namespace}); revert there: {} bdp tune revert",
+                "journal {journal} in another network namespace ({namespace}); revert there: {} bdp tune revert",
                 tame(way)
             ),
             None => format!(
-                "journal {journal} of network namespace {namespace}, in which no process is; if it is gone, its settings went with it: \
-                 'bdp tune journal --set-aside {journal}' renames the journal"
+                "journal {journal} in network namespace {namespace}, which has no process; if it is gone, \
+                 so are its settings: rename the journal with 'bdp tune journal --set-aside {journal}'"
             ),
         };
         text.push_str(&line("left", &words, style));
     }
     if text.is_empty() {
-        text.push_str("nothing to put back\n");
+        text.push_str("nothing to revert\n");
     }
     text
 }
@@ -280,7 +279,7 @@ pub fn state_text(state: &StateText, style: &Style) -> String {
         text.push_str(&line("journal", &words, style));
         for setting in &journal.settings {
             let note = match &setting.now {
-                Some(now) => format!("; somebody else made it {}", value(now.as_deref())),
+                Some(now) => format!("; someone else set {}", value(now.as_deref())),
                 None if setting.is_as_before => "; as before".to_owned(),
                 None => String::new(),
             };
@@ -296,7 +295,7 @@ pub fn state_text(state: &StateText, style: &Style) -> String {
     if let Some(file) = &state.persistent_file {
         let note = match (state.is_file_missing, state.is_file_foreign) {
             (true, _) => ": missing; 'bdp tune confirm' writes it",
-            (_, true) => ": somebody else changed it",
+            (_, true) => ": changed by someone else",
             _ => "",
         };
         text.push_str(&line("boot", &format!("{}{note}", tame(file)), style));
@@ -375,7 +374,7 @@ mod tests {
             lines,
             [
                 "applied  2 settings, journal 3",
-                "until    1970-01-01T00:10:00Z, then all goes back; 'bdp tune confirm' keeps it",
+                "until    1970-01-01T00:10:00Z, then all changes revert; 'bdp tune confirm' keeps them",
                 "boot     not yet: set at boot once it is confirmed",
                 "boot     qdisc of eth0: until the next boot; no file of sysctls can set it",
                 "undo     bdp tune revert",
@@ -393,9 +392,9 @@ mod tests {
         };
         let text = reverted_text(&reverted, &plain());
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, and it is 9 9 9 now"), "{words}");
-        assert!(words.ends_with("('bdp tune revert --force' makes it 1 2 3)"), "{words}");
-        assert_eq!(reverted_text(&RevertedText::default(), &plain()), "nothing to put back\n");
+        assert!(words.starts_with("back net.ipv4.tcp_rmem: 1 2 4 -> 1 2 3 left net.ipv4.tcp_rmem: bdp wrote 1 2 4, but it is now 9 9 9, changed by someone else"), "{words}");
+        assert!(words.ends_with("('bdp tune revert --force' sets 1 2 3)"), "{words}");
+        assert_eq!(reverted_text(&RevertedText::default(), &plain()), "nothing to revert\n");
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl LiveCapture {
             ANY => Interface::ANY,
             _ => Interface::named(name).map_err(|_| {
                 RunError::Request(format!(
-                    "there is no interface '{name}'; 'ip link' lists them, '{ANY}' is all"
+                    "interface '{name}' does not exist; 'ip link' lists interfaces, '{ANY}' captures on all"
                 ))
             })?,
         };
@@ -154,11 +154,11 @@ impl Taker<'_> {
 fn refused(interface: &str, error: &SysError) -> RunError {
     let text = match error.source.kind() {
         ErrorKind::PermissionDenied => format!(
-            "capturing on '{interface}' takes root, or CAP_NET_RAW: 'sudo bdp pcap --live {interface}', or \
-             'sudo setcap cap_net_raw+ep FILE' of the program"
+            "capturing on '{interface}' needs root or CAP_NET_RAW: 'sudo bdp pcap --live {interface}', or \
+             'sudo setcap cap_net_raw+ep' on the program"
         ),
         ErrorKind::NetworkDown => {
-            format!("interface '{interface}' is down; 'ip link set {interface} up' brings it up")
+            format!("interface '{interface}' is down; run 'ip link set {interface} up'")
         }
         _ => format!("capturing on '{interface}': {error}"),
     };

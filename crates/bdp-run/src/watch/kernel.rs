@@ -101,16 +101,15 @@ impl Kernel {
     }
 
     fn add_process(&mut self, process: u32) -> Result<(), RunError> {
-        let none =
-            || RunError::Request(format!("there is no process {process}; 'ps' lists those that there are"));
+        let none = || RunError::Request(format!("process {process} does not exist; 'ps' lists processes"));
         let (start, _) = holders::start_and_parent(process).ok_or_else(none)?;
         let name = holders::name(process).ok_or_else(none)?;
         holders::sockets_of(process).map_err(|error| match error.source.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 let user = holders::user(process).map_or_else(String::new, |user| format!(" of user {user}"));
                 RunError::Watch(format!(
-                    "process {process} ({name}) is{user}: which sockets it has open only that user and root may see; run bdp as either, or \
-                     give its port, as ':443'"
+                    "process {process} ({name}) is{user}: only that user and root can see its sockets; \
+                     run bdp as one of them, or give its port, for example ':443'"
                 ))
             }
             _ => none(),
@@ -121,8 +120,8 @@ impl Kernel {
             None => {
                 let diag = open_in(process).map_err(|why| {
                     RunError::Watch(format!(
-                        "process {process} ({name}) is in another network namespace, which can't be entered ({why}); run bdp as root, or \
-                         inside that namespace"
+                        "process {process} ({name}) is in another network namespace, which bdp can't \
+                         enter ({why}); run bdp as root, or inside that namespace"
                     ))
                 })?;
                 self.networks.push(Network::new(number, diag));
@@ -203,7 +202,7 @@ impl World for Kernel {
                 watched.connected = true;
             } else if tracker.at_ns() == 0 {
                 let Watched { process, name, .. } = watched;
-                notes.push(format!("process {process} ({name}) has no socket open yet"));
+                notes.push(format!("process {process} ({name}) has no open socket yet"));
             }
         }
         notes
@@ -315,11 +314,13 @@ fn addresses(host: &str) -> Result<Vec<IpAddr>, RunError> {
         return Ok(vec![address.to_canonical()]);
     }
     let found = names::look_up(host, 0)
-        .map_err(|error| RunError::Watch(format!("look up {host}: {error}; give an address, or ':PORT'")))?;
+        .map_err(|error| RunError::Watch(format!("resolve {host}: {error}; give an address, or ':PORT'")))?;
     let mut addresses: Vec<IpAddr> = found.into_iter().map(|address| address.ip().to_canonical()).collect();
     addresses.dedup();
     if addresses.is_empty() {
-        return Err(RunError::Watch(format!("look up {host}: it has no address; give one, or ':PORT'")));
+        return Err(RunError::Watch(format!(
+            "resolve {host}: no address found; give an address, or ':PORT'"
+        )));
     }
     Ok(addresses)
 }
@@ -353,7 +354,7 @@ fn open_in(process: u32) -> Result<Diag, String> {
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     use std::os::fd::AsFd;
     let process = arguments.next().and_then(|text| text.to_str()?.parse::<u32>().ok());
-    let process = process.ok_or_else(|| format!("{SUBCOMMAND} is started by bdp watch, not by hand"))?;
+    let process = process.ok_or_else(|| format!("{SUBCOMMAND} is for internal use by bdp watch"))?;
     let folder = PathBuf::from(format!("/proc/{process}/ns"));
     let network: &Path = &folder.join("net");
     // Without privilege here there may be some in the user namespace that owns it.

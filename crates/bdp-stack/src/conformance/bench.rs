@@ -199,7 +199,7 @@ impl<'a> Bench<'a> {
     pub(super) fn expect(&mut self, what: &str, wanted: impl Fn(&Segment) -> bool) -> Result<Segment, Miss> {
         match self.await_within(SOON, wanted)? {
             Some((_, segment)) => Ok(segment),
-            None => Err(Miss::Differs(format!("no {what} came within {} s", SOON.as_secs_f64()))),
+            None => Err(Miss::Differs(format!("no {what} within {} s", SOON.as_secs_f64()))),
         }
     }
 
@@ -276,7 +276,7 @@ impl<'a> Bench<'a> {
             let left = until.saturating_sub(self.now());
             let Some((_, segment)) = self.next_within(left)? else {
                 return Err(Miss::Differs(format!(
-                    "{} of {bytes} bytes came in {} s",
+                    "only {} of {bytes} bytes arrived within {} s",
                     have(self),
                     longest.as_secs_f64()
                 )));
@@ -312,7 +312,7 @@ impl<'a> Bench<'a> {
             return Err(Miss::Differs(format!("it read {} of {bytes} bytes", report.received_bytes)));
         }
         if report.received_crc != crate::crc_of(bytes) {
-            return Err(Miss::Differs("it read other bytes than were sent".to_owned()));
+            return Err(Miss::Differs("it read other bytes than those sent".to_owned()));
         }
         Ok(())
     }

@@ -23,31 +23,31 @@ pub struct Point {
 pub const POINTS: &[Point] = &[
     Point {
         name: "options, asked",
-        what: "it answers a SYN with options only by options that were in the SYN, and names its segment size",
+        what: "it answers a SYN only with options that were in the SYN, and with MSS",
         source: "RFC 7323, 1.3; RFC 2018, 2; RFC 9293, 3.7.1",
         check: options_asked,
     },
     Point {
         name: "options, asking",
-        what: "it names its segment size in its SYN, and uses no option that the SYN-ACK does not have",
+        what: "it sends MSS in its SYN, and uses no option that the SYN-ACK does not have",
         source: "RFC 9293, 3.7.1; RFC 7323, 2.5 and 3.2",
         check: options_asking,
     },
     Point {
         name: "segment size",
-        what: "it sends no segment longer than the other end's MSS, and 536 bytes where none is named",
+        what: "it sends no segment longer than the other end's MSS, or 536 bytes if none was given",
         source: "RFC 9293, 3.7.1",
         check: segment_size,
     },
     Point {
         name: "content, sent",
-        what: "a megabyte that it sends arrives whole, and ends with FIN",
+        what: "a megabyte that it sends arrives completely, and ends with FIN",
         source: "RFC 9293, 3.10",
         check: content_sent,
     },
     Point {
         name: "content, received",
-        what: "a megabyte that it is sent is read whole, and its window is kept",
+        what: "a megabyte that it receives is read completely, and its window is respected",
         source: "RFC 9293, 3.10",
         check: content_received,
     },
@@ -65,7 +65,7 @@ pub const POINTS: &[Point] = &[
     },
     Point {
         name: "loss, timeout",
-        what: "what is never acknowledged is retransmitted, each time after twice as long, and not within 200 ms",
+        what: "unacknowledged segments are retransmitted with doubling timeouts, not within 200 ms",
         source: "RFC 6298, 5",
         check: loss_timeout,
     },
@@ -77,25 +77,25 @@ pub const POINTS: &[Point] = &[
     },
     Point {
         name: "duplicates",
-        what: "what was read before is acknowledged and not read again, and nothing beyond the window is",
+        what: "duplicate data is acknowledged and not read again, and data beyond the window is not read",
         source: "RFC 9293, 3.10.7.4",
         check: duplicates,
     },
     Point {
         name: "zero window",
-        what: "it closes its window when nothing is read, and says so when it opens again",
+        what: "it closes its window if nothing is read, and sends an update when it opens again",
         source: "RFC 9293, 3.8.6",
         check: zero_window,
     },
     Point {
         name: "persist",
-        what: "it probes a window that is closed for minutes, at growing intervals, and goes on when it opens",
+        what: "it probes a window that stays closed for minutes, at growing intervals, and continues when it opens",
         source: "RFC 9293, 3.8.6.1",
         check: persist,
     },
     Point {
         name: "half close, other end",
-        what: "after the other end's FIN it still sends, until it ends its own direction",
+        what: "after the other end's FIN it still sends, until it closes its own direction",
         source: "RFC 9293, 3.6",
         check: half_close_of_other,
     },
@@ -125,7 +125,7 @@ pub const POINTS: &[Point] = &[
     },
     Point {
         name: "wrapped numbers",
-        what: "sequence numbers pass 2^32 in the midst of what it reads",
+        what: "sequence numbers wrap at 2^32 while it reads",
         source: "RFC 9293, 3.4",
         check: wrapped_numbers,
     },
@@ -177,10 +177,10 @@ fn options_asked(bench: &mut Bench<'_>) -> Verdict {
     let answer = bench.open_to_it(plain())?;
     let got = &answer.options;
     if got.scale.is_some() || got.sack_permitted || got.timestamps.is_some() {
-        return differs(format!("it answers a SYN with MSS alone by {}", named(got)));
+        return differs(format!("it answers a SYN that has only MSS by {}", named(got)));
     }
     if got.mss.is_none() {
-        return differs("it names no MSS");
+        return differs("it sends no MSS");
     }
     Ok(named(got))
 }
@@ -189,12 +189,12 @@ fn options_asking(bench: &mut Bench<'_>) -> Verdict {
     let syn = bench.open_from_it(SocketOptions::default(), plain())?;
     let asked = named(&syn.options);
     if syn.options.mss.is_none() {
-        return differs(format!("its SYN names no MSS ({asked})"));
+        return differs(format!("its SYN has no MSS ({asked})"));
     }
     bench.send_data(1)?;
     let data = bench.expect("data", |s| !s.payload.is_empty())?;
     if data.options.timestamps.is_some() {
-        return differs("it sends timestamps that were not agreed on");
+        return differs("it sends timestamps that were not negotiated");
     }
     Ok(asked)
 }
@@ -206,7 +206,7 @@ fn segment_size(bench: &mut Bench<'_>) -> Verdict {
     let all = bench.all_within(Nanos::millis(100))?;
     let with = longest(&all);
     if with > 700 || with == 0 {
-        return differs(format!("segments of {with} bytes where the MSS is 700"));
+        return differs(format!("segments of {with} bytes with an MSS of 700"));
     }
     Ok(format!("{with} of 700"))
 }
@@ -224,8 +224,8 @@ fn content_sent(bench: &mut Bench<'_>) -> Verdict {
     }
     match bench.await_within(Nanos::secs(60), |s| s.has(FIN))? {
         Some((_, fin)) if fin.end() == end.wrapping_add(1) => Ok(String::new()),
-        Some(_) => differs("its FIN has another number than the one behind the data"),
-        None => differs("no FIN came behind the data"),
+        Some(_) => differs("its FIN has a sequence number that does not follow the data"),
+        None => differs("no FIN after the data"),
     }
 }
 
@@ -251,7 +251,7 @@ fn content_received(bench: &mut Bench<'_>) -> Verdict {
         }
         let now = u64::from(segment.acknowledgement.wrapping_sub(first));
         if now > sent {
-            return differs("it acknowledges what was not sent");
+            return differs("it acknowledges data that was not sent");
         }
         acked = acked.max(now);
         // Bounded, so that what the counterpart says in one go stays small.
@@ -309,11 +309,11 @@ fn loss_fast(bench: &mut Bench<'_>) -> Verdict {
         bench.say(&ack)?;
     }
     let again = bench.await_within(Nanos::secs(60), |s| s.sequence == lost && !s.payload.is_empty())?;
-    let Some((at, segment)) = again else { return differs("the lost segment never came again") };
+    let Some((at, segment)) = again else { return differs("the lost segment was not retransmitted") };
     bench.look(&segment)?;
     let took = at.saturating_sub(began);
     if took > Nanos::millis(10) {
-        return differs(format!("it came again after {}, by a timeout", seconds(took)));
+        return differs(format!("it was retransmitted after {}, by a timeout", seconds(took)));
     }
     Ok(String::new())
 }
@@ -332,7 +332,7 @@ fn loss_timeout(bench: &mut Bench<'_>) -> Verdict {
     let gaps: Vec<Nanos> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     let text = gaps.iter().map(|&gap| seconds(gap)).collect::<Vec<_>>().join(", ");
     let [one, two, three] = gaps[..] else {
-        return differs(format!("it came again {} times", gaps.len()));
+        return differs(format!("it was retransmitted {} times", gaps.len()));
     };
     // A probe of the tail may come first (RFC 8985).
     let doubles = |short: Nanos, long: Nanos| long.as_ns() as f64 >= 1.5 * short.as_ns() as f64;
@@ -367,7 +367,7 @@ fn reordering(bench: &mut Bench<'_>) -> Verdict {
         return differs(format!("{at_once} of 3 segments out of order were acknowledged at once"));
     }
     Ok(match (bench.offered.sack_permitted, sacked) {
-        (true, 0) => "SACK is agreed on, and not used".to_owned(),
+        (true, 0) => "SACK was negotiated, but is not used".to_owned(),
         (true, blocks) => format!("SACK, {blocks} blocks"),
         (false, _) => "no SACK".to_owned(),
     })
@@ -424,7 +424,7 @@ fn zero_window(bench: &mut Bench<'_>) -> Verdict {
         }
     }
     if window != 0 {
-        return differs(format!("its window is still {window} bytes after {acked} that nobody read"));
+        return differs(format!("its window is still {window} bytes after {acked} unread bytes"));
     }
     bench.settle()?;
     bench.read(None)?;
@@ -433,7 +433,7 @@ fn zero_window(bench: &mut Bench<'_>) -> Verdict {
     bench.has_read(acked)?;
     match update {
         Some(_) => Ok(format!("closed after {acked} bytes")),
-        None => differs("no window update came when it was read"),
+        None => differs("no window update after the data was read"),
     }
 }
 
@@ -455,7 +455,7 @@ fn persist(bench: &mut Bench<'_>) -> Verdict {
     while bench.now() < until {
         let Some((at, segment)) = bench.next_within(until.saturating_sub(bench.now()))? else { break };
         if segment.has(RST) || segment.has(FIN) {
-            return differs("it gives the connection up");
+            return differs("it drops the connection");
         }
         probes.push(at);
         let closed = bench.segment(ACK);
@@ -487,7 +487,7 @@ fn half_close_of_other(bench: &mut Bench<'_>) -> Verdict {
     bench.expect("acknowledgement of the FIN", |s| s.acknowledgement == next)?;
     bench.has_read(100)?;
     if !bench.state()?.ended {
-        return differs("its socket does not know of the end");
+        return differs("its socket does not report the end");
     }
     bench.send_data(20_000)?;
     bench.take(20_000, Nanos::secs(30))?;
@@ -510,7 +510,7 @@ fn half_close_of_own(bench: &mut Bench<'_>) -> Verdict {
     bench.take(100, Nanos::secs(5))?;
     let fin = match bench.await_within(Nanos::secs(5), |s| s.has(FIN))? {
         Some((_, fin)) => fin,
-        None => return differs("no FIN came"),
+        None => return differs("no FIN arrived"),
     };
     bench.expected = fin.end();
     bench.acknowledge()?;

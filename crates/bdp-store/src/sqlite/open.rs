@@ -369,7 +369,7 @@ fn create_folders(path: &Path) -> Result<Vec<PathBuf>> {
                     operation: "create folder",
                     path: folder.to_owned(),
                     source,
-                    way_out: "make it yourself or use another --store PATH",
+                    way_out: "create it or use another --store PATH",
                 });
             }
         }

@@ -322,7 +322,7 @@ fn a_prefix_names_a_run<F: Factory>() {
 
 fn an_unknown_run_is_refused_with_those_there_are<F: Factory>() {
     let mut store = F::new().open();
-    assert!(store.run("ab12").unwrap_err().to_string().contains("nothing is stored yet"));
+    assert!(store.run("ab12").unwrap_err().to_string().contains("the store is empty"));
     let id = store.begin_run(&run("a", "d", 1)).unwrap();
     // None of these is a prefix of a hexadecimal id; '%' and '_' are wildcards of SQL.
     for wrong in ["zzzz", "", "%", "____", "'"] {

@@ -173,7 +173,7 @@ impl Diag {
                     continue;
                 }
                 Err(Errno::AGAIN) => {
-                    return Err(io::Error::other("the kernel's answer did not come to its end"));
+                    return Err(io::Error::other("the kernel's answer was truncated"));
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -183,8 +183,7 @@ impl Diag {
             for envelope in messages(&self.room[..got]) {
                 let Ok(envelope) = envelope else {
                     // What did not fit was cut off.
-                    let why =
-                        if whole > got { "longer than there is room for" } else { "no netlink message" };
+                    let why = if whole > got { "longer than the buffer" } else { "not a netlink message" };
                     return Err(io::Error::other(format!("an answer of the kernel is {why}")));
                 };
                 // Of a request before, which was given up.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bdp_tune::{ApplyOptions, ConfirmOptions, RevertOptions, Standing, apply, confirm, revert, state};
+use bdp_tune::{ApplyOptions, ConfirmOptions, JournalStatus, RevertOptions, apply, confirm, revert, state};
 
 use crate::machine::{Loss, Machine, PERSISTENT, changes};
 
@@ -139,7 +139,10 @@ fn without_power_at_any_step_nothing_stays_that_was_not_confirmed() {
             machine.lose_power(loss);
             let what = format!("{what}, without power, which loses {loss:?}");
             let found = state(&mut machine).unwrap();
-            assert!(found.journals.iter().all(|journal| journal.standing == Standing::OtherBoot), "{what}");
+            assert!(
+                found.journals.iter().all(|journal| journal.standing == JournalStatus::OtherBoot),
+                "{what}"
+            );
             let is_set_at_boot = machine.has_file(PERSISTENT);
             if matches!(command, Command::Apply | Command::ApplyForATime | Command::Revert) {
                 assert!(!is_set_at_boot, "{what}");

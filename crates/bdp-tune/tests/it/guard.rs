@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bdp_model::tuning::Target;
 use bdp_tune::{
-    ApplyOptions, ConfirmOptions, Fault, Journal, Reading, Refusal, Removal, RevertOptions, Reverted,
-    Standing, World, apply, confirm, revert, set_aside, state, supervise,
+    ApplyOptions, ConfirmOptions, Fault, Journal, JournalStatus, Reading, Refusal, Removal, RevertOptions,
+    Reverted, World, apply, confirm, revert, set_aside, state, supervise,
 };
 
 use crate::machine::{FOLDER, Machine, changes};
@@ -71,7 +71,7 @@ fn guard_leaves_what_it_reads_was_confirmed() {
         };
         let (mut machine, reverted) = guard(machine.clone(), &journal, confirm_soon);
         assert_eq!(reverted, None);
-        assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::InForce);
+        assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::InForce);
         assert!(machine.uptime_ns < MINUTE_NS, "it goes soon after");
     }
     // A journal that is damaged once the confirmation was heard changes nothing.
@@ -214,7 +214,7 @@ fn damage_is_named_by_every_command() {
             machine.unreadable.insert(journal_file(), "it is a folder".to_owned());
         }),
         ("is damaged: EOF while parsing", |machine| machine.put_file("/journals/0001.json", b"{")),
-        ("is missing; the process that looks after its settings puts them back", |machine| {
+        ("is missing; its guard process reverts the settings", |machine| {
             machine.remove_file(&journal_file()).unwrap();
         }),
     ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bdp_model::tuning::RouteAttribute;
 use bdp_tune::{
-    ApplyOptions, ConfirmOptions, EntryStanding, Holder, Refusal, RevertOptions, Standing, apply, confirm,
+    ApplyOptions, ConfirmOptions, EntryStatus, Holder, JournalStatus, Refusal, RevertOptions, apply, confirm,
     revert, state,
 };
 
@@ -29,8 +29,8 @@ fn the_journal_is_durable_before_the_first_write() {
     let after = machine.settings[&rmem()].value.clone().unwrap();
     assert_eq!(after, "4096\t131072\t16777216");
     let found = state(&mut machine).unwrap();
-    assert_eq!(found.journals[0].standing, Standing::InForce);
-    assert!(found.journals[0].entries.iter().all(|entry| entry.standing == EntryStanding::InForce));
+    assert_eq!(found.journals[0].standing, JournalStatus::InForce);
+    assert!(found.journals[0].entries.iter().all(|entry| entry.standing == EntryStatus::InForce));
     let reverted = revert(&mut machine, RevertOptions::default()).unwrap();
     assert_eq!(reverted.put_back.len(), 5);
     machine.assert_as_before("revert");
@@ -53,7 +53,7 @@ fn a_write_that_fails_puts_back_those_before_it() {
     machine.refuses.push(wmem());
     let refusal = apply(&mut machine, &changes(), &ApplyOptions::default()).unwrap_err();
     let said = refusal.to_string();
-    assert!(said.contains("net.ipv4.tcp_wmem") && said.ends_with("all is as it was before"), "{said}");
+    assert!(said.contains("net.ipv4.tcp_wmem") && said.ends_with("all settings are as before"), "{said}");
     machine.assert_as_before(&said);
     assert_eq!(machine.journals(), Vec::<String>::new());
 }
@@ -143,7 +143,7 @@ fn confirmed_it_stays_and_is_set_at_boot_where_that_was_asked_for() {
         "{text}"
     );
     machine.uptime_ns += 2 * MINUTE_NS;
-    assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::InForce);
+    assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::InForce);
     assert_eq!(confirm(&mut machine, ConfirmOptions::default()), Err(Refusal::NothingToConfirm));
     // The next boot sets it again, and revert takes back both.
     machine.lose_power(Loss::All);
@@ -160,7 +160,7 @@ fn a_file_of_somebody_else_is_neither_replaced_nor_removed() {
     machine.put_file(PERSISTENT, b"net.ipv4.tcp_rmem = 1 2 3\n");
     let options = ApplyOptions { persist: true, ..ApplyOptions::default() };
     let said = apply(&mut machine, &changes(), &options).unwrap_err().to_string();
-    assert!(said.contains("somebody else wrote"), "{said}");
+    assert!(said.contains("written or changed by someone else"), "{said}");
     machine.assert_as_before(&said);
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &options).unwrap();
@@ -175,9 +175,9 @@ fn a_file_of_somebody_else_is_neither_replaced_nor_removed() {
 fn a_time_that_is_over_is_said_and_put_back_by_the_next_command() {
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &for_a_minute()).unwrap();
-    assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::Pending);
+    assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::Pending);
     machine.uptime_ns += 2 * MINUTE_NS;
-    assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::Overdue);
+    assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::Overdue);
     let mut of_confirm = machine.clone();
     assert_eq!(confirm(&mut of_confirm, ConfirmOptions::default()), Err(Refusal::TooLate { id: 1 }));
     of_confirm.assert_as_before("confirm came too late");
@@ -203,12 +203,12 @@ fn a_journal_of_another_boot_or_network_is_known_as_such() {
     let mut machine = Machine::new();
     apply(&mut machine, &changes(), &ApplyOptions::default()).unwrap();
     machine.namespace = 2;
-    assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::OtherNamespace);
+    assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::OtherNamespace);
     let reverted = revert(&mut machine, RevertOptions::default()).unwrap();
     assert_eq!((reverted.elsewhere, reverted.put_back.len()), (vec![(1, 1)], 0));
     machine.namespace = 1;
     machine.lose_power(Loss::All);
-    assert_eq!(state(&mut machine).unwrap().journals[0].standing, Standing::OtherBoot);
+    assert_eq!(state(&mut machine).unwrap().journals[0].standing, JournalStatus::OtherBoot);
     assert_eq!(revert(&mut machine, RevertOptions::default()).unwrap().of_other_boots, [1]);
     assert_eq!(machine.journals(), Vec::<String>::new());
     machine.assert_as_before("another boot");

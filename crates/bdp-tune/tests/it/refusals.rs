@@ -55,10 +55,13 @@ fn bad_requests_touch_nothing() {
     assert_eq!(fault(qdisc(), "netem"), Fault::BadValue("netem".to_owned()));
     machine.set(&qdisc(), "cake", Holder::Other);
     let refusal = refused(&mut machine, &[change(qdisc(), None, "fq")], &ApplyOptions::default());
-    assert!(refusal.to_string().contains("somebody set the queueing discipline 'cake'"), "{refusal}");
+    assert!(
+        refusal.to_string().contains("the queueing discipline 'cake' was set by someone else"),
+        "{refusal}"
+    );
     let fack = [change(Target::sysctl("net.ipv4.tcp_fack"), None, "1")];
     let said = refused(&mut machine, &fack, &ApplyOptions::default()).to_string();
-    assert_eq!(said, "set net.ipv4.tcp_fack: Linux 6.1.0 does not read it");
+    assert_eq!(said, "set net.ipv4.tcp_fack: Linux 6.1.0 ignores it");
     let twice = [change(rmem(), None, "1 2 4"), change(rmem(), None, "1 2 5")];
     assert_eq!(refused(&mut machine, &twice, &ApplyOptions::default()), Refusal::Twice(rmem()));
     let options = ApplyOptions { persist: true, ..ApplyOptions::default() };
@@ -82,6 +85,6 @@ fn a_full_disk_changes_nothing() {
     let mut machine = Machine::new();
     machine.disk_is_full = true;
     let refusal = refused(&mut machine, &changes(), &ApplyOptions::default());
-    assert!(refusal.to_string().contains("make room"), "{refusal}");
+    assert!(refusal.to_string().contains("free space"), "{refusal}");
     machine.assert_as_before("the disk is full");
 }

@@ -46,17 +46,17 @@ impl Bounceback {
     /// From the beginning of a message, [`Bounceback::WANTED_BYTES`] at least; an error names what is out of range.
     pub fn decode(message: &[u8]) -> Result<Self, &'static str> {
         if !Self::begins(message) || message.len() < BOUNCEBACK_BYTES {
-            return Err("it is no message of --bounceback");
+            return Err("it is not a --bounceback message");
         }
         let at = |index| word(message, index).unwrap_or(0);
         let flags = at(3);
         let bytes = at(1) as usize;
         if !(BOUNCEBACK_BYTES..=LONGEST_BOUNCEBACK).contains(&bytes) {
-            return Err("its messages have fewer than 48 bytes or more than 128 KiB (-l)");
+            return Err("its messages have less than 48 bytes or more than 128 KiB (-l)");
         }
         let hold = Nanos(u64::from(at(11)) * 1_000);
         if hold > LONGEST_HOLD {
-            return Err("its replies are to wait for more than 5 s (--bounceback-hold)");
+            return Err("the requested reply delay exceeds 5 s (--bounceback-hold)");
         }
         Ok(Self {
             bytes,
@@ -73,11 +73,13 @@ impl Bounceback {
         let asks = word(message, 3).is_some_and(|flags| flags & REPLY_BYTES != 0);
         let reply_bytes = match (asks, word(message, REPLY_WORD)) {
             (true, Some(bytes)) => bytes as usize,
-            (true, None) => return Err("it asks for replies of a length that it does not give"),
+            (true, None) => return Err("it does not give the length of the requested replies"),
             (false, _) => decoded.bytes,
         };
         if !(BOUNCEBACK_BYTES..=LONGEST_BOUNCEBACK).contains(&reply_bytes) {
-            return Err("its replies have fewer than 48 bytes or more than 128 KiB (--bounceback-reply)");
+            return Err(
+                "the requested replies have less than 48 bytes or more than 128 KiB (--bounceback-reply)",
+            );
         }
         Ok(Self { reply_bytes, ..decoded })
     }

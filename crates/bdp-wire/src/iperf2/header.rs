@@ -294,8 +294,10 @@ pub fn acknowledgement(version: [u16; 3]) -> [u8; ACKNOWLEDGEMENT_BYTES] {
 /// The version in a server's word: `None` until it is whole, an error where it is something else.
 pub fn read_acknowledgement(arrived: &[u8]) -> Result<Option<[u16; 3]>, &'static str> {
     match (word(arrived, 0), word(arrived, 1)) {
-        (Some(kind), _) if kind != ACKNOWLEDGEMENT => Err("it does not begin like iperf2's"),
-        (_, Some(length)) if length as usize != ACKNOWLEDGEMENT_BYTES => Err("its length is not iperf2's"),
+        (Some(kind), _) if kind != ACKNOWLEDGEMENT => Err("it does not start with an iperf2 header"),
+        (_, Some(length)) if length as usize != ACKNOWLEDGEMENT_BYTES => {
+            Err("its length does not match iperf2")
+        }
         _ if arrived.len() < ACKNOWLEDGEMENT_BYTES => Ok(None),
         _ => {
             let (major, minor) = (word(arrived, 3).unwrap_or(0), word(arrived, 4).unwrap_or(0));

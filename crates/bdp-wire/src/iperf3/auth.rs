@@ -67,13 +67,13 @@ impl Users {
                 }
                 _ => {
                     return Err(format!(
-                        "line {}: a line is 'user,sha256', the latter 64 digits of printf '{{user}}password' | sha256sum",
+                        "line {}: expected 'user,sha256', with the 64 digits of printf '{{user}}password' | sha256sum",
                         number + 1
                     ));
                 }
             }
         }
-        if users.is_empty() { Err("it names no user".to_owned()) } else { Ok(Self(users)) }
+        if users.is_empty() { Err("it contains no user".to_owned()) } else { Ok(Self(users)) }
     }
 
     /// Whether a login is that of one of them. Takes as long for every user.

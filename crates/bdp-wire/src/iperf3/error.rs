@@ -7,10 +7,10 @@ use super::state::Failure;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Iperf3Error {
     /// The first bytes are not those of a cookie.
-    #[error("its first bytes are no cookie of iperf3")]
+    #[error("its first bytes are not an iperf3 cookie")]
     Cookie,
     /// A state that does not exist, or not at this time.
-    #[error("it sent state {state} where {expected} is due")]
+    #[error("it sent state {state} instead of {expected}")]
     State {
         /// The byte.
         state: i8,
@@ -21,7 +21,7 @@ pub enum Iperf3Error {
     #[error("SCTP is not served")]
     Sctp,
     /// A member is of another type than it has to be.
-    #[error("'{member}' is {found}, and has to be {expected}")]
+    #[error("'{member}' is {found}, expected {expected}")]
     Type {
         /// The member.
         member: &'static str,
@@ -37,7 +37,7 @@ pub enum Iperf3Error {
         member: &'static str,
     },
     /// A number is out of its range.
-    #[error("'{member}' is {found}, and has to be {least} to {most}")]
+    #[error("'{member}' is {found}, expected {least} to {most}")]
     Range {
         /// The member.
         member: &'static str,

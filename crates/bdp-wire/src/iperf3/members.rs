@@ -108,7 +108,7 @@ impl<'a> Members<'a> {
 fn wrong(member: &'static str, value: &Value, expected: &'static str) -> Iperf3Error {
     let found = match value {
         Value::Null => "null",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
         Value::String(_) => "a text",
         Value::Array(_) => "a list",

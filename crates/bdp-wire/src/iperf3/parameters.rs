@@ -117,7 +117,7 @@ impl Parameters {
             (_, false, false) => Protocol::Tcp,
             (false, true, false) => Protocol::Udp,
             (_, _, true) => return Err(Iperf3Error::Sctp),
-            (true, true, _) => return Err(Iperf3Error::Meaning("it asks for TCP and UDP at once")),
+            (true, true, _) => return Err(Iperf3Error::Meaning("it requests both TCP and UDP")),
         };
         let direction = match (members.flag("reverse")?, members.flag("bidirectional")?) {
             (_, true) => Directions::Both,
@@ -321,19 +321,19 @@ mod tests {
     fn wrong_types_and_numbers_are_named() {
         for (text, part) in [
             (r#"[1]"#, "'parameters' is a list"),
-            (r#"{"time":10,"parallel":999}"#, "'parallel' is 999, and has to be 1 to 128"),
+            (r#"{"time":10,"parallel":999}"#, "'parallel' is 999, expected 1 to 128"),
             (r#"{"time":10,"parallel":0}"#, "1 to 128"),
             (r#"{"time":10,"parallel":-1}"#, "'parallel' is -1"),
             (r#"{"time":10,"parallel":1.5}"#, "1.5"),
-            (r#"{"time":"10"}"#, "'time' is a text, and has to be a number"),
+            (r#"{"time":"10"}"#, "'time' is a text, expected a number"),
             (r#"{"time":10,"len":{}}"#, "'len' is an object"),
             (r#"{"time":10,"tcp":"yes"}"#, "'tcp' is a text"),
-            (r#"{"time":10,"congestion":7}"#, "'congestion' is a number, and has to be a text"),
+            (r#"{"time":10,"congestion":7}"#, "'congestion' is a number, expected a text"),
             (r#"{"time":10,"congestion":"a name that is too long"}"#, "of 23 bytes"),
             (r#"{"time":10,"authtoken":[]}"#, "'authtoken' is a list"),
             (r#"{"time":10,"len":1048577}"#, "'len'"),
-            (r#"{"time":10,"udp":true,"len":11}"#, "'len' is 11, and has to be 12"),
-            (r#"{"time":10,"udp":true,"tcp":true}"#, "at once"),
+            (r#"{"time":10,"udp":true,"len":11}"#, "'len' is 11, expected 12"),
+            (r#"{"time":10,"udp":true,"tcp":true}"#, "both TCP and UDP"),
             (r#"{"time":86401}"#, "86400"),
             (r#"{"time":1e300}"#, "'time'"),
             (r#"{"time":1,"sctp":true}"#, "SCTP"),

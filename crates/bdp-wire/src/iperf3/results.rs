@@ -84,7 +84,7 @@ impl Results {
         let parsed: Vec<_> = list.iter().map(StreamResults::parse).collect::<Result<_, _>>()?;
         for (index, stream) in parsed.iter().enumerate() {
             if stream.id != super::stream_id(index) || index >= streams {
-                return Err(Iperf3Error::Meaning("results of a stream that there is not"));
+                return Err(Iperf3Error::Meaning("results of an unknown stream"));
             }
         }
         Ok(Self {
@@ -220,7 +220,7 @@ mod tests {
             (json!({"streams": {}}), "'streams' is an object"),
             (json!({"streams": [7]}), "'streams' is a number"),
             (json!({"streams": [{"id": 1}]}), "'bytes' is missing"),
-            (json!({"streams": [{"id": 2, "bytes": 1}]}), "that there is not"),
+            (json!({"streams": [{"id": 2, "bytes": 1}]}), "of an unknown stream"),
             (json!({"streams": [{"id": "1", "bytes": 1}]}), "'id' is a text"),
             (json!({"streams": [{"id": 1, "bytes": -1}]}), "'bytes' is -1"),
             (json!({"streams": [{"id": 1, "bytes": 1, "jitter": []}]}), "'jitter' is a list"),

@@ -38,7 +38,7 @@ pub(super) fn mss(text: &str) -> Result<u64, String> {
     const LARGEST_BYTES: u64 = 65_495;
     let bytes = positive::<ByteCount>(text)?.as_bytes();
     if bytes > LARGEST_BYTES {
-        return Err(format!("a segment carries at most {LARGEST_BYTES} bytes"));
+        return Err(format!("a segment can carry at most {LARGEST_BYTES} bytes"));
     }
     Ok(bytes)
 }

@@ -10,7 +10,7 @@ use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: window = rate x RTT / 8, the bandwidth-delay product (RFC 7323, section 1.1), rounded up.
-The window is what is in flight on the wire; buffers that the system calls windows are larger.
+The window is the data in flight on the wire; socket buffers, often called windows, are larger.
 
 Example: bdp calc bdp --rate 1G --rtt 2.55ms
          318750 B, 221 segments of 1448 B";
@@ -18,7 +18,7 @@ Example: bdp calc bdp --rate 1G --rtt 2.55ms
 /// Arguments of `bdp calc bdp`.
 #[derive(clap::Args)]
 pub struct BdpArgs {
-    /// Rate to keep busy, for example 1G or 941.5Mbit/s
+    /// Rate to sustain, for example 1G or 941.5Mbit/s
     #[arg(long, value_parser = positive::<Rate>)]
     rate: Rate,
 

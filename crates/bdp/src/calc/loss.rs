@@ -11,7 +11,7 @@ use crate::absurd;
 pub const AFTER_HELP: &str = "\
 Formulas, with p the loss probability of data segments, for one stream:
   Mathis  MSS / RTT x C / sqrt(p)                         Mathis et al., CCR 27(3), 1997, eq. 3
-          C = 1 as a rule of thumb; where each acknowledged segment counts, as in Linux,
+          C = 1 as a rule of thumb; if each acknowledged segment counts, as in Linux,
           sqrt(3/2) = 1.22 for periodic loss and 1.31 for independent loss
   PFTK    MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2))
                                                           Padhye et al., SIGCOMM 1998
@@ -35,7 +35,7 @@ pub struct LossArgs {
     #[arg(long, value_parser = loss, group = "given")]
     loss: Option<Probability>,
 
-    /// Instead: the rate for which to find the loss it tolerates
+    /// Rate whose tolerated loss is computed (instead of --loss)
     #[arg(long, value_parser = positive::<Rate>, group = "given")]
     rate: Option<Rate>,
 
@@ -43,11 +43,11 @@ pub struct LossArgs {
     #[arg(long, value_parser = mss, value_name = "BYTES", default_value = "1460")]
     mss: u64,
 
-    /// b of PFTK: segments that one ACK acknowledges
+    /// Segments that one ACK acknowledges (b in PFTK)
     #[arg(long, value_name = "B", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     segments_per_ack: u32,
 
-    /// T0 of PFTK: first retransmission timeout [default: 4 x RTT]
+    /// First retransmission timeout (T0 in PFTK) [default: 4 x RTT]
     #[arg(long, value_parser = positive::<Nanos>, value_name = "TIME")]
     rto: Option<Nanos>,
 }
@@ -55,13 +55,11 @@ pub struct LossArgs {
 /// A loss probability at which the models mean something.
 fn loss(text: &str) -> Result<Probability, String> {
     let loss = positive::<Probability>(text).map_err(|error| match error.as_str() {
-        "it must be more than 0" => {
-            "without loss nothing here bounds the rate: use 'bdp calc rate'".to_owned()
-        }
+        "it must be more than 0" => "without loss these models give no limit: use 'bdp calc rate'".to_owned(),
         _ => error,
     })?;
     if loss.fraction() >= 1.0 {
-        return Err("where everything is lost nothing arrives: give less than 100 %".to_owned());
+        return Err("the loss must be below 100 %".to_owned());
     }
     Ok(loss)
 }

@@ -26,19 +26,19 @@ pub struct CalcArgs {
 
 #[derive(clap::Subcommand)]
 enum Question {
-    /// Which window does a rate need over a round trip?
+    /// Window that a rate needs at a given round-trip time
     #[command(visible_alias = "window", after_help = bdp::AFTER_HELP)]
     Bdp(bdp::BdpArgs),
-    /// Which rate does a window allow over a round trip?
+    /// Rate that a window allows at a given round-trip time
     #[command(after_help = rate::AFTER_HELP)]
     Rate(rate::RateArgs),
-    /// Which rate does loss allow, or which loss does a rate tolerate?
+    /// Rate that a loss rate allows, or loss that a rate tolerates
     #[command(after_help = loss::AFTER_HELP)]
     Loss(loss::LossArgs),
-    /// What do headers leave of a link's rate?
+    /// Goodput of a link after headers
     #[command(after_help = overhead::AFTER_HELP)]
     Overhead(overhead::OverheadArgs),
-    /// How long does slow start take to fill a window?
+    /// Time that slow start takes to reach a window
     #[command(alias = "slow-start", after_help = slow_start::AFTER_HELP)]
     Slowstart(slow_start::SlowStartArgs),
 }

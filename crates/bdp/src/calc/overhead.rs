@@ -10,9 +10,9 @@ use super::table::{columns, digits};
 use crate::absurd;
 
 pub const AFTER_HELP: &str = "\
-Formula: goodput = rate x payload / (MTU + bytes that the medium adds), every packet full.
-Ethernet adds 38 bytes: preamble 8, header 14, checksum 4, gap 12 (IEEE 802.3); a VLAN tag 4 more;
-loopback none. Headers: IPv4 20 (RFC 791), IPv6 40 (RFC 8200), TCP 20 (RFC 9293) and 12 with
+Formula: goodput = rate x payload / (MTU + bytes added by the medium), all packets full-size.
+Ethernet adds 38 bytes: preamble 8, header 14, checksum 4, gap 12 (IEEE 802.3); a VLAN tag adds 4;
+loopback adds none. Headers: IPv4 20 (RFC 791), IPv6 40 (RFC 8200), TCP 20 (RFC 9293) and 12 with
 timestamps (RFC 7323), UDP 8 (RFC 768). IPv6 needs an MTU of 1280.
 
 Example: bdp calc overhead --mtu 1500 --rate 1G

@@ -15,14 +15,14 @@ use crate::{absurd, exit};
 
 pub const AFTER_HELP: &str = "\
 Formula: rate = W x 8 / RTT (RFC 7323, section 1.1), for each stream.
-Expected is what a real sender reaches: whole segments, floor(W / MSS) x MSS x 8 / RTT. With --link,
-RTT + 2 x serialisation of a segment stands for RTT, and the link's rate less headers (Ethernet,
-IPv4, TCP with timestamps) is the ceiling of all streams. With --clamped, a window below one
-segment waits for Linux's persist timer (RFC 9293, section 3.8.6.1): 2 MSS each floor(2 MSS / W)
+Expected: the rate of a real sender: whole segments, floor(W / MSS) x MSS x 8 / RTT. With --link,
+RTT includes 2 x serialisation of a segment, and the link's rate less headers (Ethernet,
+IPv4, TCP with timestamps) limits all streams together. With --clamped, a window below one
+segment waits for Linux's persist timer (RFC 9293, section 3.8.6.1): 2 MSS per floor(2 MSS / W)
 timers of 200 ms + 2 RTT.
 
 Example: bdp calc rate --window 64K --rtt 173ms
-         3.03 Mbit/s; expected 3.01 Mbit/s, 45 segments of 1448 B each 173 ms";
+         3.03 Mbit/s; expected 3.01 Mbit/s, 45 segments of 1448 B per 173 ms";
 
 /// Arguments of `bdp calc rate`.
 #[derive(clap::Args)]
@@ -47,7 +47,7 @@ pub struct RateArgs {
     #[arg(long, value_parser = mss, value_name = "BYTES", default_value = MSS_BYTES)]
     mss: u64,
 
-    /// The window was made small on the path, after the handshake
+    /// The window was reduced on the path, after the handshake
     #[arg(long)]
     clamped: bool,
 }
@@ -71,7 +71,7 @@ impl RateArgs {
         let window =
             if self.clamped { WindowOnWire::PathClamp(bytes) } else { WindowOnWire::Receiver(bytes) };
         let Some(expected) = expect_goodput(&path, &window, self.streams) else {
-            return Err(exit::usage("nothing bounds the rate: give a longer RTT or the link's rate"));
+            return Err(exit::usage("the rate has no limit: give a longer RTT or the link's rate"));
         };
         let plain_bps = rate_bps(self.window, self.rtt) * f64::from(self.streams);
         let least = expected.range_from_bps();

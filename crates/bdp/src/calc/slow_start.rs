@@ -12,22 +12,22 @@ use crate::{absurd, exit};
 pub const AFTER_HELP: &str = "\
 Formula: the window starts at 10 segments (RFC 6928) and doubles each round trip (RFC 5681, section
 3.1, bytes counted as in RFC 3465), so it takes ceil(log2(window / 10)) round trips. With
---delayed-ack it grows by half: one segment for each ACK, and an ACK for every second segment.
+--delayed-ack it grows by half: one segment per ACK, and one ACK per two segments.
 The window for a rate is rate x RTT / 8. Loss, or a sender that leaves slow start early
-(HyStart, RFC 9406), makes it longer. The handshake takes one round trip more.
+(HyStart, RFC 9406), makes it longer. The handshake adds one round trip.
 
 Example: bdp calc slowstart --rate 100M --rtt 173ms
-         8 round trips, 1.384 s: leave out the first 2 s of a measurement";
+         8 round trips, 1.384 s: skip the first 2 s of a measurement (--omit 2)";
 
 /// Arguments of `bdp calc slowstart`.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("target").required(true)))]
 pub struct SlowStartArgs {
-    /// Rate whose window is to be reached, for example 100M
+    /// Rate to reach, for example 100M
     #[arg(long, value_parser = positive::<Rate>, group = "target")]
     rate: Option<Rate>,
 
-    /// Instead: the window to be reached, for example 2M
+    /// Window to reach (instead of --rate), for example 2M
     #[arg(long, value_parser = positive::<ByteCount>, group = "target")]
     window: Option<ByteCount>,
 

@@ -21,10 +21,10 @@ const WIDTH: usize = 80;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp lab conformance\n  bdp lab conformance smoltcp linux-6.1\n  bdp lab conformance 'exec:python3 stack.py'\n\n\
-    'bdp help stacks' says what the points are.\n\nExit codes: 0 every point was met; 1 some were not; 2 wrong request; 3 a stack could not be tried."
+    'bdp help stacks' describes the checks.\n\nExit codes: 0 all checks passed; 1 some failed; 2 usage error; 3 a stack could not be run."
 )]
 pub struct ConformanceArgs {
-    /// Stacks, by the names that 'stack =' takes [default: all that are here]
+    /// Stacks to check, named as in 'stack =' of a scenario [default: all that are installed]
     #[arg(value_name = "STACK")]
     stacks: Vec<Stack>,
 

@@ -20,15 +20,15 @@ use crate::{command_line, help, interrupt, program};
 /// The path on which programs run.
 #[derive(clap::Args)]
 pub struct PathArgs {
-    /// Name from 'bdp lab list', or a TOML file ('bdp help scenario'); its flows do not run, and it needs none
+    /// Name from 'bdp lab list', or a TOML file ('bdp help scenario'); flows in it are not run
     #[arg(value_name = "SCENARIO")]
     pub scenario: String,
 
-    /// Take the case that matches all words, where the scenario has several
+    /// Select the case that matches all words, if the scenario has several
     #[arg(long, help_heading = help::TEST, value_name = "FILTER")]
     filter: Option<String>,
 
-    /// Set a parameter by its path, as link.delay=20ms; repeatable
+    /// Set a parameter by its path, for example link.delay=20ms; repeatable
     #[arg(long = "set", help_heading = help::TEST, value_name = "PATH=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
@@ -36,7 +36,7 @@ pub struct PathArgs {
     #[arg(long, help_heading = help::TEST, value_name = "N")]
     seed: Option<u64>,
 
-    /// Folder for captures of the link ends that the scenario names, or of all
+    /// Folder for captures at the link ends named by the scenario, or at all link ends
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
@@ -71,7 +71,7 @@ impl PathArgs {
         let case = cases.swap_remove(0);
         if !cases.is_empty() {
             return Err(exit::usage(format!(
-                "{} has {} cases, and programs run on one; choose by --filter, as --filter '{}'",
+                "{} has {} cases, but programs run on one; choose one with --filter, for example --filter '{}'",
                 scenario.name,
                 cases.len() + 1,
                 case.key().trim_end_matches(" #1")
@@ -81,7 +81,7 @@ impl PathArgs {
             case.hosts.iter().filter_map(|host| host.stack.as_ref()).find(|s| s.in_steps().is_some())
         {
             return Err(exit::usage(format!(
-                "programs need a kernel, and stack \"{stack}\" is none; --set stack=linux-6.12 is one"
+                "programs need a kernel, which stack \"{stack}\" is not; use for example --set stack=linux-6.12"
             )));
         }
         Ok(AskedPath { case, text: scenario.text().to_owned() })
@@ -122,40 +122,40 @@ pub fn refusal(error: RunError) -> anyhow::Error {
     bdp lab exec mine.toml --serve 'server=python3 -m http.server' --host client -- curl -O http://server:8000/big\n  \
     bdp lab exec mine.toml --serve 'server=iperf3 -s' --on 'a=iperf3 -c server' --on 'b=ping -c 9 server'\n  \
     bdp lab exec mine.toml --clock virtual --serve 'server=iperf3 -s' --host client -- iperf3 -c server\n\n\
-    Exit codes: that of the command; of several, the first that is not 0; 124 by --time-limit; 125 where bdp itself\n\
-    failed; 126 where the command can't be run, 127 where it is not found; 128 and the number of a signal.")]
+    Exit codes: that of the command; with several, the first that is not 0; 124 time limit; 125 bdp itself\n\
+    failed; 126 the command can't be executed; 127 it is not found; 128 plus the number of a signal.")]
 pub struct ExecArgs {
     #[command(flatten)]
     path: PathArgs,
 
-    /// Host of the command behind '--' [default: the scenario's first]
+    /// Host that runs the command after '--' [default: the scenario's first host]
     #[arg(long, help_heading = help::TEST, value_name = "HOST")]
     host: Option<String>,
 
-    /// Run a line of the shell on a host beside the others; repeatable
+    /// Run a shell command on a host in parallel, for example 'b=ping -c 9 server'; repeatable
     #[arg(long = "on", help_heading = help::TEST, value_name = "HOST=LINE", value_parser = on_host)]
     lines: Vec<(String, String)>,
 
-    /// Run a line of the shell that serves the others: it starts first, and ends when they have; repeatable
+    /// Start a shell command first as a server, and stop it when the others have ended; repeatable
     #[arg(long = "serve", help_heading = help::TEST, value_name = "HOST=LINE", value_parser = on_host)]
     services: Vec<(String, String)>,
 
     #[command(flatten)]
     clock: ClockArgs,
 
-    /// End all after this time, with exit code 124
+    /// Stop all programs after this time, with exit code 124
     #[arg(long, help_heading = help::TEST, value_name = "TIME", value_parser = crate::arguments::seconds)]
     time_limit: Option<Nanos>,
 
-    /// Print the record as JSON ('bdp help record'); what the programs write then goes to standard error
+    /// Print the record as JSON ('bdp help record'); output of the programs goes to standard error
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 
-    /// Print nothing but what the programs write
+    /// Print only the output of the programs
     #[arg(long, short, help_heading = help::OUTPUT)]
     quiet: bool,
 
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -201,7 +201,7 @@ impl ExecArgs {
         }
         for one in record.programs.iter().filter(|one| one.end == ProgramEnd::OutputLimit) {
             output::note(&format!(
-                "'{}' on host '{}' was ended: by the virtual clock a program may write {} MiB to its output and errors; send more to a file",
+                "'{}' on host '{}' was ended: with the virtual clock a program may write at most {} MiB to standard output and error; write more to a file",
                 one.command.join(" "),
                 one.host,
                 exec::OUTPUT_MOST >> 20,
@@ -233,7 +233,7 @@ impl ExecArgs {
         all.extend(self.lines.iter().map(line(false)));
         if all.iter().all(|order| order.service) {
             return Err(exit::usage(
-                "nothing is to be run; give a command behind '--', as --host NAME -- COMMAND, or --on HOST=LINE",
+                "no command given; give one after '--', for example --host NAME -- COMMAND, or use --on HOST=LINE",
             ));
         }
         for order in &all {

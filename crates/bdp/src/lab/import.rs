@@ -20,24 +20,24 @@ const LARGEST_FILE: u64 = 1 << 20;
     after_help = "Examples:\n  bdp lab import --netem 'delay 50ms 10ms loss 1% rate 10mbit limit 100' > path.toml\n  \
     bdp lab import --mahimahi up.trace --mahimahi down.trace > path.toml\n  bdp lab import --rattan config.toml > path.toml\n  \
     echo 'mm-delay 20 mm-link up.trace down.trace' | bdp lab import -\n  \
-    bdp lab import shape.sh > path.toml                a script with commands of tc: netem, tbf, htb, cake, fq_codel, ifb\n  \
-    tc qdisc show | bdp lab import - > path.toml       what a host does now\n\n\
-    The scenario goes to standard output, what did not carry over to standard error, a line each."
+    bdp lab import shape.sh > path.toml                a script of tc commands: netem, tbf, htb, cake, fq_codel, ifb\n  \
+    tc qdisc show | bdp lab import - > path.toml       the current configuration of a host\n\n\
+    Prints the scenario to standard output, and each setting that can't be converted to standard error."
 )]
 pub struct ImportArgs {
-    /// File with tc commands or what 'tc qdisc show' prints, commands of mahimahi or a configuration of rattan; '-' is standard input
+    /// File with tc commands, output of 'tc qdisc show', mahimahi commands or a rattan configuration; '-' is standard input
     #[arg(required_unless_present_any = ["netem", "mahimahi", "rattan"])]
     file: Option<String>,
 
-    /// A netem command, or its options; a second one is the way back
+    /// netem command or its options; a second one is for the reverse direction
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["file", "mahimahi", "rattan"])]
     netem: Vec<String>,
 
-    /// A trace in mahimahi's format; a second one is the way back
+    /// Trace in mahimahi's format; a second one is for the reverse direction
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["file", "rattan"])]
     mahimahi: Vec<String>,
 
-    /// A configuration of rattan
+    /// rattan configuration file
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     rattan: Option<String>,
 }
@@ -62,10 +62,10 @@ impl ImportArgs {
         // Traces are read when it runs.
         if !text.contains("trace =") {
             Scenario::parse("imported", &text).map_err(|error| {
-                exit::usage(format!("cannot import: what it states is no path here: {error}"))
+                exit::usage(format!("cannot import: the result is not a valid scenario: {error}"))
             })?;
         }
-        left_out.iter().for_each(|line| output::note(&format!("left out: {line}")));
+        left_out.iter().for_each(|line| output::note(&format!("not imported: {line}")));
         output::print(&text)
     }
 }
@@ -90,10 +90,10 @@ fn read(path: &str) -> anyhow::Result<String> {
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp lab export s4-loss --filter 'congestion=cubic stack=linux-6.12'\n  bdp lab export mine.toml\n\n\
-    A comment '# not: ...' behind a command names what netem can't."
+    A comment '# not: ...' after a command names what netem can't emulate."
 )]
 pub struct ExportArgs {
-    /// Scenario: a path of a TOML file, or a name from 'bdp lab list'
+    /// Scenario: the path of a TOML file, or a name from 'bdp lab list'
     scenario: String,
 
     #[command(flatten)]

@@ -15,9 +15,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     let wanted = match name {
         Some(name) => match scenario::find(name) {
             None => {
-                return Err(exit::usage(format!(
-                    "no scenario '{name}' ships; 'bdp lab list' names those that do"
-                )));
+                return Err(exit::usage(format!("no built-in scenario '{name}'; 'bdp lab list' lists them")));
             }
             Some((_, text)) if !as_json => return print(text),
             found => found.into_iter().collect(),
@@ -65,7 +63,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
 /// What a check found.
 pub fn checked(scenario: &Scenario, cases: &[CaseSpec], each: bool) -> String {
     let mut text = format!(
-        "{}: good, {} {}, about {}\n",
+        "{}: valid, {} {}, about {}\n",
         scenario.name,
         cases.len(),
         if cases.len() == 1 { "case" } else { "cases" },

@@ -43,25 +43,25 @@ pub struct LabArgs {
 
 #[derive(clap::Subcommand)]
 enum LabCommand {
-    /// Run scenarios: shipped ones by name, others by path
+    /// Run scenarios: built-in ones by name, others by path
     Run(RunArgs),
     /// Run your own programs on the hosts of a scenario: curl, a database, iperf3
     Exec(Box<exec::ExecArgs>),
     /// Start a shell on a host of a scenario
     Shell(shell::ShellArgs),
-    /// List the scenarios that ship, or the profiles of links, or print one
+    /// List the built-in scenarios or link profiles, or print one
     List(ListArgs),
     /// Check scenario files without running them
     Check(CheckArgs),
-    /// Read a path of tc's netem, mahimahi or rattan as a scenario
+    /// Convert a path configuration of tc netem, mahimahi or rattan to a scenario
     Import(import::ImportArgs),
-    /// Print the netem commands that come nearest to a scenario's links
+    /// Print the netem commands that approximate a scenario's links
     Export(import::ExportArgs),
-    /// List the kernels and other stacks that hosts can have, and how to build those that are missing
+    /// List the kernels and other stacks that hosts can run, and how to build missing ones
     Stacks(StacksArgs),
-    /// Hold stacks against one suite of what TCP asks of them
+    /// Check stacks against one TCP conformance suite
     Conformance(conformance::ConformanceArgs),
-    /// Prove the emulator's accuracy on this machine, in about 50 seconds
+    /// Test the emulator's accuracy on this machine, in about 50 seconds
     Selftest(selftest::SelftestArgs),
 }
 
@@ -89,10 +89,10 @@ impl LabArgs {
     after_help = "Examples:\n  bdp lab list\n  bdp lab list s3-30k > mine.toml\n  bdp lab list --profiles\n  bdp lab list --profiles lte\n  bdp lab list --json"
 )]
 struct ListArgs {
-    /// Print this scenario's or profile's file, to read or to start your own from
+    /// Print this scenario or profile, as a template for your own
     name: Option<String>,
 
-    /// List the profiles of links: DSL, LTE, satellites and others ('bdp help profiles')
+    /// List the link profiles: DSL, LTE, satellites and others ('bdp help profiles')
     #[arg(long)]
     profiles: bool,
 
@@ -103,7 +103,7 @@ struct ListArgs {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp lab stacks\n  bdp lab stacks --json\n\n'bdp help stacks' says where kernels are looked for."
+    after_help = "Examples:\n  bdp lab stacks\n  bdp lab stacks --json\n\n'bdp help stacks' describes where bdp looks for kernels."
 )]
 struct StacksArgs {
     /// Print JSON ('bdp help stacks.schema')
@@ -115,9 +115,9 @@ struct StacksArgs {
 #[command(
     after_help = "Examples:\n  bdp lab run s3-30k\n  bdp lab run s0-window-i --filter direction=forward\n  \
     bdp lab run mine.toml --repetitions 5 --json > mine.json\n  bdp lab run mine.toml --resume\n\n\
-    Captures are pcapng, a file for each link end and attempt: SCENARIO-KEY-ATTEMPT-link0-near.pcapng. The comment of a \
-    packet says what the link did with it: tshark -r FILE -T fields -e frame.number -e frame.comment\n\n\
-    Exit codes: 0 done; 1 an expectation was missed; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
+    Captures are pcapng, one file per link end and attempt: SCENARIO-KEY-ATTEMPT-link0-near.pcapng. The comment of each \
+    packet states what the link did with it: tshark -r FILE -T fields -e frame.number -e frame.comment\n\n\
+    Exit codes: 0 done; 1 an expectation was missed; 2 usage error; 3 environment error; 4 bug in bdp;\n\
     5 every repetition of a case was INVALID."
 )]
 struct RunArgs {
@@ -128,11 +128,11 @@ struct RunArgs {
     #[command(flatten)]
     plan: PlanArgs,
 
-    /// Most cases side by side; 1 runs each alone [default: as many as stay faithful; by the virtual clock as many as processors]
+    /// Maximum number of parallel cases [default: as many as keep accuracy; with the virtual clock, one per processor]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
 
-    /// Attempts at a case before it is INVALID; one by the virtual clock [default: 4]
+    /// Attempts at a case before it is INVALID; with the virtual clock always 1 [default: 4]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: Option<u32>,
 
@@ -140,7 +140,7 @@ struct RunArgs {
     #[arg(long, help_heading = help::TEST)]
     resume: bool,
 
-    /// Folder for captures of the link ends that the scenario names, or of all [default: bdp-captures, if it names any]
+    /// Folder for captures at the link ends named by the scenario, or at all [default: bdp-captures, if it names any]
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     capture: Option<PathBuf>,
 
@@ -154,7 +154,7 @@ struct RunArgs {
     #[command(flatten)]
     labels: LabelArgs,
 
-    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    /// Write metrics to this file for the Prometheus textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     prometheus: Option<PathBuf>,
 
@@ -357,10 +357,7 @@ impl CheckArgs {
         let scenario = source::load(name, &options)?;
         let without_flows = source::plan(&scenario, &options)?.iter().all(|case| case.flows.is_empty());
         Ok(without_flows.then(|| {
-            format!(
-                "{}: good, hosts and links alone, for 'bdp lab exec' and 'bdp lab shell'\n",
-                scenario.name
-            )
+            format!("{}: valid, without flows, for 'bdp lab exec' and 'bdp lab shell'\n", scenario.name)
         }))
     }
 }

@@ -8,7 +8,7 @@ use crate::help;
 /// The clock by which cases run.
 #[derive(clap::Args, Default)]
 pub struct ClockArgs {
-    /// Clock: real, or virtual, exact on any machine however busy [default: the scenario's]
+    /// Clock: real, or virtual, which is exact even on a busy machine [default: the scenario's]
     #[arg(long, help_heading = help::TEST, value_name = "CLOCK", value_parser = clock())]
     clock: Option<Clock>,
 }

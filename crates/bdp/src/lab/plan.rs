@@ -8,15 +8,15 @@ use crate::help;
 /// What of a scenario is run.
 #[derive(clap::Args)]
 pub struct PlanArgs {
-    /// Only cases that match all words, each PARAM=VALUE, #REPETITION or a part of the case's key
+    /// Only cases that match all words: PARAM=VALUE, #REPETITION or a part of the case's key
     #[arg(long, help_heading = help::TEST, value_name = "FILTER")]
     filter: Option<String>,
 
-    /// Set a parameter by its path, as flow.duration=5s; repeatable
+    /// Set a parameter by its path, for example flow.duration=5s; repeatable
     #[arg(long = "set", help_heading = help::TEST, value_name = "PATH=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
-    /// Seed of all random streams and of the order [default: the file's]
+    /// Seed of all random streams and of the order of cases [default: the file's]
     #[arg(long, help_heading = help::TEST, value_name = "N")]
     seed: Option<u64>,
 

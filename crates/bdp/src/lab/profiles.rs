@@ -15,7 +15,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
         Some(name) => {
             let Some(profile) = PROFILES.iter().find(|profile| profile.name == name) else {
                 return Err(exit::usage(format!(
-                    "there is no profile '{name}'; 'bdp lab list --profiles' names those that are"
+                    "no profile '{name}'; 'bdp lab list --profiles' lists profiles"
                 )));
             };
             if !as_json {
@@ -31,13 +31,11 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
             json!({ "schema": "bdp.profiles/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "profiles": list })
         ));
     }
-    let mut text = format!("{:<15}{}\n", "profile", "what, and where its figures come from");
+    let mut text = format!("{:<15}{}\n", "profile", "description and source of the figures");
     for profile in wanted {
         let _ = writeln!(text, "{:<15}{}\n{:<15}{}", profile.name, profile.title(), "", profile.source());
     }
-    text.push_str(
-        "\nprofile = \"NAME\" of a [[link]] takes its keys; bdp lab list --profiles NAME prints them\n",
-    );
+    text.push_str("\nUse profile = \"NAME\" in a [[link]]; 'bdp lab list --profiles NAME' prints its keys\n");
     print(&text)
 }
 

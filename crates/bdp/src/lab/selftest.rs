@@ -24,15 +24,15 @@ use crate::output;
 /// What is run, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Trial {
-    /// One case with the machine to itself
+    /// One case alone
     Alone,
-    /// One that keeps a link busy
+    /// One case that saturates a link
     Rate,
-    /// One that loses
+    /// One case with loss
     Loss,
     /// Synthetic frames at up to 11 Gbit/s
     Fast,
-    /// A hundred cases at once
+    /// A hundred parallel cases
     Hundred,
 }
 
@@ -96,23 +96,23 @@ const FAST: [Fast; 3] = [
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp lab selftest\n  bdp lab selftest --json > selftest.json\n  bdp lab selftest --clock virtual\n  bdp lab selftest --netem\n  bdp lab selftest --queues\n\n\
-    By the virtual clock frames cross the emulator in a guest, and each is compared with arithmetic of its own.\n\n\
-    Exit codes: 0 every bound was held; 1 one was missed; 3 there is no lab here."
+    With --clock virtual, frames cross the emulator in a guest, and each is compared with its computed arrival.\n\n\
+    Exit codes: 0 all bounds were met; 1 one was exceeded; 3 the lab is not available here."
 )]
 pub struct SelftestArgs {
     /// Run these trials only
     #[arg(value_name = "TRIAL")]
     trials: Vec<Trial>,
 
-    /// Clock: real, or virtual, which shows how exact the emulator is, in a guest [default: real]
+    /// Clock: real, or virtual, which tests the emulator's arithmetic in a guest [default: real]
     #[arg(long, value_name = "CLOCK", value_parser = Clock::NAMES.map(|(name, _)| name), conflicts_with = "trials")]
     clock: Option<String>,
 
-    /// Compare the emulator with the kernel's netem in a guest: frames and exports in seconds, TCP flows in minutes [default: all]
+    /// Compare with the kernel's netem in a guest: frames and exports take seconds, TCP flows minutes [default: all]
     #[arg(long, conflicts_with = "trials", value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
     netem: Option<BesideNetem>,
 
-    /// Compare queues that manage themselves with the kernel's in a guest: the same arrivals, frame by frame [default: all]
+    /// Compare AQM queues with the kernel's in a guest: the same arrivals, frame by frame [default: all]
     #[arg(long, value_name = "KIND", conflicts_with_all = ["trials", "netem"], num_args = 0..=1, default_missing_value = "all", value_parser = queue_kinds())]
     queues: Option<String>,
 
@@ -136,7 +136,7 @@ impl SelftestArgs {
         let clock = self.clock.as_ref().and_then(named);
         if let Some(kind) = &self.queues {
             if clock == Some(Clock::Real) {
-                return Err(crate::exit::usage("--queues needs the virtual clock; leave out --clock real"));
+                return Err(crate::exit::usage("--queues needs the virtual clock; omit --clock real"));
             }
             return in_guests::beside_kernel_queues(
                 Some(kind.as_str()).filter(|kind| *kind != "all"),
@@ -145,7 +145,7 @@ impl SelftestArgs {
         }
         if let Some(part) = self.netem {
             if clock == Some(Clock::Real) {
-                return Err(crate::exit::usage("--netem needs the virtual clock; leave out --clock real"));
+                return Err(crate::exit::usage("--netem needs the virtual clock; omit --clock real"));
             }
             return in_guests::beside_netem(part, self.json);
         }

@@ -13,13 +13,13 @@ use crate::output;
 /// Arguments of `bdp lab shell`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bdp lab shell s1-64k\n  bdp lab shell mine.toml --host server\n\n\
-    The shell is $SHELL, by the real clock. Other hosts have names: ping far. What runs in the shell ends with it.\n\
-    'bdp lab exec' runs one command, and others beside it.")]
+    The shell is $SHELL, on the real clock. Other hosts have names: ping far. Programs started in the shell end with it.\n\
+    'bdp lab exec' runs one command, and others in parallel.")]
 pub struct ShellArgs {
     #[command(flatten)]
     path: PathArgs,
 
-    /// Host of the shell [default: the scenario's first]
+    /// Host of the shell [default: the scenario's first host]
     #[arg(long, help_heading = crate::help::TEST, value_name = "HOST")]
     host: Option<String>,
 }

@@ -29,7 +29,7 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> anyhow::Result<Vec<Ca
     if cases.is_empty() {
         let filter = options.filter.as_deref().unwrap_or_default();
         return Err(exit::usage(format!(
-            "no case of {} matches '{filter}'; 'bdp lab check {} --cases' lists them",
+            "no case of {} matches '{filter}'; 'bdp lab check {} --cases' lists cases",
             scenario.name, scenario.name
         )));
     }
@@ -68,7 +68,7 @@ fn read(path: &str) -> anyhow::Result<String> {
     let file = match fs::File::open(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             return Err(exit::usage(format!(
-                "there is no scenario '{path}': it is neither a file nor one that ships; 'bdp lab list' names those"
+                "no scenario '{path}': neither a file nor a built-in scenario; 'bdp lab list' lists those"
             )));
         }
         other => other.map_err(|e| refused(e.to_string()))?,

@@ -49,7 +49,7 @@ fn text(machine: &Machine, kernels: &Kernels, default: Option<&str>, others: &[F
                     place.push_str(" (default)");
                 }
                 if !kernel.seeded {
-                    place.push_str(" (draws of its own: two runs differ)");
+                    place.push_str(" (not reproducible: two runs differ)");
                 }
                 row(name, "virtual", &kernel.version, &place);
             }

@@ -93,12 +93,12 @@ impl Work {
                 output::note(&format!("resuming run {run}: {done} of {planned} cases are done"));
             }
             Event::NothingToResume => {
-                output::note("no unfinished run of these cases is stored; starting a new one");
+                output::note("no unfinished run of these cases in the store; starting a new one");
             }
             Event::Entered { run, done, planned } => {
                 let typed = command_line::typed();
                 interrupt::set_last_words(Some(match run {
-                    Some(_) => format!("what was measured is stored, and '{typed} --resume' goes on"),
+                    Some(_) => format!("the results so far are stored; '{typed} --resume' continues"),
                     None => "this run is not stored".to_owned(),
                 }));
                 // Its thread must not be the first.
@@ -132,7 +132,7 @@ pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Res
     std::fs::create_dir_all(&folder).map_err(|error| {
         let folder = folder.display();
         exit::environment(format!(
-            "make the folder '{folder}' for captures: {error}; name another by --capture"
+            "create the folder '{folder}' for captures: {error}; choose another with --capture"
         ))
     })?;
     Ok(Some(CaptureOrder { folder, everywhere }))
@@ -161,7 +161,7 @@ fn refusal(error: RunError) -> anyhow::Error {
     match error {
         // What was measured before and could be stored is not measured again.
         RunError::Store(error @ (bdp_store::Error::Full { .. } | bdp_store::Error::Sqlite { .. })) => {
-            exit::environment(format!("{error}; '{} --resume' then goes on", command_line::typed()))
+            exit::environment(format!("{error}; '{} --resume' then continues", command_line::typed()))
         }
         RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),

@@ -17,7 +17,7 @@ use crate::{command_line, exit, guest, help, interrupt, token};
 /// What lets the near end in.
 #[derive(clap::Args)]
 pub struct AccessArgs {
-    /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
+    /// Token printed by the server; other users can see command lines, so prefer BDP_TOKEN or --token-file
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file", help_heading = help::ACCESS)]
     token: Option<String>,
 

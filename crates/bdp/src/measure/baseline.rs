@@ -24,19 +24,19 @@ pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> a
         Some(_) => Found::find(run, store)?,
         None => Found::newest_where(store, |info| info.kind == RunKind::Measure && info.scenario == host)?
             .ok_or_else(|| {
-                exit::usage(format!("no run to {host} is stored to compare with; name one: --baseline RUN"))
+                exit::usage(format!("no run to {host} is stored to compare with; give one: --baseline RUN"))
             })?,
     };
     let info = found.info;
     let what = match info.kind {
         RunKind::Measure => None,
-        RunKind::Lab => Some("a run of the lab"),
+        RunKind::Lab => Some("a lab run"),
         RunKind::Sweep => Some("a sweep"),
         RunKind::Exec => Some("a run of 'bdp lab exec'"),
     };
     if let Some(what) = what {
         return Err(exit::usage(format!(
-            "run {} is {what}; --baseline takes a run of 'bdp measure'",
+            "run {} is {what}; --baseline needs a run of 'bdp measure'",
             info.id
         )));
     }
@@ -46,7 +46,7 @@ pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> a
     };
     let baseline = Baseline { run: tame(&info.id), measurements };
     if !baseline.suits(request) {
-        return Err(exit::usage(format!("run {} measured no direction that is measured now", info.id)));
+        return Err(exit::usage(format!("run {} has no direction in common with this measurement", info.id)));
     }
     Ok(baseline)
 }
@@ -107,7 +107,7 @@ pub fn line(run: &str, against: &Against) -> String {
             )
         }
         Verdict::NoDifferenceShown if against.regression() == Some(Regression::Inconclusive) => {
-            "inconclusive: the interval holds a regression and none".to_owned()
+            "inconclusive: the interval includes both a regression and no regression".to_owned()
         }
         verdict => verdict.words().to_owned(),
     };

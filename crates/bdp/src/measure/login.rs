@@ -14,15 +14,15 @@ const PASSWORD: &str = "IPERF3_PASSWORD";
 /// The user, and what its login is sealed by.
 #[derive(clap::Args)]
 pub struct LoginArgs {
-    /// User to log in as at an iperf3 server; password from IPERF3_PASSWORD or a prompt
+    /// User name for an iperf3 server; password from IPERF3_PASSWORD or a prompt
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "username", value_name = "NAME", requires = "iperf3_public_key", conflicts_with_all = ["token", "token_file", "ssh", "iperf2"])]
     user: Option<String>,
 
-    /// Public key of that server, a PEM file
+    /// Public key of the iperf3 server, a PEM file
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "rsa-public-key-path", value_name = "FILE", requires = "user")]
     iperf3_public_key: Option<PathBuf>,
 
-    /// Encrypt the login for servers of iperf3 before 3.17 (PKCS #1 v1.5 instead of OAEP)
+    /// Encrypt the login for iperf3 servers before 3.17 (PKCS #1 v1.5 instead of OAEP)
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, visible_alias = "use-pkcs1-padding", requires = "user")]
     iperf3_pkcs1: bool,
 }
@@ -46,7 +46,7 @@ impl LoginArgs {
     pub(super) fn find(&self) -> anyhow::Result<Option<ClientLogin>> {
         let (Some(user), Some(path)) = (&self.user, &self.iperf3_public_key) else { return Ok(None) };
         if user.is_empty() || user.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(exit::usage("--user takes a name without blanks"));
+            return Err(exit::usage("--user needs a name without spaces"));
         }
         let shown = path.display();
         let text =
@@ -68,13 +68,13 @@ fn password(user: &str) -> anyhow::Result<String> {
             Ok(Typed::Nothing) => return Err(exit::environment("no password was given")),
             Err(_) => {
                 return Err(exit::environment(format!(
-                    "there is no terminal to ask for the password of {user} at; put it into {PASSWORD}"
+                    "no terminal to ask for the password of {user}; set {PASSWORD}"
                 )));
             }
         },
     };
     if password.is_empty() || password.chars().any(char::is_control) {
-        return Err(exit::usage("a password has at least one character, and none that can't be printed"));
+        return Err(exit::usage("a password needs at least one character, and only printable ones"));
     }
     Ok(password)
 }

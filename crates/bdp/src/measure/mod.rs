@@ -88,10 +88,10 @@ impl MeasureArgs {
         match (measured.is_empty(), moved) {
             (false, _) => end_if_asked(cancel, ""),
             (true, false) => end_if_asked(cancel, NOTHING),
-            (true, true) => end_if_asked(cancel, "ended before enough was measured to report"),
+            (true, true) => end_if_asked(cancel, "ended before there was enough to report"),
         }
         if let Some(why) = &capture_broke {
-            output::note(&format!("bdp: the capture is not whole: {why}; the measurement is"));
+            output::note(&format!("bdp: the capture is incomplete: {why}; the measurement is complete"));
         }
         outcome?;
         metrics?;
@@ -246,7 +246,7 @@ fn broken(error: anyhow::Error, ended: &Ended, store: &StoreArgs) -> anyhow::Err
     let is_broken = ended.results.measurements().last().is_some_and(|last| last.error.is_some());
     match (is_broken, &ended.run) {
         (true, Some(run)) => exit::environment(format!(
-            "{error}; what was measured until then is stored, and '{}' prints it again",
+            "{error}; the results so far are stored, '{}' prints them",
             store.show_command(run)
         )),
         _ => error,

@@ -1,4 +1,4 @@
-//! `--ssh`: no server there, so this program is run there for the length of the measurement.
+//! `--ssh`: runs this program on the other host for the duration of the measurement.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,16 +13,16 @@ use crate::{exit, help};
 /// How the far end is brought there.
 #[derive(clap::Args)]
 pub struct SshArgs {
-    /// Run the other end on this machine by ssh for the length of the test; nothing is left there
+    /// Start the other end on this host by ssh for the duration of the test; nothing stays installed there
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "USER@HOST", value_parser = NonEmptyStringValueParser::new(),
         conflicts_with_all = ["token", "token_file"])]
     pub(super) ssh: Option<String>,
 
-    /// Option for ssh, as of its -o: Port=2222; repeatable
+    /// Option passed to ssh -o, for example Port=2222; repeatable
     #[arg(long, value_name = "OPTION", requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     ssh_option: Vec<String>,
 
-    /// Send data through ssh's connection, where a firewall blocks all others
+    /// Send data through the ssh connection, if a firewall blocks all others
     #[arg(long, requires = "ssh", help_heading = help::ACCESS, hide_short_help = true)]
     through_ssh: bool,
 }
@@ -40,13 +40,13 @@ impl SshArgs {
 pub fn start(plan: &mut MeasurePlan, cancel: &AtomicBool) -> anyhow::Result<Option<FarEnd>> {
     let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
     if request.through && request.data_host.is_some() {
-        return Err(exit::usage("with --through-ssh data go where ssh goes; leave HOST out"));
+        return Err(exit::usage("with --through-ssh, data uses the ssh connection; omit HOST"));
     }
     let random: [u8; 4] = random::bytes().map_err(|e| exit::environment(e.to_string()))?;
     let ssh =
         SshPlan { request, subcommand: crate::far::NAME.to_owned(), random: u32::from_ne_bytes(random) };
     let far = FarEnd::start(&ssh, cancel).map_err(|error| match error {
-        SshError::Cancelled => exit::environment("measure by ssh: cancelled before its end"),
+        SshError::Cancelled => exit::environment("measure by ssh: cancelled"),
         other => exit::environment(other.to_string()),
     })?;
     plan.request.host.clone_from(&far.host);

@@ -10,11 +10,11 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
         Some(rest) => {
             let (host, after) = rest
                 .split_once(']')
-                .ok_or_else(|| format!("'{text}' lacks the closing bracket of its address"))?;
+                .ok_or_else(|| format!("'{text}' lacks the closing bracket of the address"))?;
             match after.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if after.is_empty() => (host, None),
-                None => return Err(format!("'{text}': after the bracket comes :PORT or nothing")),
+                None => return Err(format!("'{text}': expected :PORT or nothing after the bracket")),
             }
         }
         // An IPv6 address has several colons, and without brackets none of them begins a port.
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
         },
     };
     if host.is_empty() {
-        return Err(format!("'{text}' names no host"));
+        return Err(format!("'{text}' contains no host"));
     }
     let port = match port {
         None => None,
@@ -42,7 +42,7 @@ pub fn with_port(text: &str, given: Option<u16>) -> anyhow::Result<(String, Opti
     let (host, port) = parse(text).map_err(exit::usage)?;
     match (port, given) {
         (Some(one), Some(other)) if one != other => {
-            Err(exit::usage(format!("two ports were given, {one} and {other}; leave one out")))
+            Err(exit::usage(format!("two ports were given, {one} and {other}; omit one")))
         }
         _ => Ok((host, port.or(given))),
     }

@@ -20,14 +20,14 @@ const LONGEST_PHASE: Nanos = Nanos::secs(600);
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  bdp path ams1                        each hop: round trips, losses, MTU, branches
-  bdp path ams1 --load                 the same under load, with 'bdp serve' there: where the queue stands
-  bdp path ams1:443 --tcp              by SYNs, through firewalls that let the port through
-  sudo bdp path ams1 --dscp ef --ecn   where a code point or ECN is changed
+  bdp path ams1                        each hop: round trips, loss, MTU, branches
+  bdp path ams1 --load                 also under load, to find the queue; ams1 runs 'bdp serve'
+  bdp path ams1:443 --tcp              with SYNs, through firewalls that allow the port
+  sudo bdp path ams1 --dscp ef --ecn   the hop that changes DSCP or ECN
 
-Needs no privilege, but for --dscp and --ecn to read what routers quote. Details: 'bdp help hops'.")]
+Needs no privilege, except to read packets quoted by routers (--dscp, --ecn). Details: 'bdp help hops'.")]
 pub struct PathArgs {
-    /// Name or address, [::1]:443 for IPv6 with a port
+    /// Name or address; for IPv6 with a port, [::1]:443
     #[arg(value_name = "HOST[:PORT]")]
     target: String,
 
@@ -39,54 +39,54 @@ pub struct PathArgs {
     #[arg(long, help_heading = help::TEST)]
     load: bool,
 
-    /// Datagrams [default: ICMP echo where this user may send it, else datagrams]
+    /// Probe with UDP datagrams [default: ICMP echo if permitted, otherwise UDP]
     #[arg(long, group = "protocol", help_heading = help::TEST)]
     udp: bool,
 
-    /// SYNs to the port of HOST, one at a time
+    /// Probe with TCP SYNs to the port of HOST, one at a time
     #[arg(long, group = "protocol", help_heading = help::TEST)]
     tcp: bool,
 
-    /// ICMP echo requests
+    /// Probe with ICMP echo requests
     #[arg(long, group = "protocol", help_heading = help::TEST)]
     icmp: bool,
 
-    /// Probes of each hop in each phase
+    /// Probes per hop and phase
     #[arg(short = 'c', long = "probes", value_name = "N", help_heading = help::TEST, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
 
-    /// Interval between probes of a hop; all probes are at least 5ms apart
+    /// Interval between probes of a hop; any two probes are at least 5ms apart
     #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "250ms", value_parser = seconds)]
     interval: Nanos,
 
-    /// Most hops
+    /// Maximum number of hops
     #[arg(long, value_name = "N", help_heading = help::TEST, default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..=64))]
     hops: u8,
 
-    /// Most flows at a hop to find its branches; 1 looks for none
+    /// Maximum number of flows per hop to find load-balanced branches; 1 disables the search
     #[arg(long, value_name = "N", help_heading = help::TEST, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     flows: u16,
 
-    /// Don't try packet sizes
+    /// Do not probe the path MTU
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_mtu: bool,
 
-    /// Time to wait for an answer
+    /// Time to wait for a reply
     #[arg(short = 'W', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     timeout: Nanos,
 
     #[command(flatten)]
     address: AddressArgs,
 
-    /// Differentiated services code point of probes: 0 to 63, or a name as ef, af41, cs1
+    /// DSCP of probes: 0 to 63, or a name such as ef, af41 or cs1
     #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC)]
     dscp: Option<u8>,
 
-    /// Send probes as ECN-capable, ECT(0); not with --tcp
+    /// Mark probes ECN-capable, ECT(0); not with --tcp
     #[arg(long, help_heading = help::TRAFFIC)]
     ecn: bool,
 
-    /// Token that the server printed, for --load; safer in BDP_TOKEN or --token-file
+    /// Token printed by the server, for --load; prefer BDP_TOKEN or --token-file
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
 
@@ -94,7 +94,7 @@ pub struct PathArgs {
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
-    /// Look up the names of hops
+    /// Resolve the names of hops
     #[arg(long, help_heading = help::OUTPUT)]
     names: bool,
 
@@ -102,7 +102,7 @@ pub struct PathArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Print each probe in the JSON too
+    /// Include each probe in the JSON
     #[arg(long, requires = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     samples: bool,
 }
@@ -118,7 +118,7 @@ impl PathArgs {
             _ => None,
         };
         if self.timeout == Nanos::ZERO || self.timeout > Nanos::secs(10) {
-            return Err(exit::usage("-W is more than 0 and 10s at most, as 500ms"));
+            return Err(exit::usage("-W must be above 0 and at most 10s, for example 500ms"));
         }
         if self.interval.as_ns().saturating_mul(u64::from(self.count)) > LONGEST_PHASE.as_ns() {
             return Err(exit::usage(format!(
@@ -128,7 +128,7 @@ impl PathArgs {
         }
         if self.ecn && self.tcp {
             return Err(exit::usage(
-                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1), so that there is no mark to change",
+                "--ecn needs --udp or --icmp: a SYN is never ECN-capable (RFC 3168, section 6.1.1)",
             ));
         }
         Ok(PathPlan {

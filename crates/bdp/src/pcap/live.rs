@@ -16,19 +16,19 @@ const LIVE: &str = "Live capture";
 /// Which interface, for how long, and what is kept.
 #[derive(clap::Args)]
 pub(super) struct LiveArgs {
-    /// Capture on an interface instead of reading a file; 'any' is all of them
+    /// Capture on an interface instead of reading a file; 'any' captures on all
     #[arg(long, value_name = "INTERFACE", help_heading = LIVE)]
     live: Option<String>,
 
-    /// End the capture after this time [default: at Ctrl-C]
+    /// Stop the capture after this time [default: at Ctrl-C]
     #[arg(short = 't', long = "for", value_name = "TIME", help_heading = LIVE, requires = "live", conflicts_with = "files", value_parser = seconds)]
     time: Option<Nanos>,
 
-    /// Bytes kept of each packet, 64 to 262144
+    /// Bytes to keep of each packet, 64 to 262144
     #[arg(long, value_name = "BYTES", help_heading = LIVE, requires = "live", conflicts_with = "files", default_value_t = SNAP_BYTES, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     snap: u32,
 
-    /// Write the packets to a file too, in pcapng; with --filter only those that meet it
+    /// Also write the packets to a pcapng file; with --filter only those that match
     #[arg(long, value_name = "FILE", help_heading = LIVE, requires = "live", conflicts_with = "files")]
     write: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl LiveArgs {
         let Self { live, time, snap, write } = self;
         let Some(interface) = live else { return Ok(None) };
         if time == Some(Nanos::ZERO) {
-            return Err(exit::usage("--for 0 captures nothing; give a time, as 30s, or leave it out"));
+            return Err(exit::usage("--for 0 captures nothing; give a time, for example 30s, or omit it"));
         }
         let plan = LivePlan { interface, time, snap, write, filter: filter.clone() };
         let capture = LiveCapture::open(&plan).map_err(|error| match error {
@@ -48,7 +48,7 @@ impl LiveArgs {
         })?;
         let until = time.map_or_else(String::new, |time| format!(" for {time}"));
         output::note(&format!(
-            "bdp: capturing on {}{until}; Ctrl-C ends the capture and explains what was captured",
+            "bdp: capturing on {}{until}; Ctrl-C ends and explains the capture",
             plan.interface
         ));
         Ok(Some(capture))

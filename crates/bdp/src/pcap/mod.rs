@@ -21,45 +21,45 @@ use live::LiveArgs;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  bdp pcap slow.pcapng                              the flows, the largest first, and what limits each
-  bdp pcap slow.pcapng --flow 2                     one flow by itself
+  bdp pcap slow.pcapng                              the flows, largest first, and what limits each
+  bdp pcap slow.pcapng --flow 2                     one flow
   bdp pcap slow.pcapng --report slow.html           a page with charts of each connection
   bdp pcap big.pcap.gz --filter 'host 10.0.0.7 and port 443'
-  bdp pcap client.pcap server.pcap                  two places of one path: what was lost, changed and delayed between
-  bdp pcap --live eth0                              capture until Ctrl-C, then the same of what passed
+  bdp pcap client.pcap server.pcap                  two points of a path: loss, changes and delay between them
+  bdp pcap --live eth0                              capture until Ctrl-C, then explain
   bdp pcap --live any --for 30s --filter 'port 443'
-  ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a capture while it is taken, explained at its end
+  ssh router tcpdump -w - -s 96 tcp | bdp pcap -    a remote capture, explained when it ends
 
-Reads pcap and pcapng, compressed by gzip or zstd too. Capturing takes root, or CAP_NET_RAW. Details: 'bdp help captures'.")]
+Reads pcap and pcapng, also gzip or zstd compressed. --live needs root or CAP_NET_RAW. Details: 'bdp help captures'.")]
 pub struct PcapArgs {
-    /// Captures; '-' is standard input
+    /// Capture files; '-' is standard input
     #[arg(value_name = "FILE", required_unless_present = "live", conflicts_with = "live")]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
     live: LiveArgs,
 
-    /// Only packets that meet this, as in tcpdump: host, net, port, tcp, src, and, or, not; 'after 2s', 'before 10s'
+    /// Only packets that match this tcpdump-like filter: host, net, port, tcp, src, and, or, not; also 'after 2s', 'before 10s'
     #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST, conflicts_with = "compat")]
     filter: Option<Filter>,
 
-    /// Explain each file by itself, though several hold the same connections
+    /// Explain each file separately, even if several contain the same connections
     #[arg(long, help_heading = help::TEST, conflicts_with = "compat")]
     separate: bool,
 
-    /// Memory for the flows of each capture; when it is used up, packets and bytes are counted and no further flow is followed
+    /// Memory limit for the flows of each capture; beyond it, packets and bytes are only counted
     #[arg(long, value_name = "SIZE", help_heading = help::TEST, default_value = "1G", value_parser = memory)]
     memory: ByteCount,
 
-    /// Print one flow by itself, by its number in the table
+    /// Print only this flow, by its number in the table
     #[arg(long, value_name = "N", help_heading = help::OUTPUT, conflicts_with = "live", value_parser = clap::value_parser!(u32).range(1..))]
     flow: Option<u32>,
 
-    /// Rows of the table at the most
+    /// Maximum number of table rows
     #[arg(long, value_name = "N", help_heading = help::OUTPUT, default_value_t = 20)]
     top: usize,
 
-    /// Print as another program does
+    /// Print in the format of another program
     #[arg(long, value_name = "PROGRAM", value_enum, help_heading = help::OUTPUT, conflicts_with_all = ["json", "flow", "top", "report"])]
     compat: Option<Compat>,
 
@@ -77,9 +77,9 @@ const PRINTED_AT_ONCE: usize = 1 << 16;
 /// Programs whose output can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Compat {
-    /// A line for each packet of which Wireshark's fields tcp.analysis have something to say
+    /// One line per packet that has a tcp.analysis field in Wireshark
     Tshark,
-    /// The long output, with round trips and windows: tcptrace -lrW
+    /// Long output with round trips and windows: tcptrace -lrW
     Tcptrace,
 }
 
@@ -110,7 +110,7 @@ impl PcapArgs {
         let flow = flow.map(|number| number as usize);
         let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
         if let Some(number) = flow.filter(|&number| number > most) {
-            return Err(exit::usage(format!("there is no flow {number}: the capture has {most}")));
+            return Err(exit::usage(format!("flow {number} does not exist: the capture has {most}")));
         }
         match json {
             // Of many flows the document is larger than memory: each is written as it is made.

@@ -28,12 +28,12 @@ const LARGEST: u64 = 65_507;
 Examples:
   bdp ping example.com:443                 TCP connect to any open port, no server needed
   bdp ping 192.0.2.7 --icmp -c 100 -i 10ms --expect 'rtt.p95<=30ms' --expect 'loss<1%'
-  bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips back to back, with 'bdp serve' there
+  bdp ping ams1 --udp -i 0 -t 5 -l 64      round trips back to back; ams1 runs 'bdp serve'
 
--c 0 and -t 0 run until Ctrl-C, which prints the summary and is no failure; before another end the exit code is 130, of \
+-c 0 and -t 0 run until Ctrl-C, which prints the summary and exits 0. Otherwise Ctrl-C exits 130, and \
 SIGTERM 143. Details: 'bdp help round-trips'.")]
 pub struct PingArgs {
-    /// Name or address, [::1]:443 for IPv6 with a port
+    /// Name or address; for IPv6 with a port, [::1]:443
     #[arg(value_name = "HOST[:PORT]")]
     target: String,
 
@@ -41,54 +41,54 @@ pub struct PingArgs {
     #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// ICMP echo requests
+    /// Probe with ICMP echo requests
     #[arg(long, group = "mode", help_heading = help::TEST)]
     icmp: bool,
 
-    /// Messages on a TCP connection, echoed by 'bdp serve'
+    /// Probe with messages on a TCP connection, echoed by 'bdp serve'
     #[arg(long, group = "mode", help_heading = help::TEST)]
     tcp: bool,
 
-    /// Datagrams, echoed by 'bdp serve'
+    /// Probe with UDP datagrams, echoed by 'bdp serve'
     #[arg(long, group = "mode", help_heading = help::TEST)]
     udp: bool,
 
-    /// Number of probes; 0 is until Ctrl-C [default: 10, or as many as fit in -t]
+    /// Number of probes; 0 runs until Ctrl-C [default: 10, or as many as fit in -t]
     #[arg(short, long, value_name = "N", help_heading = help::TEST)]
     count: Option<u64>,
 
-    /// Time of the test; 0 is until Ctrl-C
+    /// Duration; 0 runs until Ctrl-C
     #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
     time: Option<Nanos>,
 
-    /// Interval between probes, down to 1us; 0 sends each once the last is answered
+    /// Interval between probes, at least 1us; 0 sends each probe as soon as the last one is answered
     #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
     interval: Nanos,
 
-    /// Probes before those that count
+    /// Warm-up probes, excluded from the results
     #[arg(short = 'w', long, help_heading = help::TEST, hide_short_help = true, value_name = "N", default_value_t = WARM_UP)]
     warm_up: u64,
 
-    /// Payload of a probe of --icmp, --udp or --tcp, as 64 [default: the smallest]
+    /// Payload of a probe in bytes, for example 64; with --icmp, --udp or --tcp [default: the smallest]
     #[arg(short = 'l', long, value_name = "SIZE", help_heading = help::TRAFFIC, hide_short_help = true)]
     length: Option<ByteCount>,
 
-    /// Time to wait for an answer
+    /// Time to wait for a reply
     #[arg(short = 'W', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "3s", value_parser = seconds)]
     timeout: Nanos,
 
-    /// Use no kernel timestamps: one system call less per probe; -i 0 never uses them
+    /// Do not use kernel timestamps; saves one system call per probe; implied by -i 0
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     no_stamps: bool,
 
     #[command(flatten)]
     address: AddressArgs,
 
-    /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
+    /// DSCP: 0 to 63, or a name such as ef, af41 or cs1
     #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::TRAFFIC, hide_short_help = true)]
     dscp: Option<u8>,
 
-    /// Token that the server printed, for --udp and --tcp; safer in BDP_TOKEN or --token-file
+    /// Token printed by the server, for --udp and --tcp; prefer BDP_TOKEN or --token-file
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
 
@@ -96,16 +96,16 @@ pub struct PingArgs {
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
-    /// Expected result, as rtt.p95<=30ms (min, p50, p95, p99, max), loss<1% or jitter<=2ms; exit 1 when missed; may be
-    /// repeated
+    /// Expected result, for example rtt.p95<=30ms (min, p50, p95, p99, max), loss<1% or jitter<=2ms; exit code 1 if missed;
+    /// repeatable
     #[arg(long, value_name = "EXPR", help_heading = help::TEST)]
     expect: Vec<Expectation<PingFigure>>,
 
-    /// Exit 6 if a figure of --expect was not measured, rather than missed
+    /// Exit with code 6, instead of 1, if a figure of --expect was not measured
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     pub(super) strict: bool,
 
-    /// Print the summary alone, no line for each probe
+    /// Print only the summary, not each probe
     #[arg(short, long, help_heading = help::OUTPUT)]
     pub(super) quiet: bool,
 
@@ -117,7 +117,7 @@ pub struct PingArgs {
     #[arg(long, conflicts_with = "json", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) csv: bool,
 
-    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    /// Write metrics to this file for the Prometheus textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) prometheus: Option<PathBuf>,
 }
@@ -133,10 +133,12 @@ impl PingArgs {
             _ => PingMode::Connect,
         };
         if self.length.is_some_and(|length| length.as_bytes() > LARGEST) {
-            return Err(exit::usage(format!("-l is {LARGEST} at most, the payload of the largest datagram")));
+            return Err(exit::usage(format!(
+                "-l must be at most {LARGEST}, the payload of the largest datagram"
+            )));
         }
         if self.timeout == Nanos::ZERO {
-            return Err(exit::usage("-W 0 does not wait for answers; give a time, as 1 or 500ms"));
+            return Err(exit::usage("-W 0 does not wait for replies; give a time, for example 1 or 500ms"));
         }
         let endless = self.count == Some(0) || self.time == Some(Nanos::ZERO);
         let count = match self.count {

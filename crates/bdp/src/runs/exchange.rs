@@ -21,7 +21,7 @@ const MAY_RUN: Duration = Duration::from_secs(86_400);
     after_help = "Examples:\n  bdp runs export 7f3a > 7f3a.jsonl\n  bdp runs export before after | ssh ams1 bdp runs import -"
 )]
 pub struct ExportArgs {
-    /// The runs: each its id, the beginning of it, or its label
+    /// Runs: id, prefix of an id, or label
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
 
@@ -35,7 +35,7 @@ pub struct ExportArgs {
     after_help = "Examples:\n  bdp runs import 7f3a.jsonl\n  ssh ams1 bdp runs export 7f3a | bdp runs import -"
 )]
 pub struct ImportArgs {
-    /// What 'bdp runs export' wrote; '-' is standard input
+    /// File written by 'bdp runs export'; '-' is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -47,23 +47,23 @@ pub struct ImportArgs {
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp runs remove 7f3a 91c0\n  bdp runs remove --older-than 30d\n  bdp runs remove --keep 1000\n  \
-    bdp runs remove --older-than 30d --keep 20     those older than 30 days, but never the newest 20\n\n\
-    A run that began within the last day and has not ended is kept by both options: it may be running."
+    bdp runs remove --older-than 30d --keep 20     runs older than 30 days, but never the newest 20\n\n\
+    Both options keep unfinished runs that started within the last day, as they may still be running."
 )]
 pub struct RemoveArgs {
-    /// The runs: each its id, the beginning of it, or its label
+    /// Runs: id, prefix of an id, or label
     #[arg(required_unless_present_any = ["older_than", "keep"], conflicts_with_all = ["older_than", "keep"], value_name = "RUN")]
     runs: Vec<String>,
 
-    /// Remove every run that began longer ago than this: 36h, 30d or 8w
+    /// Remove runs that started longer ago than this: 36h, 30d or 8w
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
 
-    /// Remove all but the newest N; with --older-than these are kept however old they are
+    /// Remove all but the newest N; with --older-than, always keep the newest N
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
 
-    /// Print the runs that would be removed, and remove none
+    /// Print the runs that would be removed, without removing them
     #[arg(long, conflicts_with = "runs")]
     dry_run: bool,
 
@@ -104,7 +104,7 @@ impl ImportArgs {
             output::note(&format!("run {} is stored already", run.id));
         }
         for run in imported.iter().filter(|run| run.id != run.given) {
-            output::note(&format!("the name {} is taken here; that run is now {}", run.given, run.id));
+            output::note(&format!("the id {} is already used here; that run is now {}", run.given, run.id));
         }
         let added = imported.iter().filter(|run| !run.was_there);
         output::print(&added.map(|run| format!("{}\n", run.id)).collect::<String>())
@@ -123,7 +123,7 @@ impl RemoveArgs {
             store.remove_run(&run.id).map_err(refuse)?;
         }
         if runs.is_empty() {
-            output::note("no run is that old; none was removed");
+            output::note("no run is that old; nothing was removed");
         }
         output::print(&runs.iter().map(|run| format!("{}\n", run.id)).collect::<String>())
     }
@@ -143,7 +143,8 @@ fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix
 
 /// `36h`, `30d`, `8w`.
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not an age: a number with m, h, d or w, as 36h, 30d or 8w");
+    let wrong =
+        || format!("'{text}' is not an age: give a number with m, h, d or w, for example 36h, 30d or 8w");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds: u64 = match unit {
         "m" => 60,
@@ -171,11 +172,11 @@ fn find(store: &dyn Store, names: &[String]) -> anyhow::Result<Vec<RunInfo>> {
 fn writable(store: &StoreArgs) -> anyhow::Result<bdp_store::SqliteStore> {
     // Here a missing place is no note: without a store there is nothing to do.
     store.path().map_err(refuse)?;
-    store.open()?.ok_or_else(|| exit::usage("--store none has no runs; name a store"))
+    store.open()?.ok_or_else(|| exit::usage("--store none has no runs; give a store"))
 }
 
 fn nothing_stored(run: &str) -> anyhow::Error {
-    exit::usage(format!("there is no run '{run}'; nothing is stored yet"))
+    exit::usage(format!("no run '{run}'; the store is empty"))
 }
 
 #[cfg(test)]
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(gone(None, Some(0)), ["a", "b", "cut", "c"], "the one that may be running stays");
         assert!(gone(Some("8w"), None).is_empty());
         for wrong in ["", "30", "d", "-1d", "1y", "30é", "99999999999999999999w", "18446744073709551615w"] {
-            assert!(super::age(wrong).unwrap_err().contains("as 36h, 30d or 8w"), "{wrong}");
+            assert!(super::age(wrong).unwrap_err().contains("for example 36h, 30d or 8w"), "{wrong}");
         }
     }
 }

@@ -21,7 +21,7 @@ const SCHEMA: &str = "bdp.runs/1";
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  bdp runs --limit 50\n  bdp runs --after 7f3a               the page that follows run 7f3a\n  \
+    after_help = "Examples:\n  bdp runs --limit 50\n  bdp runs --after 7f3a               runs older than 7f3a\n  \
     bdp runs export 7f3a > 7f3a.jsonl\n  bdp runs import 7f3a.jsonl\n  bdp runs remove 7f3a"
 )]
 pub struct RunsArgs {
@@ -39,14 +39,14 @@ pub struct RunsArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
-    /// List those that are older than this run
+    /// List runs older than this one
     #[arg(long, value_name = "RUN")]
     after: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum RunsCommand {
-    /// Write runs as lines of JSON to standard output
+    /// Write runs to standard output as lines of JSON
     Export(exchange::ExportArgs),
     /// Add exported runs to the store
     Import(exchange::ImportArgs),
@@ -87,7 +87,7 @@ impl RunsArgs {
             output::note(&match (&self.after, path) {
                 (Some(after), _) => format!("no run is older than {after}"),
                 (None, Some(path)) => {
-                    format!("no runs yet in {}; bdp lab run and bdp measure store one", path.display())
+                    format!("no runs yet in {}; 'bdp lab run' and 'bdp measure' store runs", path.display())
                 }
                 (None, None) => "--store none has no runs".to_owned(),
             });

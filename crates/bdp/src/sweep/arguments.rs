@@ -18,11 +18,11 @@ use crate::{exit, help};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp sweep ams1 --window 4K..64M\n  bdp sweep --in s0-window-i --window 4K..4M\n  bdp sweep --in s1-64k --window 64K,128K --streams 1..16\n  \
-    bdp sweep --in s3-loss --congestion reno,cubic,bbr\n\nExit codes: 0 done; 2 wrong request; 3 the environment refused; 4 a bug of bdp;\n\
+    bdp sweep --in s3-loss --congestion reno,cubic,bbr\n\nExit codes: 0 done; 2 usage error; 3 environment error; 4 bug in bdp;\n\
     5 every repetition of a case was INVALID."
 )]
 pub struct SweepArgs {
-    /// Host that runs 'bdp serve', [::1]:5201 for IPv6 with a port
+    /// Host that runs 'bdp serve'; for IPv6 with a port, [::1]:5201
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "scenario", conflicts_with = "scenario")]
     pub(super) target: Option<String>,
 
@@ -33,15 +33,15 @@ pub struct SweepArgs {
     #[arg(long = "in", help_heading = help::TEST, value_name = "SCENARIO", conflicts_with = "SocketArgs")]
     pub(super) scenario: Option<String>,
 
-    /// Points of a range, spaced by factors [default: one for each doubling, 5 to 17]
+    /// Number of points in a range, geometrically spaced [default: one per doubling, 5 to 17]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(super) points: Option<u32>,
 
-    /// Time of each point, after the omit
+    /// Duration of each point, after the omitted time
     #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", default_value = "3s", value_parser = seconds)]
     pub(super) time: Nanos,
 
-    /// Skip the first TIME of each point [default: the scenario's; of a host 1s]
+    /// Skip the first TIME of each point [default: 1s, or the scenario's]
     #[arg(short = 'O', long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", value_parser = seconds)]
     pub(super) omit: Option<Nanos>,
 
@@ -49,15 +49,15 @@ pub struct SweepArgs {
     #[arg(long, help_heading = help::TEST, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10000))]
     pub(super) runs: u32,
 
-    /// Only from far to near
+    /// Measure only from far to near
     #[arg(short = 'R', long, conflicts_with = "forward", help_heading = help::TEST)]
     pub(super) reverse: bool,
 
-    /// Only from near to far
+    /// Measure only from near to far
     #[arg(long, help_heading = help::TEST)]
     pub(super) forward: bool,
 
-    /// Both directions at once
+    /// Measure both directions at the same time
     #[arg(long, conflicts_with_all = ["forward", "reverse", "scenario"], help_heading = help::TEST)]
     pub(super) bidir: bool,
 
@@ -65,22 +65,22 @@ pub struct SweepArgs {
     #[arg(short, long, help_heading = help::ADDRESS, hide_short_help = true, value_name = "PORT", conflicts_with = "scenario", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
 
-    /// Only IPv4
+    /// Use IPv4 only
     #[arg(short = '4', long = "version4", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with_all = ["version6", "scenario"])]
     pub(super) version4: bool,
 
-    /// Only IPv6
+    /// Use IPv6 only
     #[arg(short = '6', long = "version6", help_heading = help::ADDRESS, hide_short_help = true, conflicts_with = "scenario")]
     pub(super) version6: bool,
 
     #[command(flatten)]
     pub(super) socket: SocketArgs,
 
-    /// Time of the idle round trips to a host before each point
+    /// Duration of the idle round-trip measurement before each point, to a host
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "TIME", default_value = "0.5s", value_parser = seconds)]
     pub(super) idle: Nanos,
 
-    /// Token that the server printed; safer in BDP_TOKEN or --token-file, as others see command lines
+    /// Token printed by the server; other users can see command lines, so prefer BDP_TOKEN or --token-file
     #[arg(long, help_heading = help::ACCESS, value_name = "TOKEN", conflicts_with_all = ["token_file", "scenario"])]
     pub(super) token: Option<String>,
 
@@ -88,19 +88,19 @@ pub struct SweepArgs {
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "PATH", conflicts_with = "scenario")]
     pub(super) token_file: Option<PathBuf>,
 
-    /// Add no points where the curve bends
+    /// Do not add points around the knee
     #[arg(long, help_heading = help::TEST, hide_short_help = true)]
     pub(super) no_refine: bool,
 
-    /// Set a parameter of the scenario by its path, as link.delay=20ms; repeatable
+    /// Set a parameter of the scenario by its path, for example link.delay=20ms; repeatable
     #[arg(long = "set", help_heading = help::TEST, hide_short_help = true, value_name = "PATH=VALUE", value_parser = crate::lab::setting)]
     pub(super) settings: Vec<(String, String)>,
 
-    /// Clock of the scenario: real, or virtual, exact on any machine however busy [default: the scenario's]
+    /// Clock of the scenario: real, or virtual, which is exact even on a busy machine [default: the scenario's]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "CLOCK", conflicts_with = "target", value_parser = crate::lab::clock())]
     pub(super) clock: Option<Clock>,
 
-    /// Seed of the order and of a scenario's random streams [default: the scenario's; of a host a new one]
+    /// Seed of the order and of a scenario's random streams [default: a new one, or the scenario's]
     #[arg(long, help_heading = help::TEST, hide_short_help = true, value_name = "N")]
     pub(super) seed: Option<u64>,
 
@@ -118,7 +118,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub(super) page: PageArgs,
 
-    /// Write the figures to this file for Prometheus' textfile collector ('bdp help metrics')
+    /// Write metrics to this file for the Prometheus textfile collector ('bdp help metrics')
     #[arg(long, value_name = "FILE", help_heading = help::OUTPUT, hide_short_help = true)]
     pub(super) prometheus: Option<PathBuf>,
 
@@ -139,7 +139,7 @@ pub(super) struct VariedArgs {
     #[arg(short = 'P', long, value_name = "NUMBERS", help_heading = VARIED)]
     streams: Option<String>,
 
-    /// Bytes of one write: 4K..1M
+    /// Bytes per write: 4K..1M
     #[arg(short = 'l', long, value_name = "SIZES", help_heading = VARIED)]
     length: Option<String>,
 
@@ -171,11 +171,11 @@ impl VariedArgs {
         match all.iter().filter(|v| v.values.len() > 1).count() {
             1 | 2 => Ok(all),
             0 => Err(exit::usage(
-                "nothing is varied: give a range or a list to one of --window, --streams, --length, --mss, --congestion, \
-                 such as --window 4K..64M",
+                "no parameter is varied: give a range or a list with --window, --streams, --length, --mss \
+                 or --congestion, for example --window 4K..64M",
             )),
             n => Err(exit::usage(format!(
-                "{n} parameters are varied and a sweep draws one or two; give the others one value each"
+                "{n} parameters are varied, but a sweep supports at most two; give the others one value each"
             ))),
         }
     }

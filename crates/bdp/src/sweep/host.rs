@@ -25,7 +25,7 @@ const SEEDS: u64 = 1_000_000;
 /// Runs it.
 pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     if !args.settings.is_empty() || args.resume {
-        return Err(exit::usage("--set and --resume go with --in SCENARIO, not with a host"));
+        return Err(exit::usage("--set and --resume need --in SCENARIO, not a host"));
     }
     let plan = plan(args, host, varied)?;
     let (seed, host, port) = (plan.seed, plan.request.host.clone(), plan.request.port);
@@ -122,7 +122,7 @@ fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<Swe
 fn request(args: &SweepArgs, host: &str) -> anyhow::Result<MeasureRequest> {
     let (host, port) = target::with_port(host, args.port)?;
     if args.time == Nanos::ZERO {
-        return Err(exit::usage("-t 0 measures nothing; give a time"));
+        return Err(exit::usage("-t 0 measures nothing; give a duration"));
     }
     let omit = args.omit.unwrap_or(OMIT);
     let request = MeasureRequest {

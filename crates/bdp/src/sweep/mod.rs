@@ -19,7 +19,7 @@ impl SweepArgs {
         match (&self.scenario, &self.target) {
             (Some(scenario), _) => lab::run(&self, scenario, &varied),
             (None, Some(host)) => host::run(&self, host, varied),
-            (None, None) => Err(exit::usage("bdp sweep needs a host, or a scenario by --in")),
+            (None, None) => Err(exit::usage("bdp sweep needs a host, or a scenario with --in")),
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn read(variable: Variable, text: &str, points: Option<usize>) -> Result<Var
                 if low >= high {
                     let (option, example) = (option(variable), example(variable));
                     return Err(format!(
-                        "{option} {part}: a range goes from a smaller to a larger value, such as {example}"
+                        "{option} {part}: a range must go from a smaller to a larger value, for example {example}"
                     ));
                 }
                 let points = points.unwrap_or_else(|| usual_points(low, high));
@@ -79,13 +79,13 @@ fn item(variable: Variable, text: &str) -> Result<Setting, String> {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         return match plain {
             true => Ok(Setting { text: text.to_owned(), number: 0 }),
-            false => Err(format!("{option} '{text}': a name is expected, such as {example}")),
+            false => Err(format!("{option} '{text}': expected a name, for example {example}")),
         };
     }
     let Some(quantity) = parameter.read(text) else {
         let what = if parameter.kind == Kind::Size { "size" } else { "whole number" };
         return Err(format!(
-            "{option}: '{text}' is not a {what}; values are listed, or given as a range such as {example}"
+            "{option}: '{text}' is not a {what}; give a list of values, or a range, for example {example}"
         ));
     };
     let range = parameter.range;
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn mistakes_name_the_option_and_show_what_is_right() {
         for (parameter, text, part) in [
-            (Variable::Window, "64K..4K", "--window 64K..4K: a range goes from a smaller"),
+            (Variable::Window, "64K..4K", "--window 64K..4K: a range must go from a smaller"),
             (Variable::Window, "4K..x", "'x' is not a size"),
             (Variable::Window, "", "--window: '' is not a size"),
             (Variable::Window, "2G", "--window 2G: out of range"),
@@ -132,9 +132,9 @@ mod tests {
             (
                 Variable::Streams,
                 "1.5",
-                "'1.5' is not a whole number; values are listed, or given as a range such as 1..64",
+                "'1.5' is not a whole number; give a list of values, or a range, for example 1..64",
             ),
-            (Variable::Congestion, "a..b", "--congestion 'a..b': a name is expected"),
+            (Variable::Congestion, "a..b", "--congestion 'a..b': expected a name"),
         ] {
             let error = read(parameter, text, None).unwrap_err();
             assert!(error.contains(part), "{error}");

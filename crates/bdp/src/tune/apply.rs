@@ -26,46 +26,46 @@ const KEPT_THERE: Nanos = Nanos::secs(600);
 #[command(
     after_help = "Examples:\n  bdp tune apply 7f3a --for 10m\n  bdp tune apply plan.json --dry-run\n  bdp tune apply plan.json --for 10m\n  \
     bdp tune apply plan.json --only 1,3 --yes\n  bdp tune plan --json | bdp tune apply - --yes\n  bdp tune apply plan.json --at ams1 --tune-token 5f1b7c02 --for 10m\n\n\
-    'bdp tune revert' puts back what was there. 'bdp help tuning' says what is guaranteed."
+    'bdp tune revert' restores the previous values. 'bdp help tuning' describes the guarantees."
 )]
 pub struct ApplyArgs {
-    /// A run of 'bdp measure': what its rehearsal chose, or else its plan, which is made where there is none. Or the file of a plan, as 'bdp tune
-    /// plan --json' writes it; - is standard input
+    /// Run of 'bdp measure': the change chosen by its rehearsal, otherwise its plan, made now if needed; or a plan written by 'bdp tune
+    /// plan --json'; '-' is standard input
     #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
 
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Which end of the measured path this host is: near measured, far served
+    /// This host's end of the measured path: near (ran 'bdp measure') or far (ran 'bdp serve')
     #[arg(long, value_name = "END", default_value = "near", conflicts_with = "at", value_parser = ["near", "far"], help_heading = help::TEST)]
     end: String,
 
-    /// Apply these changes alone, by their numbers in the plan
+    /// Apply only these changes, by their numbers in the plan, for example 1,3
     #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = help::TEST)]
     only: Vec<usize>,
 
-    /// Apply this alternative of the plan in place of its changes
+    /// Apply this alternative of the plan instead of its changes
     #[arg(long, value_name = "NAME", help_heading = help::TEST)]
     alternative: Option<String>,
 
-    /// Put all back after this time unless 'bdp tune confirm' comes: 90, 10m, 1h [default: keep until 'bdp tune revert'; with --at 10m, 10s to 1h]
+    /// Revert after this time unless 'bdp tune confirm' is run: 90, 10m, 1h [default: keep until 'bdp tune revert'; with --at: 10m, 10s to 1h]
     #[arg(long = "for", value_name = "TIME", value_parser = arguments::seconds, help_heading = help::TEST)]
     keep_for: Option<Nanos>,
 
-    /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf; with --for once they are confirmed
+    /// Also set the sysctls at boot, in /etc/sysctl.d/90-bdp.conf; with --for, once confirmed
     #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     persist: bool,
 
-    /// Apply where a setting is not as the plan has it
+    /// Apply even if a setting has changed since the plan was made
     #[arg(long, help_heading = help::TEST)]
     force: bool,
 
-    /// Check all and print the changes; change nothing
+    /// Check and print the changes without applying them
     #[arg(long, help_heading = help::TEST)]
     dry_run: bool,
 
-    /// Apply without a question; required where no terminal is there to ask on
+    /// Apply without asking; required if there is no terminal
     #[arg(long, short, help_heading = help::TEST)]
     yes: bool,
 
@@ -85,7 +85,7 @@ impl ApplyArgs {
         let plan = stored::find(&self.plan, &self.store)?;
         let changes = self.choose(&plan)?;
         if self.keep_for.is_some_and(|time| time < Nanos::secs(1)) {
-            return Err(exit::usage("--for must be a second at least"));
+            return Err(exit::usage("--for must be at least one second"));
         }
         if let Some(far) = self.far.end()? {
             return self.apply_there(&far, &plan, changes);
@@ -191,9 +191,9 @@ impl ApplyArgs {
             let other = match other {
                 0 => String::new(),
                 count if end == End::Near => {
-                    format!("; {count} of the other end (--at HOST from here, or --end far on that host)")
+                    format!("; {count} at the other end (--at HOST from here, or --end far on that host)")
                 }
-                count => format!("; {count} of the other end (--end near)"),
+                count => format!("; {count} at the other end (--end near)"),
             };
             return Err(exit::usage(format!("the plan changes nothing at the {} end{other}", end.name())));
         }
@@ -212,7 +212,7 @@ impl ApplyArgs {
     fn print(&self, shown: &str, applied: &Applied) -> Outcome {
         for id in &applied.expired {
             output::note(&format!(
-                "note: the time of journal {id} was over; its changes were put back first"
+                "note: the time of journal {id} was over; its changes were reverted first"
             ));
         }
         if self.json {
@@ -247,7 +247,7 @@ fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
 fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(exit::usage(
-            "no terminal to ask on; --yes applies without a question, --dry-run shows the changes",
+            "no terminal to ask on; use --yes to apply without asking, or --dry-run to show the changes",
         ));
     }
     output::note_text(&changes_text(lines, &output::style_of_errors()));

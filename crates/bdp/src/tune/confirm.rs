@@ -16,14 +16,14 @@ use crate::{help, output};
     after_help = "Examples:\n  bdp tune confirm\n  bdp tune confirm --persist\n  bdp tune confirm --at ams1 --tune-token 5f1b7c02"
 )]
 pub struct ConfirmArgs {
-    /// Set the sysctls at every boot as well, by /etc/sysctl.d/90-bdp.conf
+    /// Also set the sysctls at boot, in /etc/sysctl.d/90-bdp.conf
     #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     persist: bool,
 
     #[command(flatten)]
     end: EndArgs,
 
-    /// With --at, this journal alone [default: those that were applied from here]
+    /// With --at, only this journal [default: all applied from this host]
     #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
     only: Option<u32>,
 }

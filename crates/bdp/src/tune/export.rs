@@ -16,10 +16,10 @@ use crate::store::StoreArgs;
 #[command(
     after_help = "Examples:\n  bdp tune export 7f3a --as sh --end far\n  bdp tune export plan.json\n  bdp tune export plan.json --as sh --end far --output tune.sh\n  \
     bdp tune export plan.json --as ansible > tune.yml\n  bdp tune export plan.json --as reg --undo > undo.reg\n\n\
-    'bdp help export' shows each form, and the tools that check it."
+    'bdp help export' shows each format, and the tools that check it."
 )]
 pub struct ExportArgs {
-    /// A run of 'bdp measure': what its rehearsal chose, or else its plan, which is made where there is none. Or the file of a plan, as JSON ('bdp help
+    /// Run of 'bdp measure': the change chosen by its rehearsal, otherwise its plan, made now if needed; or a plan as JSON ('bdp help
     /// plan.schema'); '-' is standard input
     #[arg(value_name = "RUN|PLAN.json")]
     plan: String,
@@ -27,19 +27,19 @@ pub struct ExportArgs {
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Form of the file [default: list the forms]
+    /// Format of the file [default: list the formats]
     #[arg(long = "as", value_name = "FORM", value_parser = form)]
     form: Option<ExportForm>,
 
-    /// Which end's changes: near or far [default: the end that has some]
+    /// End whose changes are exported: near or far [default: the end that has changes]
     #[arg(long, value_parser = end)]
     end: Option<End>,
 
-    /// Write the file that undoes the changes, where the form has one: sysctl, reg
+    /// Write the file that undoes the changes (formats sysctl and reg)
     #[arg(long, requires = "form")]
     undo: bool,
 
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE", requires = "form")]
     output: Option<std::path::PathBuf>,
 }
@@ -68,14 +68,14 @@ impl ExportArgs {
 
 /// The forms, and how many changes each end has.
 fn forms(plan: &Plan) -> String {
-    let mut text = String::from("form        what it is\n");
+    let mut text = String::from("format      description\n");
     for form in ExportForm::ALL {
         let _ = writeln!(text, "{:<12}{}", form.name(), form.about());
     }
     let [near, far] = [End::Near, End::Far].map(|end| plan.changes_at(end).count());
     let _ = writeln!(
         text,
-        "\nchanges: near {near}, far {far}; choose a form by --as FORM, an end by --end near|far"
+        "\nchanges: near {near}, far {far}; choose a format with --as FORM, an end with --end near|far"
     );
     text
 }
@@ -83,7 +83,9 @@ fn forms(plan: &Plan) -> String {
 /// The one end that has changes.
 fn only_end(plan: &Plan) -> anyhow::Result<End> {
     match [End::Near, End::Far].map(|end| plan.changes_at(end).next().is_some()) {
-        [true, true] => Err(exit::usage("the plan changes both ends; choose one by --end near or --end far")),
+        [true, true] => {
+            Err(exit::usage("the plan changes both ends; choose one with --end near or --end far"))
+        }
         [_, true] => Ok(End::Far),
         [true, _] => Ok(End::Near),
         [false, false] => Err(exit::usage("the plan changes nothing at either end")),
@@ -92,7 +94,7 @@ fn only_end(plan: &Plan) -> anyhow::Result<End> {
 
 fn form(text: &str) -> Result<ExportForm, String> {
     let names = ExportForm::ALL.map(ExportForm::name).join(", ");
-    ExportForm::ALL.into_iter().find(|form| form.name() == text).ok_or(format!("the forms are {names}"))
+    ExportForm::ALL.into_iter().find(|form| form.name() == text).ok_or(format!("formats: {names}"))
 }
 
 fn end(text: &str) -> Result<End, String> {

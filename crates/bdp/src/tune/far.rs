@@ -20,15 +20,15 @@ use crate::{help, output, token};
 /// Arguments that name the far end.
 #[derive(clap::Args)]
 pub struct FarArgs {
-    /// Do it at the far end of the path, a server that was started with 'bdp serve --allow-tune'
+    /// Run at the far end of the path, where 'bdp serve --allow-tune' runs
     #[arg(long, value_name = "HOST[:PORT]", help_heading = help::ADDRESS, conflicts_with = "journal")]
     at: Option<String>,
 
-    /// Token that 'bdp serve --allow-tune' printed there for tuning [env: BDP_TUNE_TOKEN]
+    /// Tune token printed by 'bdp serve --allow-tune' at the far end [env: BDP_TUNE_TOKEN]
     #[arg(long, value_name = "TOKEN", help_heading = help::ADDRESS, requires = "at", conflicts_with = "tune_token_file")]
     tune_token: Option<String>,
 
-    /// File whose first line is that token
+    /// File whose first line is the tune token
     #[arg(long, value_name = "FILE", help_heading = help::ADDRESS, requires = "at")]
     tune_token_file: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ impl FarArgs {
         let Some(token) = token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?
         else {
             return Err(exit::usage(
-                "--at needs the tune token that 'bdp serve --allow-tune' printed there: --tune-token, --tune-token-file or BDP_TUNE_TOKEN",
+                "--at needs the tune token printed by 'bdp serve --allow-tune' there: --tune-token, --tune-token-file or BDP_TUNE_TOKEN",
             ));
         };
         Ok(Some(Far { name: name.clone(), host, port: port.unwrap_or(PORT), token }))
@@ -89,7 +89,7 @@ impl Far {
         match steps.len() == order.changes.len() {
             true => Ok(steps),
             false => Err(exit::environment(format!(
-                "apply: {} answered for other changes than were asked for",
+                "apply: {} answered for other changes than requested",
                 self.name
             ))),
         }
@@ -134,7 +134,7 @@ impl Far {
         if ids.is_empty() {
             self.check_damage("confirm", &state)?;
             return Err(exit::usage(format!(
-                "confirm: nothing that was applied from here waits to be confirmed; 'bdp tune journal --at {}' lists what is in force",
+                "confirm: nothing applied from here to confirm; 'bdp tune journal --at {}' lists changes in force",
                 self.name
             )));
         }
@@ -175,7 +175,11 @@ impl Far {
             .map(|failed| output::tame(&format!("{}: {}", failed.target, failed.cause)))
             .collect();
         if !failed.is_empty() {
-            return Err(exit::environment(format!("revert: {}: put back {}", self.name, failed.join("; "))));
+            return Err(exit::environment(format!(
+                "revert: {}: cannot restore {}",
+                self.name,
+                failed.join("; ")
+            )));
         }
         self.check_damage("revert", &state)?;
         Ok(if all.iter().all(|one| one.foreign.is_empty()) { Exit::Done } else { Exit::Missed })
@@ -197,7 +201,7 @@ impl Far {
         match state.damaged.first() {
             None => Ok(()),
             Some(damaged) => Err(exit::environment(output::tame(&format!(
-                "{doing}: at {}, journal {} is damaged: {}; its owner renames it by 'bdp tune journal --set-aside' there",
+                "{doing}: at {}, journal {} is damaged: {}; its owner can rename it with 'bdp tune journal --set-aside' there",
                 self.name, damaged.path, damaged.cause
             )))),
         }
@@ -237,16 +241,14 @@ impl Far {
         match (of.standing.as_str(), of.client) {
             ("in_force", Some(_)) => format!("in force until 'bdp tune revert --at {at}'"),
             ("in_force", None) => "in force until 'bdp tune revert' there".to_owned(),
-            ("pending", _) if !of.guarded => {
-                "nobody will put it back then: its process was killed".to_owned()
-            }
-            ("pending", Some(_)) => format!("put back then, unless 'bdp tune confirm --at {at}' comes"),
-            ("pending", None) => "put back then, unless 'bdp tune confirm' comes there".to_owned(),
-            ("overdue", _) => "its time is over and its process was killed".to_owned(),
+            ("pending", _) if !of.guarded => "will not be reverted: its guard process was killed".to_owned(),
+            ("pending", Some(_)) => format!("reverted then, unless 'bdp tune confirm --at {at}' is run"),
+            ("pending", None) => "reverted then, unless 'bdp tune confirm' is run there".to_owned(),
+            ("overdue", _) => "its time is over, but its guard process was killed".to_owned(),
             ("writing", _) => "being written".to_owned(),
-            ("cut_short", _) => "cut short; 'bdp tune revert' there puts back what was written".to_owned(),
-            ("other_boot", _) => "of another boot".to_owned(),
-            ("other_namespace", _) => "of another network namespace".to_owned(),
+            ("cut_short", _) => "interrupted; 'bdp tune revert' there reverts what was written".to_owned(),
+            ("other_boot", _) => "from before the last boot".to_owned(),
+            ("other_namespace", _) => "in another network namespace".to_owned(),
             (other, _) => output::tame(other),
         }
     }

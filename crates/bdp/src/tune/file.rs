@@ -43,17 +43,24 @@ pub fn bytes(path: &str) -> Result<Vec<u8>, String> {
 pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| of_json(&error))?;
     let (name, version) = PLAN_SCHEMA.split_once('/').unwrap_or_default();
-    let schema =
-        value.get("schema").and_then(|schema| schema.as_str()).ok_or("it is no plan: 'schema' is missing")?;
+    let schema = value
+        .get("schema")
+        .and_then(|schema| schema.as_str())
+        .ok_or("it is not a plan: 'schema' is missing")?;
     match schema.split_once('/') {
         Some((found, number)) if found == name => match (number.parse::<u32>(), version.parse::<u32>()) {
             (Ok(number), Ok(known)) if number > known => {
-                return Err(format!("its schema is {}, and this bdp knows {PLAN_SCHEMA}", plain(schema)));
+                return Err(format!("its schema is {}, but this bdp reads {PLAN_SCHEMA}", plain(schema)));
             }
             (Ok(1..), Ok(_)) => {}
-            _ => return Err(format!("'{}' is no schema of a plan; {PLAN_SCHEMA} is", shown(schema))),
+            _ => {
+                return Err(format!(
+                    "'{}' is not the schema of a plan; expected {PLAN_SCHEMA}",
+                    shown(schema)
+                ));
+            }
         },
-        _ => return Err(format!("'{}' is no schema of a plan; {PLAN_SCHEMA} is", shown(schema))),
+        _ => return Err(format!("'{}' is not the schema of a plan; expected {PLAN_SCHEMA}", shown(schema))),
     }
     // Once more from the text, whose lines the error names.
     let plan: Plan = serde_json::from_slice(bytes).map_err(|error| of_json(&error))?;
@@ -61,7 +68,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
     let mut names = HashSet::new();
     for alternative in &plan.alternatives {
         if !names.insert(&alternative.name) {
-            return Err(format!("two alternatives are called '{}'", shown(&alternative.name)));
+            return Err(format!("two alternatives have the name '{}'", shown(&alternative.name)));
         }
         check(&alternative.changes)?;
     }
@@ -77,10 +84,10 @@ fn check(changes: &[Change]) -> Result<(), String> {
     for change in changes {
         match &change.target {
             Target::Sysctl { name } if !is_network_sysctl(name) => {
-                return Err(format!("'{}' is no sysctl of the network: net.ipv4.tcp_rmem is", shown(name)));
+                return Err(format!("'{}' is not a network sysctl, such as net.ipv4.tcp_rmem", shown(name)));
             }
             Target::Qdisc { device } if !is_device(device) => {
-                return Err(format!("'{}' is no name of a device", shown(device)));
+                return Err(format!("'{}' is not a device name", shown(device)));
             }
             _ => {}
         }
@@ -89,7 +96,7 @@ fn check(changes: &[Change]) -> Result<(), String> {
             let is_plain = value.chars().all(|c| (' '..='~').contains(&c) || c == '\t');
             if !is_plain || value.len() > LONGEST_VALUE {
                 return Err(format!(
-                    "'{}' is no value of {}",
+                    "'{}' is not a value of {}",
                     shown(value),
                     shown(&change.target.to_string())
                 ));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bdp_sys::signal::{self, Came, Ending};
+use bdp_sys::signal::{self, Ending, HeldSignal};
 use bdp_tune::{GuardCommand, HostWorld, Journal, Places, supervise};
 
 /// The hidden subcommand.
@@ -61,7 +61,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         if is_asked.get() {
             // What it does now is tried again until the lock is free.
             std::thread::sleep(time.min(Duration::from_millis(10)));
-        } else if let Some((Came::Ending(_), _)) = held.wait_for(Some(time)) {
+        } else if let Some((HeldSignal::Ending(_), _)) = held.wait_for(Some(time)) {
             is_asked.set(true);
         }
         is_asked.get()

@@ -2,7 +2,7 @@
 
 use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
 use bdp_sys::boot;
-use bdp_tune::{Damaged, EntryStanding, JournalState, Standing, State};
+use bdp_tune::{Damaged, EntryStatus, JournalState, JournalStatus, State};
 use serde_json::{Value, json};
 
 use super::document::print_document;
@@ -17,7 +17,7 @@ use crate::{help, output};
     bdp tune journal --at ams1 --tune-token 5f1b7c02"
 )]
 pub struct JournalArgs {
-    /// Rename this journal, so that no command reads it any more; no setting is changed
+    /// Rename this journal so that commands ignore it; changes no setting
     #[arg(long, value_name = "FILE", help_heading = help::TEST, conflicts_with = "at")]
     set_aside: Option<String>,
 
@@ -34,8 +34,8 @@ impl JournalArgs {
         if let Some(name) = &self.set_aside {
             let aside = bdp_tune::set_aside(&mut world, name).map_err(|e| refused("journal", &e))?;
             let settings = match aside.goes_back {
-                true => "its settings go back when their time is over",
-                false => "its settings are as they are",
+                true => "its settings revert when their time is over",
+                false => "its settings stay as they are",
             };
             output::note(&format!("note: journal renamed to {}; {settings}", aside.path.display()));
         }
@@ -54,21 +54,23 @@ impl JournalArgs {
 fn text(state: &State) -> String {
     let standing = |of: &JournalState| {
         match of.standing {
-            Standing::InForce => "in force until 'bdp tune revert'",
-            Standing::Pending if of.is_guarded => "put back then, unless 'bdp tune confirm' comes",
-            Standing::Pending => {
-                "nobody will put it back then: its process was killed; run 'bdp tune revert'"
+            JournalStatus::InForce => "in force until 'bdp tune revert'",
+            JournalStatus::Pending if of.is_guarded => "reverted then, unless 'bdp tune confirm' is run",
+            JournalStatus::Pending => {
+                "will not be reverted: its guard process was killed; run 'bdp tune revert'"
             }
-            Standing::Overdue => "its time is over and its process was killed; run 'bdp tune revert'",
-            Standing::Writing => "being written",
-            Standing::CutShort => "cut short; 'bdp tune revert' puts back what was written",
-            Standing::OtherBoot if of.journal.persistent_file.is_some() => {
-                "of another boot; its sysctls are set again by the file"
+            JournalStatus::Overdue => {
+                "its time is over, but its guard process was killed; run 'bdp tune revert'"
             }
-            Standing::OtherBoot => {
-                "of another boot, with which its settings ended; 'bdp tune revert' removes it"
+            JournalStatus::Writing => "being written",
+            JournalStatus::CutShort => "interrupted; 'bdp tune revert' reverts what was written",
+            JournalStatus::OtherBoot if of.journal.persistent_file.is_some() => {
+                "from before the last boot; its sysctls are set again by the file"
             }
-            Standing::OtherNamespace => return other_namespace(of),
+            JournalStatus::OtherBoot => {
+                "from before the last boot, which reset its settings; 'bdp tune revert' removes it"
+            }
+            JournalStatus::OtherNamespace => return other_namespace(of),
         }
         .to_owned()
     };
@@ -85,8 +87,8 @@ fn text(state: &State) -> String {
                 target: entry.entry.target.clone(),
                 before: entry.entry.before.clone(),
                 wrote: entry.entry.after.clone(),
-                now: (entry.standing == EntryStanding::Foreign).then(|| entry.now.clone()),
-                is_as_before: entry.standing == EntryStanding::AsBefore,
+                now: (entry.standing == EntryStatus::Foreign).then(|| entry.now.clone()),
+                is_as_before: entry.standing == EntryStatus::AsBefore,
             })
             .collect(),
     };
@@ -103,9 +105,11 @@ fn text(state: &State) -> String {
 fn other_namespace(of: &JournalState) -> String {
     let number = of.journal.network_namespace;
     match boot::way_into_network(number) {
-        Some(way) => format!("of another network namespace ({number}); there: {way} bdp tune journal"),
+        Some(way) => {
+            format!("in another network namespace ({number}); to list it there: {way} bdp tune journal")
+        }
         None => format!(
-            "of network namespace {number}, in which no process is; if it is gone, 'bdp tune journal --set-aside {}' renames the journal",
+            "in network namespace {number}, which has no process; if it is gone, rename the journal with 'bdp tune journal --set-aside {}'",
             of.journal.id
         ),
     }

@@ -13,19 +13,19 @@ use crate::store::StoreArgs;
 /// A run, and what else is known of its path.
 #[derive(clap::Args)]
 pub struct MeasuredArgs {
-    /// The run of 'bdp measure': its id or the beginning of it, or its label; or a file that --json wrote
+    /// Run of 'bdp measure': its id, a prefix of the id, or its label; or a file written by --json
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
 
-    /// Another run over the same path, such as one with more streams, that shows what it can carry; repeatable
+    /// Another run on the same path that shows its rate, for example with more streams; repeatable
     #[arg(long, value_name = "RUN")]
     pub also: Vec<String>,
 
-    /// Rate of the bottleneck on the wire, as 100M, where the run does not show it
+    /// Bottleneck rate on the wire, for example 100M, if the run does not show it
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
 
-    /// One direction alone: 'to' or 'from' the far end
+    /// Only one direction: 'to' or 'from' the far end
     #[arg(long, value_name = "DIRECTION", value_parser = direction)]
     pub direction: Option<Direction>,
 
@@ -59,15 +59,15 @@ impl MeasuredArgs {
         let mut all = measurements(&found)?;
         let name = found.info.id.clone();
         let Some(measurement) = all.pop() else {
-            return Err(exit::usage(format!("run {name} holds no measurement")));
+            return Err(exit::usage(format!("run {name} contains no measurement")));
         };
         if measurement.request.spec.udp.is_some() {
             return Err(exit::usage(format!(
-                "run {name} sent datagrams, which no setting of TCP changes; measure without -u"
+                "run {name} measured UDP, which TCP settings do not affect; measure without -u"
             )));
         }
         if measurement.directions.is_empty() {
-            let why = measurement.error.as_deref().unwrap_or("no direction came to its end");
+            let why = measurement.error.as_deref().unwrap_or("no direction completed");
             return Err(exit::usage(format!("run {name} measured nothing: {why}")));
         }
         let mut others = all;
@@ -97,7 +97,7 @@ fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
     match &found.kept {
         Kept::Measurements(all) => Ok(all.iter().map(|kept| kept.measurement.clone()).collect()),
         Kept::Records(_) => Err(exit::usage(format!(
-            "run {} is of the lab; name a run of 'bdp measure', as 'bdp runs' lists it",
+            "run {} is a lab run; give a run of 'bdp measure', as listed by 'bdp runs'",
             found.info.id
         ))),
     }
@@ -108,6 +108,6 @@ pub fn direction(text: &str) -> Result<Direction, String> {
     match text {
         "to" => Ok(Direction::To),
         "from" => Ok(Direction::From),
-        _ => Err("say 'to' or 'from'".to_owned()),
+        _ => Err("give 'to' or 'from'".to_owned()),
     }
 }

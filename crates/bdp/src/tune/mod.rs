@@ -30,19 +30,19 @@ pub struct TuneArgs {
 
 #[derive(clap::Subcommand)]
 enum TuneCommand {
-    /// Show this host's settings beside the kernel's defaults, and which advice is stale
+    /// Show this host's settings with the kernel's defaults, and warn of outdated advice
     Show(show::ShowArgs),
     /// Plan the smallest change of settings for a measured path, or for a rate and a round trip
     Plan(plan::PlanArgs),
-    /// Apply the changes of a plan to this host, journalled so that they can be undone
+    /// Apply the changes of a plan to this host, with a journal to revert them
     Apply(apply::ApplyArgs),
-    /// Keep applied changes that would go back by themselves
+    /// Keep applied changes that would otherwise revert automatically
     Confirm(confirm::ConfirmArgs),
-    /// Put back what was there before
+    /// Restore the values from before the changes
     Revert(revert::RevertArgs),
-    /// List what is in force: since when, until when, and the values before
+    /// List changes in force: since when, until when, and the previous values
     Journal(journal::JournalArgs),
-    /// Write a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
+    /// Export a plan for another host: shell, sysctl.d, Ansible, Kubernetes, Windows, macOS, FreeBSD
     Export(export::ExportArgs),
 }
 

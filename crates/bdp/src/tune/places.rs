@@ -14,7 +14,7 @@ const PERSISTENT_FILE: &str = "BDP_TUNE_SYSCTL_FILE";
 /// Arguments that name the journals' folder.
 #[derive(clap::Args)]
 pub struct PlaceArgs {
-    /// Folder of the journals [default: $BDP_TUNE_JOURNAL, or /var/lib/bdp/tune]
+    /// Folder of the tuning journals [default: $BDP_TUNE_JOURNAL, or /var/lib/bdp/tune]
     #[arg(long, value_name = "DIR", help_heading = help::OUTPUT)]
     journal: Option<PathBuf>,
 }

@@ -16,21 +16,21 @@ use crate::{guest, rehearse};
 /// Arguments of `bdp tune plan`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bdp tune plan 7f3a\n  bdp tune plan 7f3a --also 81c0     81c0 showed, with more streams, what the path carries\n  bdp tune plan --rate 1G --rtt 80ms\n\nNothing is changed: 'bdp tune apply' does that, and 'bdp rehearse' tries it on an emulated twin before."
+    after_help = "Examples:\n  bdp tune plan 7f3a\n  bdp tune plan 7f3a --also 81c0     81c0 used more streams and shows the path's rate\n  bdp tune plan --rate 1G --rtt 80ms\n\nChanges nothing. 'bdp rehearse' tries the plan on an emulated twin; 'bdp tune apply' applies it."
 )]
 pub struct PlanArgs {
     #[command(flatten)]
     measured: MeasuredArgs,
 
-    /// Round trip of a path that is described by --rate and this, and was not measured
+    /// Round-trip time of an unmeasured path, with --rate
     #[arg(long, value_name = "TIME", requires = "rate", conflicts_with_all = ["run", "also", "direction"])]
     rtt: Option<Nanos>,
 
-    /// Connections that share the path described by --rate and --rtt
+    /// Number of connections that share the path, with --rate and --rtt
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), requires = "rtt")]
     streams: u32,
 
-    /// Print JSON ('bdp help plan.schema'), which 'bdp tune apply' and 'bdp tune export' take
+    /// Print JSON ('bdp help plan.schema'), the input of 'bdp tune apply' and 'bdp tune export'
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ impl PlanArgs {
         absurd::note_rate("--rate", self.measured.rate);
         let rate_bps = self.measured.rate.map_or(0.0, |rate| tuning::goodput_of(rate.as_bps() as f64));
         if rate_bps <= 0.0 || rtt.as_ns() == 0 {
-            return Err(exit::usage("--rate and --rtt are above 0"));
+            return Err(exit::usage("--rate and --rtt must be above 0"));
         }
         let path = Described { rate_bps, rtt_ns: rtt.as_ns(), streams: self.streams };
         self.print(&tuning::plan_described(&path), None)

@@ -15,17 +15,17 @@ use crate::{help, output};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp tune revert\n  bdp tune revert --force\n  bdp tune revert --at ams1 --tune-token 5f1b7c02\n\n\
-    Exit codes: 0 all is as before; 1 somebody else changed a setting since, which is named and left; 3 a setting could not be put back, or a journal is damaged."
+    Exit codes: 0 all values restored; 1 a setting was changed by someone else since, and is left as it is; 3 a setting could not be restored, or a journal is damaged."
 )]
 pub struct RevertArgs {
-    /// Put back also what somebody else changed since
+    /// Also restore settings that someone else changed since
     #[arg(long, help_heading = help::TEST, conflicts_with = "at")]
     force: bool,
 
     #[command(flatten)]
     end: EndArgs,
 
-    /// With --at, this journal alone [default: those that were applied from here]
+    /// With --at, only this journal [default: all applied from this host]
     #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
     only: Option<u32>,
 }
@@ -43,8 +43,11 @@ impl RevertArgs {
         } else {
             output::print(&text(&reverted))?;
         }
-        let mut stuck: Vec<String> =
-            reverted.failed.iter().map(|(target, cause)| format!("put back {target}: {cause}")).collect();
+        let mut stuck: Vec<String> = reverted
+            .failed
+            .iter()
+            .map(|(target, cause)| format!("cannot restore {target}: {cause}"))
+            .collect();
         stuck.extend(reverted.damaged.iter().map(|damaged| damaged.refusal().to_string()));
         if !stuck.is_empty() {
             return Err(exit::environment(format!("revert: {}", stuck.join("; "))));

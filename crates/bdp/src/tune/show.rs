@@ -13,26 +13,26 @@ use crate::output::{self, print};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp tune show\n  bdp tune show --all\n  bdp tune show tcp_rmem tcp_adv_win_scale\n  \
-    bdp tune show --device eth0 --json\n  bdp tune show --file /etc/sysctl.d/99-tune.conf     what that file would set here"
+    bdp tune show --device eth0 --json\n  bdp tune show --file /etc/sysctl.d/99-tune.conf     review a file before it is loaded"
 )]
 pub struct ShowArgs {
     /// Explain these settings in full: tcp_rmem, net.core.rmem_max ('bdp help settings' lists them)
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Show every setting [default: those that shape a path, are changed or follow stale advice]
+    /// Show every setting [default: those that affect a path, are changed or follow outdated advice]
     #[arg(long, conflicts_with = "names", help_heading = help::OUTPUT)]
     all: bool,
 
-    /// Judge what this file of sysctls would set on this host, before it is loaded; - is standard input
+    /// Review the values in this sysctl file for this host before it is loaded; '-' is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "device"], help_heading = help::TEST)]
     file: Option<String>,
 
-    /// Network device whose queues are shown [default: that of the default route]
+    /// Network device whose queues to show [default: that of the default route]
     #[arg(long, value_name = "DEV", help_heading = help::OUTPUT)]
     device: Option<String>,
 
-    /// Print JSON, of every setting unless NAME is given ('bdp help tune-show.schema')
+    /// Print JSON, with every setting unless NAME is given ('bdp help tune-show.schema')
     #[arg(long, help_heading = help::OUTPUT)]
     json: bool,
 }
@@ -46,9 +46,7 @@ impl ShowArgs {
         let wanted = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?;
         if let Some(name) = self.device.as_deref().filter(|name| !device::exists(name)) {
             let name = output::tame(name);
-            return Err(exit::usage(format!(
-                "no network device '{name}' here; 'ip link' lists those that are"
-            )));
+            return Err(exit::usage(format!("no network device '{name}'; 'ip link' lists devices")));
         }
         let host = host_settings::read(self.device.as_deref());
         let settings = judged(&host);
@@ -100,8 +98,8 @@ fn named(name: &str) -> anyhow::Result<&'static Setting> {
             .filter(|known| !part.is_empty() && known.contains(part))
             .take(4)
             .collect();
-        let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+        let near = if near.is_empty() { String::new() } else { format!("; similar: {}", near.join(", ")) };
         let name = output::tame(name);
-        exit::usage(format!("no setting '{name}' in the catalogue{near}; 'bdp help settings' lists all"))
+        exit::usage(format!("unknown setting '{name}'{near}; 'bdp help settings' lists all"))
     })
 }

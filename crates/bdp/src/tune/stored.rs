@@ -42,7 +42,7 @@ fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
     let plan = rehearse::plan(&measured, &args);
     measured.keep(store, DocumentKind::Plan, json!(plan))?;
     let run = measured.run().unwrap_or(&measured.found.info.id);
-    output::note(&format!("note: run {run} had no plan; made one, as 'bdp tune plan {run}' shows it"));
+    output::note(&format!("note: run {run} had no plan; made one ('bdp tune plan {run}' prints it)"));
     Ok(plan)
 }
 
@@ -50,12 +50,12 @@ fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
 fn chosen(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
     let rehearsal: Rehearsal = serde_json::from_value(kept.document.clone()).map_err(|_| {
         exit::usage(format!(
-            "the rehearsal of run {run} is of another version; 'bdp rehearse {run}' makes a new one"
+            "the rehearsal of run {run} was made by another version; run 'bdp rehearse {run}' again"
         ))
     })?;
     let Some(chosen) = rehearsal.chosen() else {
         return Err(exit::usage(format!(
-            "the rehearsal of run {run} found no change better than what is there; 'bdp tune plan {run} --json' has the plan all the same"
+            "the rehearsal of run {run} found no change better than the current settings; 'bdp tune plan {run} --json' prints the plan anyway"
         )));
     };
     let changes = chosen.changes.clone();

@@ -10,7 +10,7 @@ use crate::exit;
 pub fn read(path: &str) -> anyhow::Result<String> {
     let refused = |cause: String| exit::usage(format!("cannot read '{path}': {cause}"));
     let bytes = super::file::bytes(path).map_err(refused)?;
-    String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))
+    String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))
 }
 
 /// What a file sets, and a host with its settings in place of its own.

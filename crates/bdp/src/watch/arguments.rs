@@ -16,18 +16,18 @@ const SOCKETS: &str = "Sockets";
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  bdp watch $(pgrep -n rsync)              a program that is slow, and what it has started
-  bdp watch :443                           whatever uses a port, at either end
+  bdp watch $(pgrep -n rsync)              a slow program and its child processes
+  bdp watch :443                           all connections on a port, at either end
   bdp watch ams1 --for 30s                 connections to a host, and a summary after 30 s
   bdp watch --all --json
 
-Needs no privilege for sockets of your own programs. Keys of the live table: 'bdp help watching'.")]
+Needs no privilege for your own programs. Keys of the live table: 'bdp help watching'.")]
 pub struct WatchArgs {
-    /// Process id, :PORT (at either end), or the other end's HOST or HOST:PORT; several may be given
+    /// Process id, :PORT (at either end), or the remote HOST or HOST:PORT; repeatable
     #[arg(value_name = "PID|:PORT|HOST", required_unless_present = "all")]
     targets: Vec<String>,
 
-    /// Every TCP connection of this network namespace
+    /// Watch every TCP connection of this network namespace
     #[arg(short, long, help_heading = SOCKETS, conflicts_with = "targets")]
     all: bool,
 
@@ -35,19 +35,19 @@ pub struct WatchArgs {
     #[arg(short = 'i', long, help_heading = help::TEST, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     interval: Nanos,
 
-    /// Readings per second
+    /// Samples per second
     #[arg(long, help_heading = help::TEST, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
 
-    /// End after this time, with a summary [default: at Ctrl-C, or when the processes have ended]
+    /// Stop after this time and print a summary [default: at Ctrl-C, or when the processes have ended]
     #[arg(short = 't', long = "for", help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
     pub(super) time: Option<Nanos>,
 
-    /// Most sockets printed per interval, where no terminal shows a table
+    /// Maximum number of sockets printed per interval, if output is not a live table
     #[arg(long, help_heading = help::OUTPUT, value_name = "N", default_value_t = 10)]
     pub(super) top: usize,
 
-    /// Print lines even on a terminal, no live table
+    /// Print lines instead of a live table, even on a terminal
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) plain: bool,
 
@@ -55,7 +55,7 @@ pub struct WatchArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     pub(super) json: bool,
 
-    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone is on loopback
+    /// Address for Prometheus, http://ADDR:PORT/metrics; a port alone listens on loopback
     #[arg(long, help_heading = help::OUTPUT, value_name = "ADDR:PORT", value_parser = metrics::address)]
     pub(super) metrics: Option<SocketAddr>,
 }
@@ -65,10 +65,10 @@ impl WatchArgs {
     pub(super) fn plan(&self) -> anyhow::Result<WatchPlan> {
         const SHORTEST: Nanos = Nanos::millis(100);
         if self.interval < SHORTEST {
-            return Err(exit::usage(format!("-i {} is too short; give {SHORTEST} or more", self.interval)));
+            return Err(exit::usage(format!("-i {} is too short; give at least {SHORTEST}", self.interval)));
         }
         if self.time == Some(Nanos::ZERO) {
-            return Err(exit::usage("--for 0 watches nothing; give a time, as 30s, or leave it out"));
+            return Err(exit::usage("--for 0 watches nothing; give a time, for example 30s, or omit it"));
         }
         let targets = match self.all {
             true => vec![WatchTarget::All],
@@ -94,7 +94,7 @@ impl WatchArgs {
 fn target(text: &str) -> Result<WatchTarget, String> {
     let port = |digits: &str| {
         let port = digits.parse::<u16>().ok().filter(|&port| port > 0);
-        port.ok_or_else(|| format!("'{text}': '{digits}' is no port; give 1 to 65535, as :443"))
+        port.ok_or_else(|| format!("'{text}': '{digits}' is not a port; give 1 to 65535, for example :443"))
     };
     if let Some(digits) = text.strip_prefix(':') {
         // An IPv6 address may begin with colons.
@@ -104,7 +104,7 @@ fn target(text: &str) -> Result<WatchTarget, String> {
     }
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         let process = text.parse::<u32>().ok().filter(|&process| process > 0 && process <= i32::MAX as u32);
-        return process.map(WatchTarget::Process).ok_or_else(|| format!("'{text}' is no process id"));
+        return process.map(WatchTarget::Process).ok_or_else(|| format!("'{text}' is not a process id"));
     }
     let (host, digits) = match text.rsplit_once(':') {
         Some((host, digits)) if host.ends_with(']') || !host.contains(':') => (host, Some(digits)),
@@ -112,7 +112,7 @@ fn target(text: &str) -> Result<WatchTarget, String> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err(format!("'{text}' is no target; give a process id, :PORT, HOST or HOST:PORT"));
+        return Err(format!("'{text}' is not a target; give a process id, :PORT, HOST or HOST:PORT"));
     }
     Ok(WatchTarget::Host(host.to_owned(), digits.map(port).transpose()?))
 }

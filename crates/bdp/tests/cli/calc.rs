@@ -156,7 +156,7 @@ fn slow_start_to_a_rate_and_to_a_window() {
 fn wrong_requests_are_refused_with_the_way_out() {
     for (line, hint) in [
         ("bdp --rate 1G", "--rtt"),
-        ("bdp --rate 1G --rtt 41parsec", "seconds where no unit is given"),
+        ("bdp --rate 1G --rtt 41parsec", "seconds if no unit is given"),
         ("bdp --rate 10MB/s --rtt 41ms", "unknown unit 'MB/s'"),
         ("bdp --rate 0 --rtt 41ms", "more than 0"),
         ("bdp --rate 9E --rtt 41ms", "unknown unit"),
@@ -169,7 +169,7 @@ fn wrong_requests_are_refused_with_the_way_out() {
         ("loss --rtt 100ms --loss 1e-4 --rate 1G", "cannot be used with"),
         ("loss --rtt 100ms --loss 0", "bdp calc rate"),
         ("loss --rtt 100ms --loss 101%", "0 to 100 %"),
-        ("loss --rtt 100ms --loss 100%", "less than 100 %"),
+        ("loss --rtt 100ms --loss 100%", "below 100 %"),
         ("overhead --mtu 20", "68 to 65535"),
         ("slowstart --rtt 173ms", "--rate"),
         ("slowstart --rate 100M --rtt 173ms --initial-window 0", "1 to 65535"),

@@ -246,7 +246,7 @@ fn settings_of_one_run_are_compared_and_drawn() {
     assert_eq!(document["comparisons"][0]["verdict"], "better");
     assert!(stored.refused("swept --by window=64K,1M").contains("has no window=1M; it has 128K, 64K"));
     assert!(stored.refused("swept --by streams=1,2").contains("varied no streams"));
-    assert!(stored.refused("swept --by window").contains("as congestion=reno,cubic"));
+    assert!(stored.refused("swept --by window").contains("example: congestion=reno,cubic"));
 
     let folder = stored.folder.path().join("figures");
     let output = stored.compare(&format!("swept --by window=64K,128K --figures {}", folder.display()));
@@ -276,7 +276,7 @@ fn measurements_compare_by_direction() {
 fn without_names_the_two_newest_of_a_kind_are_compared() {
     let mut stored = Stored::new();
     stored.measured("first", GOOD);
-    assert!(stored.refused("").contains("no other run like the newest"));
+    assert!(stored.refused("").contains("no run comparable to the newest"));
     stored.measured("second", GOOD);
     stored.lab("other", &[("64K", GOOD)]);
     let third = stored.measured("third", SLOW);
@@ -294,7 +294,7 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
     stored.run(RunKind::Lab, "empty");
     let text = stored.refused("windows others");
     assert!(text.contains("have no point in common") && text.contains("flow.window=64K"), "{text}");
-    assert!(stored.refused("windows none").contains("has nothing to compare: no record of it counts"));
+    assert!(stored.refused("windows none").contains("has nothing to compare: it has no valid record"));
     assert!(stored.refused("windows empty").contains("has nothing to compare"));
     assert!(stored.refused("windows nosuch").contains("nosuch"));
     assert!(stored.refused("windows others --threshold x").contains("--threshold"));

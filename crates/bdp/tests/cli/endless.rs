@@ -100,7 +100,7 @@ fn a_test_without_an_end_ends_when_the_granted_time_is_over() {
         counting.await_ended(tests);
     }
     let told = counting.server.process.err();
-    assert!(told.contains("it ran for 1 s, as long as is granted (--max-duration)"), "{told}");
+    assert!(told.contains("it reached the maximum duration of 1 s (--max-duration)"), "{told}");
     assert!(counting.bytes().0 > SOME);
     counting.server.assert_unharmed(&bench);
 }
@@ -167,7 +167,11 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     }
     let ended = bench.run(&format!("measure 127.0.0.1:{port} -b 300M --forward -t 0.5 --idle 0.1"));
     assert_eq!(ended.code(), 3, "{}", ended.err);
-    assert!(ended.last_line().contains("grants 100 Mbit/s a flow (--max-rate there)"), "{}", ended.err);
+    assert!(
+        ended.last_line().contains("allows at most 100 Mbit/s per flow (--max-rate there)"),
+        "{}",
+        ended.err
+    );
     // What the server sends it holds to that by itself, and below it everybody is served.
     let ended = bench.run(&format!("measure 127.0.0.1:{port} -b 60M -t 0.5 --idle 0.1"));
     assert_eq!(ended.code(), 0, "{}", ended.err);
@@ -178,7 +182,8 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
     if !is_installed("iperf") {
         return;
     }
-    let refused = |process: &Running| process.err().matches("is granted a test (--max-rate)").count();
+    let refused =
+        |process: &Running| process.err().matches("more than the maximum of 100 Mbit/s (--max-rate)").count();
     for (index, options) in ["-b 300M -t 1", "-b 300M -t 0.2 -u"].into_iter().enumerate() {
         let mut client = counting.client("iperf", options);
         counting.server.process.wait_until("it is told", |p| refused(p) > index);
@@ -191,7 +196,7 @@ fn a_rate_above_what_is_granted_is_refused_where_it_is_told() {
         assert_eq!(refused(&counting.server.process), index + 1, "{}", counting.server.process.err());
     }
     let told = counting.server.process.err();
-    assert!(told.contains("127.0.0.1 sends at 314.6 Mbit/s, and 100 Mbit/s is granted a test"), "{told}");
+    assert!(told.contains("127.0.0.1 sends at 314.6 Mbit/s, more than the maximum of 100 Mbit/s"), "{told}");
     // Its M is 2^20.
     for options in ["-b 20M -t 0.5", "-b 100M -t 0.2 -u"] {
         let ended = counting.client("iperf", options).wait();
@@ -208,11 +213,11 @@ fn streams_beyond_those_of_a_test_of_iperf2_are_refused_by_the_bound_that_applie
     let bench = Bench::new();
     let mut counting = Counting::start(&bench, "--max-streams 4");
     let client = counting.client("iperf", "-t 1 -b 1M -P 12");
-    counting.server.process.wait_until("it is told", |p| p.err().contains("asks for more"));
+    counting.server.process.wait_until("it is told", |p| p.err().contains("requests more"));
     client.signal("KILL");
     client.wait();
     let told = counting.server.process.err();
-    let line = told.lines().find(|line| line.contains("asks for more")).unwrap();
+    let line = told.lines().find(|line| line.contains("requests more")).unwrap();
     assert!(line.contains("may have 8 streams at once") && line.contains("(--max-streams)"), "{line}");
-    assert!(line.contains(" 127.0.0.1 asks for more") && !told.contains("::ffff"), "{told}");
+    assert!(line.contains(" 127.0.0.1 requests more") && !told.contains("::ffff"), "{told}");
 }

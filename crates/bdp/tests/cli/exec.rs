@@ -52,11 +52,11 @@ fn what_is_asked_for_wrongly_is_one_line_and_code_125() {
     bench.write("two.toml", format!("{PATH}[sweep]\nlink.delay = [\"1ms\", \"2ms\"]\n"));
     for (line, words) in [
         ("lab exec path.toml --host nobody -- true", "no host 'nobody' in path.toml; it has client, server"),
-        ("lab exec path.toml", "nothing is to be run"),
+        ("lab exec path.toml", "no command given"),
         ("lab exec path.toml --host client", "the command is missing"),
         ("lab exec path.toml --on server", "HOST=LINE"),
-        ("lab exec two.toml -- true", "2 cases, and programs run on one; choose by --filter"),
-        ("lab exec nosuch -- true", "there is no scenario 'nosuch'"),
+        ("lab exec two.toml -- true", "2 cases, but programs run on one; choose one with --filter"),
+        ("lab exec nosuch -- true", "no scenario 'nosuch'"),
         ("lab shell path.toml --host nobody", "no host 'nobody'"),
     ] {
         let ended = start(bench.bdp(line)).wait();
@@ -213,7 +213,7 @@ fn a_program_that_stops_the_virtual_clock_is_one_line() {
     command.env("BDP_GUEST_PATIENCE", "0.5");
     let ended = start(command).wait();
     let line = ended.refusal(125);
-    assert!(line.contains("no sign of life") && line.contains("by the real one"), "{line}");
+    assert!(line.contains("did not respond") && line.contains("--clock real"), "{line}");
 }
 
 /// Whether any process sleeps for so long.

@@ -103,21 +103,21 @@ fn a_wrong_request_is_one_line() {
     bench.write("large.json", " ".repeat((1 << 20) + 1));
     bench.write("bytes.json", [0xff, 0xfe]);
     for (line, words) in [
-        ("newer.json --as sh", "its schema is bdp.plan/2, and this bdp knows bdp.plan/1"),
-        ("other.json --as sh", "'bdp.ping/1' is no schema of a plan"),
-        ("kernel.json --as sh", "'kernel.core_pattern' is no sysctl of the network"),
-        ("up.json --as sh", "is no sysctl of the network"),
-        ("device.json --as sh", "'a b' is no name of a device"),
-        ("lines.json --as sh", "is no value of net.ipv4.tcp_rmem"),
+        ("newer.json --as sh", "its schema is bdp.plan/2, but this bdp reads bdp.plan/1"),
+        ("other.json --as sh", "'bdp.ping/1' is not the schema of a plan"),
+        ("kernel.json --as sh", "'kernel.core_pattern' is not a network sysctl"),
+        ("up.json --as sh", "is not a network sysctl"),
+        ("device.json --as sh", "'a b' is not a device name"),
+        ("lines.json --as sh", "is not a value of net.ipv4.tcp_rmem"),
         ("twice.json --as sh", "net.ipv4.tcp_rmem is changed twice"),
         ("empty.json --as sh", "it ends too early"),
         ("large.json --as sh", "it is larger than 1 MiB"),
         ("bytes.json --as sh", "cannot read plan 'bytes.json'"),
         ("missing.json --as sh", "No such file"),
-        ("window.json --as sh", "choose one by --end near or --end far"),
+        ("window.json --as sh", "choose one with --end near or --end far"),
         ("loss.json --as sh --end far", "the plan changes nothing at its far end"),
         ("loss.json --as sh --undo", "the exported file undoes itself: sh FILE undo"),
-        ("loss.json --as dos", "the forms are sh, sysctl, ansible"),
+        ("loss.json --as dos", "formats: sh, sysctl, ansible"),
     ] {
         let ended = bench.run(&format!("tune export {line}"));
         assert!(ended.refusal(2).contains(words), "{line}: {}", ended.err);
@@ -267,7 +267,7 @@ fn an_apply_that_fails_midway_leaves_all_as_before() {
         "{}",
         ended.out
     );
-    assert!(ended.out.contains("; all is as before\n= 1"), "{}", ended.out);
+    assert!(ended.out.contains("; all settings are as before\n= 1"), "{}", ended.out);
     assert!(ended.out.contains("net.core.netdev_max_backlog is not there"), "{}", ended.out);
     assert!(ended.out.contains("$ ls record\n= 0"), "a record stayed: {}", ended.out);
 }

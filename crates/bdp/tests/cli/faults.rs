@@ -177,7 +177,7 @@ fn assert_measured_but_not_all_stored(ended: &Ended, stored: &Value) {
     let run = &stored["runs"][0];
     assert_eq!(run["state"], "unfinished");
     assert!(run["cases_recorded"].as_u64().unwrap() < 6, "{run}");
-    assert!(ended.last_line().contains("--resume' then goes on"), "{}", ended.err);
+    assert!(ended.last_line().contains("--resume' then continues"), "{}", ended.err);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn bdp_that_is_asked_to_end_says_how_to_go_on_and_leaves_nothing() {
         assert_eq!(ended.status.signal(), Some(number), "{}", ended.err);
         let last = ended.last_line();
         assert!(last.contains(&format!("ended by SIG{signal}")), "{}", ended.err);
-        assert!(last.contains("'bdp lab run long.toml --store s.sqlite --resume' goes on"), "{last}");
+        assert!(last.contains("'bdp lab run long.toml --store s.sqlite --resume' continues"), "{last}");
         assert!(!ended.err.contains("FAILED"), "a case was blamed for the end: {}", ended.err);
         traces.assert_gone();
     }

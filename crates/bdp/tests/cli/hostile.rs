@@ -204,7 +204,7 @@ fn flood_of_sessions_is_some_lines_and_a_count() {
     assert!((1..=60).contains(&began), "{began} lines");
     server
         .process
-        .wait_until("the rest is counted", |p| p.err().contains(" more sessions began in the last 10 s"));
+        .wait_until("the rest is counted", |p| p.err().contains(" more sessions started in the last 10 s"));
 }
 
 #[test]
@@ -277,14 +277,16 @@ fn next_to_nothing_keeps_no_place_of_an_open_server() {
         if ended.code() == 0 {
             break;
         }
-        assert!(ended.err.contains("busy") && !ended.err.contains("went away"), "{}", ended.err);
+        assert!(ended.err.contains("busy") && !ended.err.contains("lost the connection"), "{}", ended.err);
         refusals += 1;
         assert!(since.elapsed() < Duration::from_secs(25), "{}", ended.err);
         thread::sleep(Duration::from_millis(500));
     }
     println!("a place after {:?} and {refusals} refusals", since.elapsed());
     assert!(refusals > 0, "all places were taken");
-    server.process.wait_until("it is logged", |p| p.err().contains("it moved less than 1000 bytes a second"));
+    server
+        .process
+        .wait_until("it is logged", |p| p.err().contains("it transferred less than 1000 bytes per second"));
 }
 
 /// A server that lets everybody in and answers as it likes: to the request for a flow, or for its outcome.
@@ -344,7 +346,7 @@ fn received(streams: usize) -> String {
 fn answer_is_bounded_by_what_was_asked() {
     let bench = Bench::new();
     for (streams, said) in
-        [(2, "reported 2 bytes of streams, where 1 are"), (31_000_000, "is longer than the")]
+        [(2, "reported 2 bytes of streams, more than the 1"), (31_000_000, "exceeds the maximum of")]
     {
         let port = lying_server(None, received(streams));
         let mut client = start(bench.bdp(&measure(port)));
@@ -372,7 +374,7 @@ fn client_whose_session_is_given_to_another_says_busy() {
     let ended = bench.run(&measure(port));
     assert_eq!(ended.code(), 3, "{}", ended.err);
     assert!(ended.err.contains("busy: this session was evicted"), "{}", ended.err);
-    assert!(!ended.err.contains("went away"), "{}", ended.err);
+    assert!(!ended.err.contains("lost the connection"), "{}", ended.err);
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn a_window_and_a_receive_buffer_contradict_each_other() {
     bench.write("twice.toml", format!("title = \"t\"\n[hosts.far]\nreceive_buffer = \"64K\"\n{link}"));
     let Some(_lab) = shared_lab() else { return };
     let ended = bench.run("lab run twice.toml");
-    assert!(ended.err.contains("receive_buffer); leave out one of them"), "{}", ended.err);
+    assert!(ended.err.contains("receive_buffer); remove one of them"), "{}", ended.err);
 }
 
 #[test]
@@ -232,6 +232,6 @@ fn a_congestion_control_that_this_kernel_lacks_is_had_by_the_virtual_clock() {
     bench.write("lacking.toml", format!("title = \"t\"\nidle = 0\n{link}"));
     let ended = bench.run("lab run lacking.toml --json");
     let error = ended.json()["cases"][0]["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("this kernel does not have it, it offers "), "{error}");
-    assert!(error.ends_with("; the guest kernels of '--clock virtual' have every one"), "{error}");
+    assert!(error.contains("not available in this kernel; available: "), "{error}");
+    assert!(error.ends_with("; guest kernels ('--clock virtual') have all of them"), "{error}");
 }

@@ -226,7 +226,7 @@ fn a_search_within_its_first_trial_has_nothing_to_conclude() {
     let server = serve(&bench, "--max-rate 5M");
     let line = format!("127.0.0.1:{} -u -b auto --trial-time 30", server.port);
     let ended = interrupt(&bench, &line, "\"stage\":\"trial\"", INT);
-    assert!(ended.err.contains("ended before enough was measured to report"), "{}", ended.err);
+    assert!(ended.err.contains("ended before there was enough to report"), "{}", ended.err);
     server.assert_unharmed(&bench);
 }
 

@@ -85,7 +85,7 @@ fn a_selftest_by_another_clock_has_other_trials() {
     assert_eq!(ended.code(), 2, "{}", ended.err);
     let ended = bench.run("lab selftest --netem --clock real");
     assert_eq!(ended.code(), 2);
-    assert!(ended.err.contains("leave out --clock real"), "{}", ended.err);
+    assert!(ended.err.contains("omit --clock real"), "{}", ended.err);
     let ended = {
         let mut command = bench.bdp("lab selftest --clock virtual");
         command.env("BDP_KERNELS", bench.folder());

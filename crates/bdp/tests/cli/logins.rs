@@ -98,15 +98,19 @@ fn its_client_logs_in_and_nobody_else_is_let_in() {
             (
                 "rosso",
                 "--username mario --rsa-public-key-path public.pem",
-                "'mario' is no user here, or the password",
+                "unknown user 'mario', or wrong password",
             ),
             (
                 RIGHT,
                 "--username maria --rsa-public-key-path public.pem",
-                "'maria' is no user here, or the password",
+                "unknown user 'maria', or wrong password",
             ),
-            (RIGHT, "--username mario --rsa-public-key-path stranger.pem", "not one for this server's key"),
-            (RIGHT, "", "it gave no login"),
+            (
+                RIGHT,
+                "--username mario --rsa-public-key-path stranger.pem",
+                "not encrypted with this server's key",
+            ),
+            (RIGHT, "", "it sent no login"),
         ] {
             let told = client(&bench, server.port, password, options)["error"].to_string();
             assert!(told.contains("test authorization failed"), "{options}: {told}");
@@ -142,7 +146,12 @@ fn its_server_lets_this_client_in() {
     assert!(ended.json()["directions"][0]["goodput_bps"].as_f64().unwrap() > 1e6);
     assert!(!ended.out.contains(RIGHT), "the password is nowhere");
     for (what, password, options, part) in [
-        ("wrong password", "rosso", format!("{login} {right}"), "name, password, public key, or clocks"),
+        (
+            "wrong password",
+            "rosso",
+            format!("{login} {right}"),
+            "name, password or public key, and for clocks",
+        ),
         (
             "unknown user",
             RIGHT,
@@ -180,7 +189,8 @@ fn a_server_that_closes_on_the_request_has_refused_it() {
     let ended = bench.run(&format!("measure --iperf3 127.0.0.1:{port} -t 1 --forward"));
     let line = ended.refusal(3);
     assert!(
-        line.contains("closed the connection without a reason") && line.contains("--user NAME"),
+        line.contains("closed the connection after the request without a reason")
+            && line.contains("--user NAME"),
         "{line}"
     );
     assert!(!line.contains("the path"), "{line}");
@@ -271,7 +281,7 @@ fn whatever_is_wrong_has_the_same_answer_at_no_earlier_time() {
     // At once: while the others are sealed it grows stale.
     let (word, took) = answer(server.port, [127, 3, 0, 2], Some(&right));
     assert!(word == REFUSED && took >= ANSWER, "used before: {word:?} after {took:?}");
-    server.process.wait_until("it says why", |p| p.err().contains("used before"));
+    server.process.wait_until("it says why", |p| p.err().contains("was replayed"));
     let mut tokens = vec![
         ("no token".to_owned(), None),
         ("cut short".to_owned(), Some(right[..right.len() - 4].to_owned())),
@@ -306,7 +316,7 @@ fn whatever_is_wrong_has_the_same_answer_at_no_earlier_time() {
     }
     println!("{} wrong logins ... one answer", tokens.len());
     // Of many strangers in a row the log names the first twenty.
-    for why in [" s before now", " s after now", "no base64", "not one for this server's key"] {
+    for why in [" s before now", " s after now", "not base64", "not encrypted with this server's key"] {
         server.process.wait_until(why, |p| p.err().contains(why));
     }
     server.assert_unharmed(&bench);
@@ -328,7 +338,9 @@ fn who_guesses_is_not_listened_to_and_holds_up_nobody() {
     }
     let right = |_| sealed(&bench, "public.pem", "oaep", &text("mario", RIGHT, 0));
     assert_eq!(answer(server.port, [127, 4, 0, 1], Some(&right(1))).0, REFUSED, "not read any more");
-    server.process.wait_until("it says why", |p| p.err().contains("have failed within 60 s"));
+    server
+        .process
+        .wait_until("it says why", |p| p.err().contains("failed logins from its address within 60 s"));
     assert_eq!(answer(server.port, [127, 4, 0, 2], Some(&right(2))).0, [10], "others are");
 }
 
@@ -390,7 +402,7 @@ fn files_that_are_none_are_named() {
         ("--iperf3-key private.pem", 2, "--iperf3-users"),
         ("--iperf3-users none.csv --iperf3-key private.pem", 3, "none.csv"),
         ("--iperf3-users bad.csv --iperf3-key private.pem", 3, "line 1"),
-        ("--iperf3-users users.csv --iperf3-key users.csv", 3, "no private key"),
+        ("--iperf3-users users.csv --iperf3-key users.csv", 3, "no PEM private key"),
         ("--iperf3-users users.csv --iperf3-key public.pem", 3, "public key"),
         ("--iperf3-users users.csv --iperf3-key locked.pem", 3, "encrypted"),
     ] {
@@ -403,7 +415,7 @@ fn files_that_are_none_are_named() {
         ("--iperf3-pkcs1", 2, "--user"),
         ("--user mario --iperf3-public-key none.pem", 3, "none.pem"),
         ("--user mario --iperf3-public-key private.pem", 3, "private key"),
-        ("--user mario --iperf3-public-key users.csv", 3, "no public key"),
+        ("--user mario --iperf3-public-key users.csv", 3, "no PEM public key"),
     ] {
         let ended = measure(&bench, 1, RIGHT, options);
         assert_eq!(ended.code(), code, "{options}: {}", ended.err);

@@ -34,8 +34,8 @@ fn both_ends_are_shown_and_strangers_need_the_token() {
     if laid.is_none() {
         return;
     }
-    assert_refused(&bench, "none", 3, "needs the token");
-    assert_refused(&bench, "wrong", 3, "token is not the one");
+    assert_refused(&bench, "none", 3, "a token is required");
+    assert_refused(&bench, "wrong", 3, "wrong token");
     assert_refused(&bench, "long", 2, "--max-duration");
     for (name, mtu_from, far) in
         [("four", 1300, "10.77.0.2"), ("six", 1500, "fd77::2"), ("open", 1300, "10.77.0.2")]
@@ -96,8 +96,8 @@ fn paths_that_lead_nowhere_and_cables_that_are_pulled_end_in_a_line() {
     // What had come by then is printed.
     let (code, out, err) = said(&bench, "pulled");
     assert_eq!(code, 3, "{err}");
-    assert!(err.lines().last().is_some_and(|line| line.contains("went away")), "{err}");
-    assert!(out.contains("FAILED") && out.contains("went away"), "{out}");
+    assert!(err.lines().last().is_some_and(|line| line.contains("lost the connection")), "{err}");
+    assert!(out.contains("FAILED") && out.contains("lost the connection"), "{out}");
     let (code, _, err) = said(&bench, "after");
     assert_eq!(code, 0, "{err}");
 }

@@ -83,8 +83,8 @@ fn a_trace_that_is_wrong_is_refused_in_one_line() {
     for (trace, expected) in [
         (None, "No such file"),
         (Some(""), "it is empty"),
-        (Some("0\n0\n"), "it is endless"),
-        (Some("5\n4\n"), "line 2: 4 ms goes back in time, after 5 ms"),
+        (Some("0\n0\n"), "all its times are 0 ms"),
+        (Some("5\n4\n"), "line 2: 4 ms is before the previous time, 5 ms"),
         (Some("1\nx\n"), "line 2: 'x' is not a time in whole ms"),
     ] {
         if let Some(trace) = trace {
@@ -125,7 +125,7 @@ fn paths_of_other_emulators_come_and_go() {
     assert_eq!(imported.code(), 0, "{}", imported.err);
     assert_eq!(
         imported.err.trim(),
-        "left out: forward: delay: its correlation; each packet is drawn by itself"
+        "not imported: forward: delay: its correlation; each packet is drawn independently"
     );
     fs::write(at("path.toml"), &imported.out).unwrap();
     let exported = bench.run(&format!("lab export {}", at("path.toml")));

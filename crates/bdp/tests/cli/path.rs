@@ -311,9 +311,9 @@ fn what_cant_be_is_one_line_and_its_code() {
     let bench = Bench::new();
     for (line, hint) in [
         ("path", "HOST"),
-        ("path :80", "names no host"),
+        ("path :80", "contains no host"),
         ("path h --udp --tcp", "cannot be used with"),
-        ("path h -W 0", "-W is more than 0"),
+        ("path h -W 0", "-W must be above 0"),
         ("path h -c 10000 -i 1s", "take longer than"),
         ("path h --hops 65", "not in 1 to 64"),
         ("path h --tcp --ecn", "never ECN-capable"),
@@ -327,7 +327,7 @@ fn what_cant_be_is_one_line_and_its_code() {
     assert!(unknown.refusal(3).contains("find host 'no-such-host.invalid'"), "{}", unknown.err);
     // Nothing listens there.
     let unserved = bench.run("path 127.0.0.1:9 --load -c 1");
-    assert!(unserved.refusal(3).contains("start 'bdp serve' on it"), "{}", unserved.err);
+    assert!(unserved.refusal(3).contains("start 'bdp serve' there"), "{}", unserved.err);
     let Some(place) = Place::choose() else { return };
     let ended = place.run(&five_hops(), "", &format!("{BDP} path 203.0.113.9"));
     assert!(ended.refusal(3).contains("no route"), "{}", ended.err);

@@ -266,11 +266,11 @@ fn what_breaks_gives_what_was_read_before_and_exit_code_3() {
     fs::write(bench.path("noise"), (0..5000_u32).map(|i| (i * i / 7) as u8).collect::<Vec<u8>>()).unwrap();
     fs::write(bench.path("empty"), "").unwrap();
     for (line, code, expected) in [
-        ("pcap noise", 3, "neither pcap nor pcapng"),
+        ("pcap noise", 3, "not pcap or pcapng"),
         ("pcap empty", 3, "empty: "),
         ("pcap nowhere.pcap", 3, "No such file"),
         ("pcap .", 3, "is a folder"),
-        ("pcap cut.pcapng --flow 99", 2, "there is no flow 99"),
+        ("pcap cut.pcapng --flow 99", 2, "flow 99 does not exist"),
         ("pcap cut.pcapng --filter 'port x'", 2, "is not a port"),
     ] {
         let ended = start(bench.shell(&format!("exec {BDP} {line}"))).wait();

@@ -113,7 +113,7 @@ fn measurement_is_whole_where_its_capture_finds_a_full_disk() {
     }
     let (code, out, err) = said(&bench, "full");
     assert_eq!(code, 3, "{err}");
-    let words = "bdp: the capture is not whole: write /dev/full: No space left on device";
+    let words = "bdp: the capture is incomplete: write /dev/full: No space left on device";
     assert!(
         err.lines().any(|line| line.starts_with(words) && line.ends_with("; the measurement is")),
         "{err}"
@@ -163,7 +163,7 @@ fn time_and_interface_end_a_capture_and_the_filter_counts() {
 fn what_cannot_be_captured_is_one_line() {
     let bench = Bench::new();
     for (line, words) in [
-        ("pcap --live nowhere0", "there is no interface 'nowhere0'"),
+        ("pcap --live nowhere0", "interface 'nowhere0' does not exist"),
         ("pcap file --live lo", "cannot be used with"),
         ("pcap file --for 3s", "cannot be used with"),
         ("pcap file --write other", "cannot be used with"),

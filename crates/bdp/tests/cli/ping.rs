@@ -242,10 +242,10 @@ fn a_closed_port_is_told_from_a_wrong_request() {
     assert!(ended.json()["error"].as_str().unwrap().contains("refused"), "{}", ended.out);
     for (line, hint) in [
         ("ping", "HOST"),
-        ("ping :80", "names no host"),
+        ("ping :80", "contains no host"),
         ("ping h:0", "not a port"),
         ("ping h -l 64", "no payload"),
-        ("ping h -i 10ns", "1 us at least"),
+        ("ping h -i 10ns", "at least 1 us"),
         ("ping h -W 0", "-W 0"),
         ("ping h --icmp -l 70000", "65507"),
         ("ping h --icmp --udp", "cannot be used with"),

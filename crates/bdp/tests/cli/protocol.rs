@@ -169,7 +169,7 @@ fn a_client_that_leaves_while_a_flow_runs_is_told_of() {
     // The data connection stays: its end would be the flow's.
     drop(control);
     server.process.wait_until("the session ended", |p| p.err().contains("ended after"));
-    assert!(server.process.err().contains("left while a flow ran"), "{}", server.process.err());
+    assert!(server.process.err().contains("disconnected during a flow"), "{}", server.process.err());
 }
 
 #[test]

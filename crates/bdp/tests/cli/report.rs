@@ -207,7 +207,7 @@ fn the_page_of_a_comparison_has_title_note_and_plain_words() {
 #[test]
 fn what_is_wrong_is_said_in_a_line() {
     let (bench, id) = bench();
-    refused(&run(&bench, "report ffff"), 2, &["ffff", "the newest are"]);
+    refused(&run(&bench, "report ffff"), 2, &["ffff", "newest runs:"]);
     refused(&run(&bench, "report missing.json"), 3, &["missing.json"]);
     bench.write("other.json", "{\"a\": 1}");
     refused(&run(&bench, "report other.json"), 2, &["other.json", "bdp help record"]);
@@ -216,7 +216,7 @@ fn what_is_wrong_is_said_in_a_line() {
     bench.write("held.json", done(&run(&bench, &format!("compare {id} {id} --json"))));
     refused(&run(&bench, "report ./held.json"), 2, &["held.json", "bdp compare A B --report FILE"]);
     refused(&run(&bench, &format!("report {id} -o nowhere/x.html")), 3, &["nowhere/x.html", "cannot write"]);
-    refused(&run(&Bench::new(), "report ffff"), 2, &["nothing is stored yet"]);
+    refused(&run(&Bench::new(), "report ffff"), 2, &["the store is empty"]);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn only_the_same_cases_are_taken_up() {
     // Another duration is another plan: it starts anew, and the first one waits for its own.
     let ended = bench.run(&format!("{line} --resume --set flow.duration=300ms"));
     assert!(
-        ended.err.contains("no unfinished run of these cases is stored; starting a new one"),
+        ended.err.contains("no unfinished run of these cases in the store; starting a new one"),
         "{}",
         ended.err
     );
@@ -117,7 +117,7 @@ fn a_run_that_still_goes_on_is_not_taken_up_by_another() {
     running.wait_until("a case is done", |running| running.err().contains("1/8 "));
     let ended = bench.run(&format!("{line} --resume"));
     let refusal = ended.refusal(3);
-    assert!(refusal.contains("still being run by another bdp; wait for it"), "{refusal}");
+    assert!(refusal.contains("in progress in another bdp process; wait for it"), "{refusal}");
     running.wait().every_case_is_valid();
     let [run] = &runs(&bench)[..] else { panic!("more than one run") };
     assert_eq!((&run["state"], &run["cases_recorded"]), (&"finished".into(), &8.into()));

@@ -367,7 +367,7 @@ fn a_file_is_shown_and_compared_as_its_run_is() {
     // Several runs have no one page; nor has what is neither.
     fs::write(&exported, data(&stored.bdp(&format!("runs export {finished} {}", stored.cut_short)))).unwrap();
     assert!(refusal(&bdp(&format!("show {exported}")), 2).contains("holds 2 runs"));
-    assert!(refusal(&bdp("show --store none"), 2).contains("name a file"));
+    assert!(refusal(&bdp("show --store none"), 2).contains("give a file"));
 }
 
 #[test]
@@ -399,11 +399,9 @@ fn a_store_that_cannot_be_opened_is_the_environments_refusal() {
     let absent = folder.path().join("absent.sqlite");
     let text = folder.path().join("notes.txt");
     fs::write(&text, "not a database, and long enough to have a header of its own".repeat(20)).unwrap();
-    for (path, cause) in [
-        (absent.as_path(), "there is no store"),
-        (&text, "not a SQLite database"),
-        (folder.path(), "a folder"),
-    ] {
+    for (path, cause) in
+        [(absent.as_path(), "no store at"), (&text, "not a SQLite database"), (folder.path(), "a folder")]
+    {
         for command in ["runs", "runs --json", "show ab12"] {
             let complaint = refusal(&bdp(&format!("{command} --store {}", path.display())), 3);
             assert!(complaint.contains(cause) && complaint.contains("--store PATH"), "{complaint}");
@@ -440,7 +438,7 @@ fn the_default_place_may_be_empty() {
         serde_json::from_str::<Value>(&data(&at_home("runs --json"))).unwrap()["runs"],
         Value::Array(vec![])
     );
-    assert!(refusal(&at_home("show ab12"), 2).contains("nothing is stored yet"));
+    assert!(refusal(&at_home("show ab12"), 2).contains("the store is empty"));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "reading made something");
 
     let mut store = SqliteStore::open(home.path().join(".local/share/bdp/bdp.sqlite")).unwrap();

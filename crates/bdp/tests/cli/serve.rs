@@ -46,7 +46,7 @@ fn a_token_that_can_be_guessed_is_warned_of() {
     let said = |options: &str| serve(&bench, options).process.err();
     assert!(
         said("--token eleven-char")
-            .contains("warning: the token has 11 characters; one of fewer than 12 can be guessed")
+            .contains("warning: the token has 11 characters; fewer than 12 can be guessed")
     );
     assert!(!said("--token twelve-chars").contains("warning"));
     assert!(!said("").contains("warning"));
@@ -67,10 +67,10 @@ fn tokens_come_from_files_and_the_environment_at_both_ends() {
     command.env("BDP_TOKEN", "another");
     let refused = start(command).wait();
     let line = refused.refusal(3);
-    assert!(line.contains("token is not the one") && !line.contains("another"), "{line}");
+    assert!(line.contains("wrong token") && !line.contains("another"), "{line}");
     assert!(bench.run("serve --token-file no-such-file").refusal(3).contains("no-such-file"));
     bench.write("empty", "\n");
-    assert!(bench.run("serve --token-file empty").refusal(2).contains("holds no token"));
+    assert!(bench.run("serve --token-file empty").refusal(2).contains("contains no token"));
     server.assert_unharmed(&bench);
 }
 
@@ -91,9 +91,9 @@ fn a_port_in_use_is_refused_with_the_way_out() {
 fn a_wrong_request_is_refused_before_anything_listens() {
     let bench = Bench::new();
     for (argument, value, part) in [
-        ("--token", "", "--token holds no token"),
-        ("--max-duration", "0", "lets no flow run"),
-        ("--max-duration", "999us", "lets no flow run"),
+        ("--token", "", "--token contains no token"),
+        ("--max-duration", "0", "permits no flow"),
+        ("--max-duration", "999us", "permits no flow"),
     ] {
         let mut command = bench.bdp(&format!("serve --listen 127.0.0.1:{}", free_port()));
         command.args([argument, value]);
@@ -133,7 +133,7 @@ fn peers_that_cannot_serve_are_one_line_and_exit_3() {
     for (answer, word) in [
         (b"HTTP/1.0 400 Bad Request\r\n".as_slice(), "HTTP"),
         (b"\xbdbdp\x09\x01\0\0".as_slice(), "version 9"),
-        (b"", "says nothing"),
+        (b"", "connected but silent"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -158,7 +158,7 @@ fn a_server_that_is_killed_in_mid_test_is_one_line_and_exit_3() {
     let started = Instant::now();
     let ended = client.wait();
     assert_eq!(ended.code(), 3, "{}", ended.err);
-    assert!(ended.last_line().contains("went away"), "{}", ended.err);
+    assert!(ended.last_line().contains("lost the connection"), "{}", ended.err);
     assert!(started.elapsed() < Duration::from_secs(15));
 }
 
@@ -175,17 +175,20 @@ fn what_was_measured_before_the_server_died_is_printed_and_stored_as_broken() {
         let ended = client.wait();
         assert_eq!(ended.code(), 3, "{}", ended.err);
         let line = ended.last_line();
-        assert!(line.contains("went away") && line.contains("' prints it again"), "{}", ended.err);
+        assert!(line.contains("lost the connection") && line.contains("' prints them"), "{}", ended.err);
         let shown = bench.run("show --json");
         assert_eq!(shown.code(), 0, "{}", shown.err);
         let shown = shown.json();
-        assert!(shown["error"].as_str().unwrap().contains("went away"), "{shown}");
+        assert!(shown["error"].as_str().unwrap().contains("lost the connection"), "{shown}");
         assert_eq!(shown["directions"][0]["direction"], way);
         assert!(shown["directions"][0]["goodput_bps"].as_f64().unwrap() > 0.0, "{shown}");
         let end = ended.out.lines().find(|line| line.contains("\"event\":\"end\"")).unwrap();
-        assert!(end.contains("went away"), "{end}");
+        assert!(end.contains("lost the connection"), "{end}");
         let text = bench.run("show").out;
-        assert!(text.contains("FAILED") && text.contains("went away") && text.contains("bit/s"), "{text}");
+        assert!(
+            text.contains("FAILED") && text.contains("lost the connection") && text.contains("bit/s"),
+            "{text}"
+        );
         // It is no figure to compare with.
         assert_eq!(bench.run("compare").code(), 2);
     }

@@ -31,7 +31,7 @@ fn a_kernel_that_is_missing_has_its_command_and_one_that_is_there_its_version() 
     let kernel = folder.join("linux-6.12");
     fs::write(&kernel, content).unwrap();
     let text = listed("lab stacks");
-    let way_out = format!("'chmod +x {}' lets it", kernel.display());
+    let way_out = format!("is not executable; run 'chmod +x {}'", kernel.display());
     assert!(text.out.contains(&way_out), "{}", text.out);
     fs::set_permissions(&kernel, fs::Permissions::from_mode(0o755)).unwrap();
     let value: Value = listed("lab stacks --json").json();

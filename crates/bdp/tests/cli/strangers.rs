@@ -65,21 +65,21 @@ fn a_protocol_of_another_server_is_named_and_counted() {
     let magic = [0xbd, b'b', b'd', b'p', 1, 1, 0, 0];
     let (own, iperf2) = (server.own, server.iperf2);
     for (port, bytes, said) in [
-        (own, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".as_slice(), "speaks HTTP".to_owned()),
-        (own, HELLO_OF_TLS, "speaks TLS".to_owned()),
-        (own, b"SSH-2.0-OpenSSH_9.2p1\r\n", "speaks SSH".to_owned()),
+        (own, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".as_slice(), "uses HTTP".to_owned()),
+        (own, HELLO_OF_TLS, "uses TLS".to_owned()),
+        (own, b"SSH-2.0-OpenSSH_9.2p1\r\n", "uses SSH".to_owned()),
         (
             own,
             HEADER_OF_IPERF2,
-            format!("speaks iperf2's protocol ('@..x....'); it is served on port {iperf2}"),
+            format!("uses iperf2's protocol ('@..x....'); it is served on port {iperf2}"),
         ),
-        (own, b"what is this?", "no protocol that is served at this port".to_owned()),
-        (iperf2, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "speaks HTTP ('GET.')".to_owned()),
-        (iperf2, HELLO_OF_TLS, "speaks TLS".to_owned()),
-        (iperf2, b"SSH-2.0-OpenSSH_9.2p1\r\n", "speaks SSH".to_owned()),
-        (iperf2, &cookie, format!("speaks iperf3's protocol ('abcdefgh'); it is served on port {own}")),
-        (iperf2, &magic, format!("speaks bdp's protocol ('.bdp'); it is served on port {own}")),
-        (iperf2, b"what is this?", "no protocol that is served at this port".to_owned()),
+        (own, b"what is this?", "its first bytes match no protocol served on this port".to_owned()),
+        (iperf2, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "uses HTTP ('GET.')".to_owned()),
+        (iperf2, HELLO_OF_TLS, "uses TLS".to_owned()),
+        (iperf2, b"SSH-2.0-OpenSSH_9.2p1\r\n", "uses SSH".to_owned()),
+        (iperf2, &cookie, format!("uses iperf3's protocol ('abcdefgh'); it is served on port {own}")),
+        (iperf2, &magic, format!("uses bdp's protocol ('.bdp'); it is served on port {own}")),
+        (iperf2, b"what is this?", "its first bytes match no protocol served on this port".to_owned()),
     ] {
         say(port, bytes);
         server.logs(&said);
@@ -108,14 +108,14 @@ fn silence_and_a_few_bytes_have_a_line_and_a_count() {
     // Silent until the server drops them, at each port; and with some bytes first.
     for port in [server.own, server.iperf2] {
         let silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let from = format!("turned away {}: it connected and said nothing", silent.local_addr().unwrap());
+        let from = format!("turned away {}: it connected and sent nothing", silent.local_addr().unwrap());
         let mut short = TcpStream::connect(("127.0.0.1", port)).unwrap();
         short.write_all(b"hi\n").unwrap();
         let cut = TcpStream::connect(("127.0.0.1", port)).unwrap();
         (&cut).write_all(b"bye").unwrap();
         drop(cut);
-        server.logs("it sent 3 bytes ('bye') and left");
-        server.logs("it sent 3 bytes ('hi.') and no more");
+        server.logs("it sent 3 bytes ('bye') and disconnected");
+        server.logs("it sent only 3 bytes ('hi.')");
         server.logs(&from);
         // A check of the port is counted, and no line of the log.
         drop(TcpStream::connect(("127.0.0.1", port)).unwrap());
@@ -189,7 +189,7 @@ fn what_iperf2_asks_for_and_is_not_served_is_refused_at_once() {
         ("--isochronous=60:1M,10K -t 1 -R", "iperf2's --isochronous with -R or --full-duplex, which is not"),
         ("--isochronous=60:1M,10K -t 1 --full-duplex", "iperf2's --isochronous with -R or --full-duplex"),
         ("-u --isochronous=60:1M,10K -t 1 -R", "iperf2's --isochronous with -R or --full-duplex"),
-        ("--bounceback -l 200000 -t 1", "fewer than 48 bytes or more than 128 KiB (-l)"),
+        ("--bounceback -l 200000 -t 1", "less than 48 bytes or more than 128 KiB (-l)"),
     ] {
         let before = server.process.err().matches("turned away").count();
         let ended = iperf(server.iperf2, options);

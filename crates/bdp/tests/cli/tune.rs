@@ -108,7 +108,7 @@ fn changes_are_applied_read_back_and_put_back() {
     {
         assert!(ended.out.contains(part), "{part}: {}", ended.out);
     }
-    assert!(ended.out.ends_with("nothing to put back\n"), "{}", ended.out);
+    assert!(ended.out.ends_with("nothing to revert\n"), "{}", ended.out);
     let state = json_of(&bench, "state.json", SCHEMA);
     assert_eq!(state["journals"][0]["standing"], "in_force");
     assert_eq!(state["journals"][0]["settings"][1]["standing"], "in_force");
@@ -137,10 +137,10 @@ fn changes_are_chosen_by_number_end_and_alternative() {
     let said: Vec<&str> = ended.err.lines().collect();
     for (line, words) in said.iter().zip([
         "no change 3 in this plan; it has 2",
-        "the plan changes nothing at the far end; 2 of the other end (--end near)",
+        "the plan changes nothing at the far end; 2 at the other end (--end near)",
         "no alternative 'big' in this plan; it has small",
-        "--for must be a second at least",
-        "no terminal to ask on; --yes applies",
+        "--for must be at least one second",
+        "no terminal to ask on; use --yes",
     ]) {
         assert!(line.contains(words), "{line}");
     }
@@ -211,10 +211,10 @@ fn a_guard_that_was_killed_is_missed_by_the_next_command() {
         [ \"$(rmem)\" = \"$before\" ]",
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["nobody will put it back then", "its time is over and its process was killed", "exit 3"] {
+    for part in ["will not be reverted", "its time is over, but its guard process was killed", "exit 3"] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
-    assert!(ended.err.contains("the time of journal 1 is over; its changes were put back"), "{}", ended.err);
+    assert!(ended.err.contains("the time of journal 1 is over; its changes were reverted"), "{}", ended.err);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn the_second_of_two_says_which_is_the_first() {
     );
     assert_eq!(ended.out, "exit 3\nexit 3\n");
     assert_eq!(
-        ended.err.matches("another bdp changes settings here (process 4711)").count(),
+        ended.err.matches("another bdp process is changing settings here (process 4711)").count(),
         2,
         "{}",
         ended.err
@@ -298,13 +298,13 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
     bench.write("stale.json", stale.to_string());
     let cases = [
         ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
-        ("unread", 2, "does not read it"),
-        ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a value of it; all is as it was before"),
+        ("unread", 2, "ignores it"),
+        ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a valid value; all settings are as before"),
         ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
-        ("local", 2, "the address is one of this machine"),
-        ("nowhere", 3, "no route leads to this address"),
+        ("local", 2, "the address belongs to this machine"),
+        ("nowhere", 3, "no route to this address"),
         ("device", 2, "qdisc of nosuch0: no such device here"),
-        ("stale", 2, "and the plan was made for '1 2 3'; plan again, or use --force"),
+        ("stale", 2, "but the plan was made for '1 2 3'; plan again, or use --force"),
     ];
     let names: Vec<&str> = cases.iter().map(|case| case.0).collect();
     let script = format!(
@@ -347,14 +347,18 @@ fn read_only_settings_a_full_disk_and_another_boot_are_one_line() {
         [ \"$(rmem)\" = \"$before\" ]",
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in
-        ["full 3", "of another boot, with which its settings ended", "gone journal 1", "lock", "read-only 3"]
-    {
+    for part in [
+        "full 3",
+        "from before the last boot, which reset its settings",
+        "gone journal 1",
+        "lock",
+        "read-only 3",
+    ] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
     let said: Vec<&str> = ended.err.lines().collect();
     assert_eq!(said.len(), 2, "{}", ended.err);
-    assert!(said[0].contains("journal") && said[0].contains("make room there"), "{}", said[0]);
+    assert!(said[0].contains("journal") && said[0].contains("free space there"), "{}", said[0]);
     assert!(said[1].contains("/proc/sys is mounted read-only here, as in a container"), "{}", said[1]);
 }
 
@@ -500,13 +504,13 @@ fn damage_is_named_by_every_command_and_a_pipe_holds_nobody_up() {
         format!("{}nothing is in force\nnothing is in force\nnothing is in force\n", "3\n".repeat(8))
     );
     for (name, count, words) in [
-        ("missing", 5, "0001.json is missing; the process that looks after its settings puts them back"),
-        ("pipe", 3, "0002.json is damaged: it is a named pipe and no file"),
+        ("missing", 5, "0001.json is missing; its guard process reverts the settings"),
+        ("pipe", 3, "0002.json is damaged: it is a named pipe, not a file"),
     ] {
         let said = std::fs::read_to_string(bench.path(name)).unwrap();
         assert_eq!(said.matches(words).count(), count, "{said}");
     }
-    assert!(ended.err.contains("its settings go back when their time is over"), "{}", ended.err);
+    assert!(ended.err.contains("its settings revert when their time is over"), "{}", ended.err);
 }
 
 #[test]
@@ -528,7 +532,7 @@ fn revert_after_a_kill_waits_for_the_guard() {
         bdp tune revert
         [ \"$(rmem)\" = \"$before\" ]; wait $strace || true",
     );
-    assert_eq!(ended.out, "nothing to put back\n", "{}", ended.err);
+    assert_eq!(ended.out, "nothing to revert\n", "{}", ended.err);
 }
 
 #[test]
@@ -545,10 +549,10 @@ fn journal_of_a_network_that_is_gone_is_put_aside() {
     );
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "of another network namespace (",
+        "in another network namespace (",
         "); revert there: nsenter -t ",
-        ", in which no process is; if it is gone, its settings went with it: 'bdp tune journal --set-aside 1' renames the journal",
-        "if it is gone, 'bdp tune journal --set-aside 1' renames the journal",
+        ", which has no process; if it is gone, so are its settings: rename the journal",
+        "if it is gone, rename the journal with 'bdp tune journal --set-aside 1'",
     ] {
         assert!(words.contains(part), "{part}: {}", ended.out);
     }
@@ -573,7 +577,11 @@ fn asked_to_end_it_puts_back() {
         [ \"$(rmem)\" = \"$before\" ]; ls j",
     );
     assert_eq!(ended.out, "exit 143\nlock\n", "{}", ended.err);
-    assert!(ended.err.contains("ended before all was written; all is as it was before"), "{}", ended.err);
+    assert!(
+        ended.err.contains("interrupted before all changes were written; all settings are as before"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]

@@ -174,11 +174,11 @@ fn far_settings_are_applied_listed_confirmed_and_reverted() {
         "nothing is in force",
         "nothing was changed (--dry-run)",
         "journal 1 from 198.18.0.1: since",
-        "put back then, unless 'bdp tune confirm --at far' comes",
-        "nothing to do: all is set already",
+        "reverted then, unless 'bdp tune confirm --at far' is run",
+        "nothing to do: all settings are already as planned",
         "in force until 'bdp tune revert --at far'",
-        "nothing to put back lock",
-        "by the clock there, then all goes back; 'bdp tune confirm --at far' keeps it undo bdp tune revert --at far",
+        "nothing to revert lock",
+        "by the clock there, then all changes revert; 'bdp tune confirm --at far' keeps them undo bdp tune revert --at far",
         "kept 2 settings in force until 'bdp tune revert --at far'",
     ] {
         assert!(words(&ended.out).contains(part), "{part}: {}", ended.out);
@@ -201,7 +201,7 @@ fn far_settings_are_applied_listed_confirmed_and_reverted() {
         assert!(logged, "{part}: {}", ended.err);
     }
     assert!(ended.out.contains("exit 2\n"), "{}", ended.out);
-    assert!(ended.err.contains("there is no journal 1"), "{}", ended.err);
+    assert!(ended.err.contains("journal 1 does not exist"), "{}", ended.err);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn without_consent_or_the_tune_token_nothing_is_changed() {
         stays rmem \"$(cat rmem.before)\"; [ ! -e j ]",
     );
     assert_eq!(ended.out, "exit 3\nexit 3\nexit 3\n");
-    let said = "does not let its settings be changed from afar; its owner allows it by 'bdp serve --allow-tune', or runs there what 'bdp tune export' writes";
+    let said = "does not allow remote changes of its settings; start 'bdp serve --allow-tune' there, or run the output of 'bdp tune export' there";
     assert_eq!(ended.err.matches(said).count(), 2, "{}", ended.err);
 
     let ended = run(
@@ -234,7 +234,7 @@ fn without_consent_or_the_tune_token_nothing_is_changed() {
         stays rmem \"$(cat rmem.before)\"; [ ! -e j ]",
     );
     assert_eq!(ended.out, "exit 3\nexit 3\nexit 2\nexit 3\nexit 3\n", "{}", ended.err);
-    let wrong = "refused: the tune token is not the one that 'bdp serve --allow-tune' printed there";
+    let wrong = "refused: wrong tune token; use the one that 'bdp serve --allow-tune' printed there";
     assert_eq!(ended.err.matches(wrong).count(), 10, "{}", ended.err);
     assert!(ended.err.contains("--at needs the tune token"), "{}", ended.err);
     assert!(ended.err.contains("10 wrong tune tokens came from this address within 60 s"), "{}", ended.err);
@@ -249,16 +249,16 @@ fn what_a_client_may_not_set_is_one_line_and_nothing_is_touched() {
     let mut stale = rmem();
     stale["from"] = "1 2 3".into();
     let cases = [
-        ("forward", sysctl("net.ipv4.ip_forward", "1"), "not among the settings that a client may set"),
+        ("forward", sysctl("net.ipv4.ip_forward", "1"), "is not a setting that a client may change"),
         (
             "value",
             sysctl("net.ipv4.tcp_wmem", "4096 16384 99999999999"),
             "no value of net.ipv4.tcp_wmem that a client may set",
         ),
-        ("route", route("198.18.0.9", "20"), "a client may set the route to itself alone, 198.18.0.1"),
-        ("device", qdisc("lo", "fq"), "the device alone by which packets to it leave"),
+        ("route", route("198.18.0.9", "20"), "a client may change only the route to itself, 198.18.0.1"),
+        ("device", qdisc("lo", "fq"), "only the device that sends packets to it"),
         ("netem", qdisc("link0", "netem"), "no value of qdisc of link0"),
-        ("stale", stale, "and the plan was made for '1 2 3'"),
+        ("stale", stale, "but the plan was made for '1 2 3'"),
         ("algorithm", sysctl("net.ipv4.tcp_congestion_control", "nosuch"), "this kernel has no 'nosuch'"),
     ];
     let mut script = String::new();
@@ -289,7 +289,7 @@ fn what_a_client_may_not_set_is_one_line_and_nothing_is_touched() {
         );
     }
     for line in &said[cases.len()..] {
-        assert!(line.contains("go back by themselves after 10 s to 3600 s"), "{line}");
+        assert!(line.contains("revert automatically after 10 s to 3600 s"), "{line}");
     }
     // The owner of the host reads of each.
     assert_eq!(ended.err.matches(" tune: was refused: ").count(), said.len(), "{}", ended.err);
@@ -327,7 +327,11 @@ fn when_the_time_is_over_the_far_end_is_as_before() {
         ),
     );
     assert!(ended.out.starts_with("nothing is in force\nexit 2\nexit 3\nlock\nkept "), "{}", ended.out);
-    assert!(ended.err.contains("there is no journal 1; its changes were put back"), "{}", ended.err);
+    assert!(
+        ended.err.contains("journal 1 does not exist, or its changes were already reverted"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
@@ -411,7 +415,7 @@ fn two_clients_at_once_are_served_one_after_the_other() {
     // The one that comes second is refused: what goes back by itself has one owner.
     assert!(["0 + 3\nlock\n", "3 + 0\nlock\n"].contains(&ended.out.as_str()), "{}", ended.out);
     let said = std::fs::read_to_string(bench.path("said")).unwrap();
-    assert!(said.contains("goes back by itself (journal ") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("will revert automatically (journal ") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
@@ -439,16 +443,16 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
     );
     let said = words(&ended.out);
     for part in [
-        "exit 2 exit 2 nothing to put back",
-        "put back then, unless 'bdp tune confirm' comes there",
+        "exit 2 exit 2 nothing to revert",
+        "reverted then, unless 'bdp tune confirm' is run there",
         "exit 3 left net.ipv4.tcp_wmem",
-        "and it is 4096 16384 999999 now; somebody else changed it (there, 'bdp tune revert --force' makes it",
+        "but it is now 4096 16384 999999, changed by someone else (there, 'bdp tune revert --force' sets",
         "exit 1",
     ] {
         assert!(said.contains(part), "{part}: {}", ended.out);
     }
     assert!(ended.err.contains("journal 1 was applied on the host itself"), "{}", ended.err);
-    assert!(ended.err.contains("goes back by itself (journal 1)"), "{}", ended.err);
+    assert!(ended.err.contains("will revert automatically (journal 1)"), "{}", ended.err);
 }
 
 #[test]
@@ -468,7 +472,7 @@ fn a_server_without_rights_starts_and_refuses_in_one_line() {
     );
     assert_eq!(ended.out, "exit 3\n", "{}", ended.err);
     let line = ended.err.lines().find(|line| line.starts_with("bdp: apply: ")).unwrap();
-    assert!(line.contains("not permitted; it takes root (CAP_NET_ADMIN)"), "{line}");
+    assert!(line.contains("not permitted; needs root (CAP_NET_ADMIN)"), "{line}");
 }
 
 #[test]
@@ -492,11 +496,9 @@ fn an_older_server_is_named_as_such() {
     for command in ["apply plan.json --yes", "journal"] {
         let ended = bench.run(&format!("tune {command} --at 127.0.0.1:{port} --tune-token x"));
         let line = ended.refusal(3);
-        for part in [
-            "runs a bdp that can't change settings from afar",
-            "'bdp serve --allow-tune'",
-            "'bdp tune export'",
-        ] {
+        for part in
+            ["runs a version of bdp without remote tuning", "'bdp serve --allow-tune'", "'bdp tune export'"]
+        {
             assert!(line.contains(part), "{line}");
         }
     }
@@ -507,7 +509,7 @@ fn an_older_server_is_named_as_such() {
 fn tune_tokens_of_a_server_are_its_own() {
     let bench = Bench::new();
     for (line, part) in [
-        ("serve --allow-tune --token one --tune-token one", "the tune token is the token of --token"),
+        ("serve --allow-tune --token one --tune-token one", "the tune token equals the token of --token"),
         ("serve --allow-tune --open", "--allow-tune with --open needs a tune token"),
         ("serve --tune-token one", "--allow-tune"),
         ("serve --journal x", "--allow-tune"),
@@ -610,13 +612,13 @@ fn says_what_it_likes() {
     // Who may measure alone may not tune.
     let mut raw = Raw::greet(to, &|exchange| (measure(exchange), None)).ok().unwrap();
     let sealed = raw.seal(1, &TuneRequest::State);
-    assert_failed(&raw.ask(1, Request::Tune(sealed)), "takes the tune token of this server");
+    assert_failed(&raw.ask(1, Request::Tune(sealed)), "needs the tune token of this server");
     assert!(matches!(raw.ask(2, Request::Facts), Answer::Facts(_)));
 
     // Who may tune alone may not measure.
     let mut raw = Raw::greet(to, &|exchange| (None, tune(exchange))).ok().unwrap();
-    assert_failed(&raw.ask(1, Request::Facts), "the tune token opens tuning alone");
-    assert_failed(&raw.ask(2, Request::Begin { flow: 1 }), "the tune token opens tuning alone");
+    assert_failed(&raw.ask(1, Request::Facts), "the tune token permits only tuning");
+    assert_failed(&raw.ask(2, Request::Begin { flow: 1 }), "the tune token permits only tuning");
 
     let change = |name: &str, to: &str| Change {
         end: End::Far,
@@ -633,11 +635,11 @@ fn says_what_it_likes() {
     let apply = order(vec![change("net.ipv4.tcp_rmem", RMEM)], 60);
     let mut sealed = raw.seal(3, &apply);
     sealed.message = sealed.message.replace("7654321", "8654321");
-    assert_failed(&raw.ask(3, Request::Tune(sealed)), "its seal is wrong");
+    assert_failed(&raw.ask(3, Request::Tune(sealed)), "its authentication code is wrong");
     let sealed = raw.seal(4, &apply);
     assert!(matches!(raw.ask(4, Request::Tune(sealed.clone())), Answer::Tuned(_)));
-    assert_failed(&raw.ask(4, Request::Tune(sealed.clone())), "number 4 was there already");
-    assert_failed(&raw.ask(5, Request::Tune(sealed)), "its seal is wrong");
+    assert_failed(&raw.ask(4, Request::Tune(sealed.clone())), "number 4 was already used");
+    assert_failed(&raw.ask(5, Request::Tune(sealed)), "its authentication code is wrong");
     assert!(matches!(raw.tune(6, &TuneRequest::Revert { journal: 1 }), TuneAnswer::Reverted(_)));
 
     // Bounds hold whatever the client checks.

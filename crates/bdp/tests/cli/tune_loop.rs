@@ -19,7 +19,7 @@ struct Loop {
 }
 
 /// What came of it.
-struct Came {
+struct Documents {
     plan: Value,
     rehearsal: Value,
     verification: Value,
@@ -57,7 +57,7 @@ impl Loop {
     }
 
     /// Goes around once. With `also` a second measurement shows what the path carries.
-    fn go_around(&self, also: Option<&str>) -> Came {
+    fn go_around(&self, also: Option<&str>) -> Documents {
         let way = self.way;
         self.on_hosts(&format!("bdp measure far --token t {way} -t 8 --label before --store s.db"));
         let mut named = "before --store s.db --json".to_owned();
@@ -88,11 +88,11 @@ impl Loop {
             "{}",
             read("reverted.txt")
         );
-        Came { plan, rehearsal, verification }
+        Documents { plan, rehearsal, verification }
     }
 }
 
-impl Came {
+impl Documents {
     fn change(&self) -> &Value {
         let name = self.rehearsal["choice"].as_str().unwrap();
         let all = self.rehearsal["variants"].as_array().unwrap();
@@ -138,7 +138,7 @@ fn a_run_that_was_given_no_plan_is_applied_and_exported_as_the_guide_says() {
     );
     let read = |name| std::fs::read_to_string(way.bench.path(name)).unwrap();
     assert!(read("applied.txt").contains("applied  1 setting, journal 1"), "{}", read("applied.txt"));
-    assert!(read("said.txt").contains("had no plan; made one, as 'bdp tune plan "), "{}", read("said.txt"));
+    assert!(read("said.txt").contains("had no plan; made one ('bdp tune plan "), "{}", read("said.txt"));
     assert!(read("export.sh").starts_with("#!/bin/sh") && read("export.sh").contains("congctl"));
     // No guest boots on a host of the virtual clock: rehearsing is no next step there.
     let plan = read("plan.txt");

@@ -76,7 +76,7 @@ fn a_twin_repeats_the_path_that_it_was_measured_on() {
     for line in ["bdp twin --store s", "bdp rehearse --store s"] {
         let ended = without(line);
         let error = ended.refusal(3);
-        assert!(error.contains("'make kernel LINUX=6.1' in a checkout of bdp builds it"), "{line}: {error}");
+        assert!(error.contains("run 'make kernel LINUX=6.1' in a checkout of bdp"), "{line}: {error}");
     }
     let plan = without("bdp tune plan --store s");
     assert_eq!(plan.code(), 0, "{}", plan.err);

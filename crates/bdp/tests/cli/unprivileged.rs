@@ -27,7 +27,7 @@ fn icmp_without_permission_is_the_environments_refusal() {
     command.arg("--net").arg(nobody.get_program()).args(nobody.get_args()).current_dir(bench.folder());
     let ended = start(command).wait();
     let line = ended.refusal(3);
-    assert!(line.contains("be root") && line.contains("ping_group_range"), "{line}");
+    assert!(line.contains("run as root") && line.contains("ping_group_range"), "{line}");
 }
 
 #[test]

@@ -334,10 +334,10 @@ fn a_guest_that_dies_is_one_line() {
     let deaths = [
         (
             "echo 'check_ptrace: Operation not permitted'; exit 1",
-            "forbids ptrace, by which its kernel runs programs (check_ptrace: Operation not permitted)",
+            "forbids ptrace, which its kernel needs to run programs (check_ptrace: Operation not permitted)",
         ),
         ("echo 'Kernel panic - not syncing: VFS: no root'; kill -ABRT $$", "signal 6: VFS: no root"),
-        ("kill -BUS $$", "its memory found no room"),
+        ("kill -BUS $$", "its memory could not be allocated"),
         (":", "ended with 0"),
     ];
     for (script, cause) in deaths {
@@ -365,8 +365,8 @@ fn a_guest_that_hangs_is_ended() {
     let bench = Bench::new();
     bench.write("one.toml", Scenario { top: "clock = \"virtual\"", ..Default::default() }.text());
     let hangs = [
-        ("exec sleep 1000", "before it started bdp, stood still for 0.2 s"),
-        ("while :; do :; done", "before it started bdp, gave no sign of life for 1 s of processor time"),
+        ("exec sleep 1000", "before starting bdp, made no progress for 0.2 s"),
+        ("while :; do :; done", "before starting bdp, did not respond for 1 s of processor time"),
         (
             "for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",
             "the guest stood still for 0.2 s",
@@ -433,7 +433,10 @@ fn a_limit_on_memory_is_one_line() {
     assert_eq!(ended.code(), 3, "{}", ended.err);
     let document = ended.json();
     let error = document["cases"][0]["error"].as_str().unwrap();
-    assert!(error.contains("MiB found no room") && error.contains("'ulimit -v'"), "{error}");
+    assert!(
+        error.contains("MiB of memory could not be allocated") && error.contains("'ulimit -v'"),
+        "{error}"
+    );
     assert_eq!(folders_of_guests(&bench), Vec::<String>::new());
 }
 

@@ -288,17 +288,17 @@ fn program_in_another_network_is_watched_there() {
 fn what_cannot_be_watched_is_one_line() {
     let bench = Bench::new();
     for (line, code, words) in [
-        ("watch 4000000", 2, "there is no process 4000000"),
+        ("watch 4000000", 2, "process 4000000 does not exist"),
         ("watch", 2, "required"),
-        ("watch :0", 2, "no port"),
-        ("watch :99999", 2, "no port"),
-        ("watch a@b:x", 2, "no port"),
+        ("watch :0", 2, "not a port"),
+        ("watch :99999", 2, "not a port"),
+        ("watch a@b:x", 2, "not a port"),
         ("watch --all :443", 2, "cannot be used with"),
         ("watch --all -i 1ms", 2, "too short"),
         ("watch --all --for 0", 2, "watches nothing"),
         ("watch --all --samples 0", 2, "samples"),
         ("watch --all --json --for 0", 2, "watches nothing"),
-        ("watch --all --metrics nowhere", 2, "no address"),
+        ("watch --all --metrics nowhere", 2, "not an address"),
     ] {
         let ended = bench.run(line);
         let said = ended.refusal(code);
@@ -315,7 +315,7 @@ fn process_of_another_user_is_refused_and_ones_own_is_not() {
     let copy = bench.open_to_all();
     let ended = start(as_nobody(&bench, &copy, &format!("watch {}", std::process::id()))).wait();
     let line = ended.refusal(3);
-    assert!(line.contains("only that user and root may see") && line.contains(":443"), "{line}");
+    assert!(line.contains("only that user and root can see") && line.contains(":443"), "{line}");
     // The connections are seen all the same, without who has them open.
     let transfer = Transfer::of_slow_reader();
     let ended = start(as_nobody(&bench, &copy, &format!("watch :{} --for 1s --json", transfer.port))).wait();

@@ -392,7 +392,7 @@ fn a_client_that_stays_stopped_loses_its_place() {
             server.process.wait_until("its session ended", |p| p.err().contains("ended after"));
             let told = server.process.err();
             assert!(since.elapsed() < NOTICED, "{options}: {:?}", since.elapsed());
-            assert!(told.contains("nothing moved for 10 s"), "{options}: {told}");
+            assert!(told.contains("no data was transferred for 10 s"), "{options}: {told}");
             assert_served(&server, &bench, options);
             client.signal("KILL");
             client.wait();
@@ -419,7 +419,7 @@ fn a_server_that_stays_stopped_is_told_of() {
             assert_eq!(ended.code(), 3, "{options}: {}", ended.err);
             let told = ended.last_line();
             assert!(
-                told.contains("127.0.0.1") && told.contains("nothing moved for 10 s"),
+                told.contains("127.0.0.1") && told.contains("no data was transferred for 10 s"),
                 "{options}: {told}"
             );
             server.process.signal("KILL");

@@ -209,7 +209,7 @@ fn a_silent_client_holds_up_nobody_and_is_dropped() {
         let (ended, timing) = timed("the next client", || server.client("-t 0.3"));
         assert!(rates(&ended)[0] > 1.0);
         timing.judge_time(|| assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed()));
-        server.process.wait_until("they were dropped", |p| p.err().contains("said nothing"));
+        server.process.wait_until("they were dropped", |p| p.err().contains("sent nothing"));
         drop(silent);
         thread::sleep(Duration::from_millis(100));
         assert!(rates(&server.client("-t 0.3 -R"))[0] > 1.0);

@@ -51,7 +51,7 @@ fn malice_is_answered_and_forgotten() {
             ("parallel 999", body(r#"{"tcp":true,"time":1,"parallel":999}"#), 6),
             ("a length of 0xffffffff", vec![0xff; 4], 114),
             ("wrong types", body(r#"{"tcp":true,"time":{},"parallel":[]}"#), 114),
-            ("no JSON", body("tcp, please"), 114),
+            ("not JSON", body("tcp, please"), 114),
             ("a day and a second", body(r#"{"tcp":true,"time":86401}"#), 5),
             ("deep nesting", body(&"[".repeat(8000)), 114),
         ] {
@@ -321,6 +321,6 @@ fn a_test_without_a_datagram_says_how_long_it_waited() {
         control.write_all(&[13]).unwrap();
         let ended = running.wait();
         let line = ended.refusal(3);
-        assert!(line.contains("no datagram came back within 1") && !line.contains("within 10"), "{line}");
+        assert!(line.contains("no reply within 1") && !line.contains("within 10"), "{line}");
     });
 }

@@ -278,7 +278,7 @@ fn datagrams_of_a_header_alone_are_sent_and_received() {
                 if port == theirs.port && length < least {
                     let line = format!("measure --iperf3 127.0.0.1:{port} -u -b 500K -l {length} -t 1");
                     let refused = bench.run(&line);
-                    assert!(refused.refusal(3).contains("16 bytes or more"), "{}", refused.err);
+                    assert!(refused.refusal(3).contains("at least 16 bytes"), "{}", refused.err);
                     continue;
                 }
                 let line = format!("measure --iperf3 127.0.0.1:{port} -u -b 500K -l {length} -t 1 --json");

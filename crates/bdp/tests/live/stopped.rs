@@ -46,7 +46,7 @@ fn assert_let_go(bench: &Bench, server: &mut Serving, since: Instant, what: &str
     assert!(took < NOTICED, "{what}: {took:?}");
     // 10 s since anything moved; those before it were served once more each meanwhile.
     assert!(!is_inside() || took < Duration::from_secs(14), "{what}: {took:?}");
-    let why = ["nothing moved for 10 s", "silent for 10 s"].iter().any(|why| told.contains(why));
+    let why = ["no data was transferred for 10 s", "silent for 10 s"].iter().any(|why| told.contains(why));
     assert!(why, "{what}: {told}");
     let ended = bench.run(&measure(server.port));
     assert_eq!(ended.code(), 0, "after {what}: {}", ended.err);

@@ -55,13 +55,10 @@ pub(super) fn bound(
     mut leaves_by: impl FnMut(&str) -> bool,
 ) -> Result<Vec<Change>, String> {
     if changes.is_empty() {
-        return Err("no change was asked for".to_owned());
+        return Err("no change was requested".to_owned());
     }
     if changes.len() > MOST_CHANGES {
-        return Err(format!(
-            "{} changes were asked for, and {MOST_CHANGES} are taken at most",
-            changes.len()
-        ));
+        return Err(format!("{} changes requested, at most {MOST_CHANGES} allowed", changes.len()));
     }
     let mut seen = HashSet::new();
     let mut bound = Vec::new();
@@ -73,7 +70,7 @@ pub(super) fn bound(
         let target = bound_target(&change.target, client, &mut leaves_by)?;
         if !is_value(&target, &change.to) {
             let value = plain(&beginning(&change.to));
-            return Err(format!("'{value}' is no value of {} that a client may set", shown(&target)));
+            return Err(format!("'{value}' is not a value of {} that a client may set", shown(&target)));
         }
         if !seen.insert(target.clone()) {
             return Err(format!("{} is changed twice", shown(&target)));
@@ -93,22 +90,21 @@ fn bound_target(
     match target {
         Target::Sysctl { name } if values(name).is_some() => Ok(target.clone()),
         Target::Sysctl { .. } => Err(format!(
-            "{} is not among the settings that a client may set ('bdp help tune' lists them)",
+            "{} is not a setting that a client may change ('bdp help tuning' lists them)",
             shown(target)
         )),
-        Target::Route { .. } | Target::Qdisc { .. } if is_of_link => Err(format!(
-            "{}: this client has a link-local address; routes and devices are set for others alone",
-            shown(target)
-        )),
+        Target::Route { .. } | Target::Qdisc { .. } if is_of_link => {
+            Err(format!("{}: not available to clients with a link-local address", shown(target)))
+        }
         Target::Route { to, attribute } if to.is_unspecified() || to.to_canonical() == client => {
             Ok(Target::Route { to: client, attribute: *attribute })
         }
         Target::Route { .. } => {
-            Err(format!("{}: a client may set the route to itself alone, {client}", shown(target)))
+            Err(format!("{}: a client may change only the route to itself, {client}", shown(target)))
         }
         Target::Qdisc { device } if leaves_by(device) => Ok(target.clone()),
         Target::Qdisc { .. } => Err(format!(
-            "{}: a client may set the device alone by which packets to it leave, {client}",
+            "{}: a client may change only the device that sends packets to it, {client}",
             shown(target)
         )),
     }
@@ -214,7 +210,7 @@ mod tests {
             assert_eq!(one(route(to), "20"), Ok(route("198.51.100.7")), "{to}");
         }
         for to in ["198.51.100.8", "127.0.0.1", "::1"] {
-            assert!(one(route(to), "20").unwrap_err().contains("the route to itself alone, 198.51.100.7"));
+            assert!(one(route(to), "20").unwrap_err().contains("only the route to itself, 198.51.100.7"));
         }
         assert!(one(route("0.0.0.0"), "20000").is_err());
         // The same route by two names.
@@ -228,7 +224,7 @@ mod tests {
     fn a_discipline_is_fq_on_the_way_to_the_client() {
         let qdisc = |device: &str| Target::Qdisc { device: device.to_owned() };
         assert!(one(qdisc("eth0"), "fq maxrate 95000000bit").is_ok());
-        assert!(one(qdisc("eth1"), "fq").unwrap_err().contains("the device alone"));
+        assert!(one(qdisc("eth1"), "fq").unwrap_err().contains("only the device"));
         assert!(one(qdisc("eth0"), "netem").is_err());
     }
 

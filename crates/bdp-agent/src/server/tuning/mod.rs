@@ -110,9 +110,9 @@ impl Tuner {
         let token = &self.options.token;
         let opened = sealed.open::<TuneRequest>(&right.exchange, token, Prover::TuneClient, number);
         let (answer, log) = match opened {
-            Err(error @ SealError::Seal) => return Err(format!("a request for tuning: {error}")),
+            Err(error @ SealError::Seal) => return Err(format!("tuning request: {error}")),
             _ if right.last.fetch_max(number, Ordering::Relaxed) >= number => {
-                return Err(format!("a request for tuning: number {number} was there already"));
+                return Err(format!("tuning request: number {number} was already used"));
             }
             Err(error) => (refused(RefusalCause::Request, error.to_string()), Vec::new()),
             Ok(request) => {
@@ -190,7 +190,7 @@ impl Tuner {
         // Numbers come again once their journals are gone: nobody keeps what somebody else set.
         if by != client {
             let text = format!(
-                "journal {id} was applied by {by}, which alone may confirm it; this client is {client}"
+                "journal {id} was applied by {by}, and only that client may confirm it; this client is {client}"
             );
             return Err(refused(RefusalCause::Bounds, text));
         }
@@ -234,7 +234,7 @@ impl Tuner {
             reverted
                 .foreign
                 .iter()
-                .map(|left| format!("left {}, changed by somebody else", left.entry.target)),
+                .map(|left| format!("left {} as it is: changed by someone else", left.entry.target)),
         );
         log.extend(answer.failed.iter().map(|of| format!("could not revert {}: {}", of.target, of.cause)));
         Ok((TuneAnswer::Reverted(answer), log))
@@ -246,8 +246,9 @@ impl Tuner {
         match state.journals.iter().find(|of| of.journal.id == id).map(|of| of.journal.client) {
             Some(Some(client)) => Ok(client),
             Some(None) => {
-                let text =
-                    format!("journal {id} was applied on the host itself; its owner confirms and reverts it");
+                let text = format!(
+                    "journal {id} was applied on the host itself; only its owner can confirm or revert it"
+                );
                 Err(refused(RefusalCause::Bounds, text))
             }
             None => {
@@ -256,7 +257,7 @@ impl Tuner {
                 if let Some(damaged) = state.damaged.iter().find(|of| of.path.ends_with(&file)) {
                     return Err(of_host(&damaged.refusal()));
                 }
-                let text = format!("there is no journal {id}; its changes were put back, or it never was");
+                let text = format!("journal {id} does not exist, or its changes were already reverted");
                 Err(refused(RefusalCause::Request, text))
             }
         }
@@ -287,7 +288,7 @@ impl Tuner {
 fn bound(client: IpAddr, order: &TuneOrder) -> Result<Vec<Change>, TuneAnswer> {
     if !(SHORTEST_KEPT..=LONGEST_KEPT).contains(&order.keep_for) {
         let text = format!(
-            "changes from afar go back by themselves after {SHORTEST_KEPT} to {LONGEST_KEPT}, and {} were asked for",
+            "remote changes must revert automatically after {SHORTEST_KEPT} to {LONGEST_KEPT}; {} requested",
             order.keep_for
         );
         return Err(refused(RefusalCause::Bounds, text));

@@ -53,17 +53,15 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let to = request.bidirectional || request.directions.contains(&Direction::To);
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     if to && request.spec.omit > Nanos::ZERO {
-        return wrong(
-            "iperf2's server counts every datagram that it receives; leave out -O, or measure -R alone",
-        );
+        return wrong("an iperf2 server counts all datagrams that it receives; omit -O, or measure only -R");
     }
     if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
-        return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
+        return wrong("iperf2 sends less than 2 GiB if a number of bytes is given; give a duration, -t");
     }
     if from && udp.datagram_bytes.is_some_and(|bytes| bytes > PAYLOAD_V4) {
         return wrong(
-            "iperf2's server may end where it is to send datagrams of more than 1470 bytes; set a smaller -l, or measure \
-             --forward alone",
+            "an iperf2 server may crash when it sends datagrams of more than 1470 bytes; set a smaller \
+             -l, or measure only --forward",
         );
     }
     Ok(())

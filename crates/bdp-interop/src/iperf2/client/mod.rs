@@ -250,12 +250,10 @@ fn check(request: &MeasureRequest) -> Result<()> {
         return datagrams::check(request, udp);
     }
     if from && request.spec.congestion.is_some() {
-        return wrong(
-            "iperf2 takes no congestion control for its end; --forward measures what this one sends alone",
-        );
+        return wrong("an iperf2 server accepts no congestion control for its end; measure only --forward");
     }
     if from && request.spec.bytes.is_some_and(|b| b.as_bytes() >= 1 << 31) {
-        return wrong("iperf2 sends less than 2 GiB by number of bytes; give a time, -t");
+        return wrong("iperf2 sends less than 2 GiB if a number of bytes is given; give a duration, -t");
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ pub(super) fn carry_out(
 
 /// Sends the header, and reads the server's version to its end.
 fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
-    let doing = "it is greeted";
+    let doing = "session setup";
     let lost = |_| SessionError::Lost { address, doing };
     stream.set_nonblocking(false).map_err(lost)?;
     (&mut &*stream).write_all(header).map_err(lost)?;
@@ -103,9 +103,9 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
     let mut byte = [0];
     loop {
         let acknowledged = read_acknowledgement(&arrived);
-        match acknowledged
-            .map_err(|e| SessionError::Request(format!("{address} does not speak iperf2's protocol: {e}")))?
-        {
+        match acknowledged.map_err(|e| {
+            SessionError::Request(format!("{address} does not speak the iperf2 protocol: {e}"))
+        })? {
             Some(_version) => return Ok(()),
             // Byte by byte, since payload follows at once.
             None => match reader.read(&mut byte) {

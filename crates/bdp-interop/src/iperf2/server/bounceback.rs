@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Serves a connection on a thread of its own; `first` is what came of its first message.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
     if let Err(wrong) = Bounceback::decode(first) {
-        let why = format!("it asked for iperf2's --bounceback, and {wrong}");
+        let why = format!("invalid request for iperf2 --bounceback: {wrong}");
         shared.server.turn_away(peer, why);
         return socket::close_hard(stream);
     }
@@ -79,9 +79,7 @@ impl Replies<'_> {
                 TcpOptions { dscp, nodelay: true, ..Default::default() }.apply_to(stream)?;
             }
             if self.began.elapsed() > longest {
-                return Err(FlowError::Refused(
-                    "it goes on for longer than is granted (--max-duration)".to_owned(),
-                ));
+                return Err(FlowError::Refused("it ran longer than allowed (--max-duration)".to_owned()));
             }
             let paced_ns = rate.map_or(0, |rate: Rate| rate.serialisation(self.sent_bytes).as_ns());
             let due_ns = (clock::monotonic_ns() + asked.hold.as_ns()).max(began_ns + paced_ns);

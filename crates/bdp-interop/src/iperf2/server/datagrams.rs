@@ -146,9 +146,8 @@ impl Post<'_> {
         if of_address >= self.most / 4 || self.known.len() >= self.most {
             self.shared.server.counters.give_reason(Reason::Busy);
             let (most, share) = (self.most, self.most / 4);
-            let why = format!(
-                "of iperf2's flows of datagrams {most} are served at once, {share} of them of one address"
-            );
+            let why =
+                format!("at most {most} parallel iperf2 UDP flows are served, {share} of them per address");
             self.note_refused(peer);
             return self.shared.server.turn_away(peer, why);
         }
@@ -171,8 +170,8 @@ impl Post<'_> {
         let sends = match sends {
             Some(header) if !trusted || header.connect_back.is_some() => {
                 member.note(
-                    "it wants datagrams sent to it: an address that anybody may claim gets none without \
-                     --iperf2-udp-reverse and --allow, and none in the manner of -d and -r; --full-duplex and -R work there",
+                    "it requests UDP from the server: as source addresses can be forged, this needs \
+                     --iperf2-udp-reverse and --allow, and --full-duplex or -R instead of -d or -r",
                 );
                 None
             }

@@ -155,7 +155,7 @@ impl Flow {
             }
             // Its place is taken for as long as it goes on: nobody gets another by it.
             if let Some(member) = self.member.as_ref().filter(|_| self.began.elapsed() > longest) {
-                member.note("it sent for longer than is granted (--max-duration)");
+                member.note("it sent for longer than allowed (--max-duration)");
                 self.wants_report = false;
             }
         }

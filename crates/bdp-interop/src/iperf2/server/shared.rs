@@ -162,11 +162,11 @@ pub(super) fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
 /// place would make its figures those of something else.
 pub(super) fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Unserved) {
     let way_out = match unserved {
-        Unserved::PermitKey => "--allow names the addresses that may come in",
-        Unserved::Isochronous => "--isochronous is served where the client alone sends",
-        Unserved::PeriodicBursts => "--burst-period is served where the client alone sends",
+        Unserved::PermitKey => "start 'bdp serve' there with --allow ADDRESS",
+        Unserved::Isochronous => "--isochronous is served only if just the client sends",
+        Unserved::PeriodicBursts => "--burst-period is served only if just the client sends",
     };
-    let why = format!("it asked for iperf2's {}, which is not served; {way_out}", unserved.option());
+    let why = format!("it requested {} of iperf2, which is not served; {way_out}", unserved.option());
     shared.server.turn_away(peer, why);
 }
 

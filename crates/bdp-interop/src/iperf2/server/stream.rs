@@ -105,7 +105,9 @@ impl Stream<'_> {
         match self.header.connect_back {
             None => self.receive(stream),
             Some(_) if !self.shared.server.options.access.is_trusted(self.peer.ip()) => {
-                member.note("it wants a connection back (-d, -r), which only addresses under --allow get");
+                member.note(
+                    "it requests a connection back (-d, -r), which is made only to addresses in --allow",
+                );
                 self.receive(stream)
             }
             Some(Back::Afterwards) => self.receive(stream).and_then(|()| self.send_back()),

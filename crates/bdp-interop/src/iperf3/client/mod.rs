@@ -273,8 +273,7 @@ impl Iperf3Peer<'_> {
         match login.token(clock::unix_ms() / 1000) {
             Some(token) => Ok(Some(token)),
             None => Err(SessionError::Request(
-                "the user's name and password are longer than the server's key has room for; a longer key helps"
-                    .to_owned(),
+                "user name and password are too long for the server's key; use a longer key".to_owned(),
             )),
         }
     }
@@ -286,7 +285,7 @@ impl Round {
             return Ok(Polled::Over);
         }
         let look = if request.spec.bytes.is_some() { next_look(self.began) } else { LOOK };
-        let heard = self.test.control.hear(look).map_err(|e| self.test.lost(&e, "a measurement runs"))?;
+        let heard = self.test.control.hear(look).map_err(|e| self.test.lost(&e, "the measurement"))?;
         if let Some(byte) = heard {
             return Err(self.test.unexpected(byte));
         }
@@ -317,7 +316,7 @@ impl Round {
             // That server counts what it has read when it hears of the end, and no more.
             std::thread::sleep(for_last_datagrams(self.test.control.rtt(), self.began.elapsed()));
         }
-        let lost = |e: std::io::Error| self.test.lost(&e.into(), "the test ends");
+        let lost = |e: std::io::Error| self.test.lost(&e.into(), "the end of the test");
         self.test.control.say(State::TestEnd).map_err(lost)?;
         if request.spec.udp.is_some() && request.spec.bytes.is_none() {
             self.flows.iter_mut().for_each(Flow::note_end);
@@ -394,13 +393,17 @@ impl Round {
         let since = Instant::now();
         loop {
             self.flows.iter().filter(|flow| !flow.sends()).for_each(Flow::drain);
-            let heard = self.test.control.hear(LOOK).map_err(|e| self.test.lost(&e, "the test ends"))?;
+            let heard =
+                self.test.control.hear(LOOK).map_err(|e| self.test.lost(&e, "the end of the test"))?;
             if let Some(byte) = heard {
                 self.test.take(byte, Step::ExchangeResults)?;
                 return Ok(());
             }
             if since.elapsed() > STEP {
-                return Err(SessionError::Silent { address: self.test.address, doing: "the test ends" });
+                return Err(SessionError::Silent {
+                    address: self.test.address,
+                    doing: "the end of the test",
+                });
             }
             reporter.check_cancel()?;
         }

@@ -21,13 +21,13 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
         return wrong(why);
     }
     if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
-        return wrong("an iperf3 server takes 128 streams at most");
+        return wrong("an iperf3 server accepts at most 128 streams");
     }
     if !spec.omit.as_ns().is_multiple_of(1_000_000_000) {
-        return wrong("an iperf3 server leaves out whole seconds: give -O 1, -O 2");
+        return wrong("an iperf3 server omits whole seconds: give -O 1, -O 2");
     }
     if spec.udp.is_none() && spec.length.as_bytes() > 1 << 20 {
-        return wrong("an iperf3 server takes writes of 1 MiB at most");
+        return wrong("an iperf3 server accepts writes of at most 1 MiB");
     }
     Ok(())
 }

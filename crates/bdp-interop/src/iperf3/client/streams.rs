@@ -65,9 +65,9 @@ pub(super) fn open(
         }
     };
     if !prepared {
-        test.expect(Step::Prepare, reporter, "the streams come in")?;
+        test.expect(Step::Prepare, reporter, "stream setup")?;
     }
-    test.expect(Step::Run, reporter, "the test begins")?;
+    test.expect(Step::Run, reporter, "the start of the test")?;
     Ok((streams, handshakes))
 }
 
@@ -121,7 +121,7 @@ fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::thread::sleep(ANSWERED),
             Err(e) => return Err(failed("receive a datagram")(e).into()),
         }
-        let heard = test.control.hear(HEARD).map_err(|e| test.lost(&e, "the streams come in"))?;
+        let heard = test.control.hear(HEARD).map_err(|e| test.lost(&e, "stream setup"))?;
         if let Some(byte) = heard {
             test.take(byte, Step::Prepare)?;
             return Ok(true);

@@ -18,9 +18,9 @@ pub(super) const STEP: Duration = Duration::from_secs(15);
 /// How often a running test is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// What a server is silent to that does not speak iperf3.
-pub(super) const GREETING: &str = "it is greeted";
+pub(super) const GREETING: &str = "session setup";
 /// What a server does that closes the connection without a word: it refuses the request.
-pub(super) const SET_UP: &str = "the test is set up";
+pub(super) const SET_UP: &str = "test setup";
 
 /// A test on its way.
 pub(super) struct Test {
@@ -55,12 +55,12 @@ impl Test {
 
     pub(super) fn expect(&mut self, due: Step, reporter: &Reporter<'_>, doing: &'static str) -> Result<()> {
         let step = self.step(reporter, STEP, doing)?;
-        if step == due { Ok(()) } else { Err(self.nonsense("it goes on out of turn")) }
+        if step == due { Ok(()) } else { Err(self.nonsense("it sent an unexpected message")) }
     }
 
     pub(super) fn take(&mut self, byte: u8, due: Step) -> Result<()> {
         let step = self.follow(byte)?;
-        if step == due { Ok(()) } else { Err(self.nonsense("it goes on out of turn")) }
+        if step == due { Ok(()) } else { Err(self.nonsense("it sent an unexpected message")) }
     }
 
     fn follow(&mut self, byte: u8) -> Result<Step> {
@@ -72,7 +72,7 @@ impl Test {
                 },
             }),
             Ok(Step::ReadFailure) => Err(self.failure()),
-            Ok(Step::Ended) => Err(SessionError::Lost { address: self.address, doing: "a test goes on" }),
+            Ok(Step::Ended) => Err(SessionError::Lost { address: self.address, doing: "the test" }),
             Ok(step) => Ok(step),
             Err(error) => Err(self.nonsense(&error.to_string())),
         }
@@ -82,7 +82,7 @@ impl Test {
     fn failure(&self) -> SessionError {
         let code = match self.control.read::<4>(STEP) {
             Ok(bytes) => i32::from_be_bytes(bytes),
-            Err(error) => return self.lost(&error, "it reports why it failed"),
+            Err(error) => return self.lost(&error, "the error report"),
         };
         // Of a login that it does not take iperf3 sends no more than that.
         if code == Failure::AUTHORISATION.code {
@@ -93,7 +93,7 @@ impl Test {
                 let failure = Failure { code, errno };
                 SessionError::Far { address: self.address, error: failure.to_string() }
             }
-            Err(error) => self.lost(&error, "it reports why it failed"),
+            Err(error) => self.lost(&error, "the error report"),
         }
     }
 
@@ -102,15 +102,15 @@ impl Test {
         match State::of(byte) {
             Some(State::ServerError) => self.failure(),
             Some(State::ServerTerminate) => {
-                SessionError::Lost { address: self.address, doing: "a measurement runs" }
+                SessionError::Lost { address: self.address, doing: "the measurement" }
             }
-            _ => self.nonsense("it goes on out of turn"),
+            _ => self.nonsense("it sent an unexpected message"),
         }
     }
 
     /// Tells results, hears the server's, and takes leave.
     pub(super) fn exchange(mut self, results: &Results, streams: usize) -> Result<Results> {
-        let doing = "results are exchanged";
+        let doing = "the exchange of results";
         self.control.send_json(&results.to_json()).map_err(|e| self.lost(&e, doing))?;
         let body = self.control.read_json(LONGEST_RESULTS, STEP).map_err(|e| self.lost(&e, doing))?;
         let far = Results::parse(&body, streams).map_err(|e| self.nonsense(&e.to_string()))?;
@@ -133,7 +133,7 @@ impl Test {
             FrameError::Closed if doing == SET_UP => SessionError::Login {
                 address,
                 way_out: format!(
-                    "it read the request and closed the connection without a reason, as iperf3 3.22 refuses a login: {}",
+                    "it closed the connection after the request without a reason, as iperf3 3.22 does to refuse a login: {}",
                     way_in(self.login)
                 ),
             },
@@ -152,15 +152,15 @@ impl Test {
 fn way_in(login: Option<Padding>) -> String {
     let padding = match login {
         None => {
-            return "it serves those whom it knows: give --user NAME and its public key, --iperf3-public-key FILE; \
-                    of a 'bdp serve' there, --allow for this address does as well"
+            return "it requires a login: give --user NAME and its public key, --iperf3-public-key FILE; \
+                    if it is 'bdp serve', --allow for this address also works"
                 .to_owned();
         }
-        Some(Padding::Oaep) => "an iperf3 before 3.17 there needs --iperf3-pkcs1",
-        Some(Padding::Pkcs1) => "an iperf3 since 3.17 there needs it without --iperf3-pkcs1",
+        Some(Padding::Oaep) => "iperf3 before 3.17 there needs --iperf3-pkcs1",
+        Some(Padding::Pkcs1) => "iperf3 3.17 or later there needs it without --iperf3-pkcs1",
     };
     format!(
-        "its answer is the same whatever is wrong: name, password, public key, or clocks more than \
+        "the answer is the same for a wrong name, password or public key, and for clocks more than \
          {SKEW_SECONDS} s apart; {padding}"
     )
 }

@@ -26,14 +26,14 @@ impl PrivateKey {
             Some((SectionKind::PrivateKey, der)) => der,
             Some((SectionKind::RsaPrivateKey, der)) => wrapped(&der),
             Some((SectionKind::PublicKey, _)) => {
-                return Err("it holds a public key, which is for the clients".to_owned());
+                return Err("it contains a public key, which is for the clients".to_owned());
             }
             _ if contains(text, "ENCRYPTED") => {
-                return Err("it is encrypted; 'openssl rsa -in FILE -out OPEN' writes it without".to_owned());
+                return Err("it is encrypted; 'openssl rsa -in FILE -out OPEN' decrypts it".to_owned());
             }
-            _ => return Err(format!("it holds no private key as PEM; {WAY_OUT}")),
+            _ => return Err(format!("it contains no PEM private key; {WAY_OUT}")),
         };
-        let refused = |_| format!("its key is not one of RSA of 2048 to 8192 bits; {WAY_OUT}");
+        let refused = |_| format!("its key is not an RSA key of 2048 to 8192 bits; {WAY_OUT}");
         let key = || PrivateDecryptingKey::from_pkcs8(&pkcs8).map_err(refused);
         Ok(Self {
             oaep: OaepPrivateDecryptingKey::new(key()?).map_err(|e| e.to_string())?,
@@ -70,15 +70,15 @@ impl PublicKey {
     /// Of a PEM text; the error says what it is instead.
     pub fn from_pem(text: &[u8]) -> Result<Self, String> {
         const WAY_OUT: &str =
-            "'openssl rsa -in private.pem -pubout -out public.pem' makes it of the server's";
+            "'openssl rsa -in private.pem -pubout -out public.pem' extracts it from the server's";
         match section(text) {
             Some((SectionKind::PublicKey, der)) => PublicEncryptingKey::from_der(&der)
                 .map(Self)
-                .map_err(|_| "its key is not one of RSA of 2048 to 8192 bits".to_owned()),
+                .map_err(|_| "its key is not an RSA key of 2048 to 8192 bits".to_owned()),
             Some((SectionKind::PrivateKey | SectionKind::RsaPrivateKey, _)) => {
-                Err(format!("it holds a private key, which is the server's alone; {WAY_OUT}"))
+                Err(format!("it contains a private key, which must stay on the server; {WAY_OUT}"))
             }
-            _ => Err(format!("it holds no public key as PEM; {WAY_OUT}")),
+            _ => Err(format!("it contains no PEM public key; {WAY_OUT}")),
         }
     }
 
@@ -190,7 +190,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_key_is_named() {
         for (text, part) in [
-            ("", "no private key"),
+            ("", "no PEM private key"),
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "2048"),
             ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n", "2048"),
             ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "public key"),
@@ -198,7 +198,7 @@ pub(crate) mod tests {
                 "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
                 "encrypted",
             ),
-            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no private key"),
+            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no PEM private key"),
         ] {
             let refused = PrivateKey::from_pem(text.as_bytes()).unwrap_err();
             assert!(refused.contains(part), "{text}: {refused}");
@@ -208,7 +208,7 @@ pub(crate) mod tests {
             refused("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").contains("private key")
         );
         assert!(refused("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n").contains("2048"));
-        assert!(refused("a key").contains("no public key"));
+        assert!(refused("a key").contains("no PEM public key"));
     }
 
     #[test]

@@ -118,10 +118,10 @@ pub(super) fn gather(
     let turn = turn.map_err(|missed| match missed {
         Missed::Left => Ending::silent(GAVE_UP),
         Missed::Busy => {
-            busy(control, "tests of the same address waited for their streams all the while".to_owned())
+            busy(control, "other tests of the same address were waiting for their streams".to_owned())
         }
     })?;
-    let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
+    let gone = |e: std::io::Error| Ending::of(&e.into(), "stream setup");
     control.say(State::CreateStreams).map_err(gone)?;
     let until = Instant::now() + STEP;
     let mut came = lock(&turn.arrivals.came);
@@ -130,7 +130,7 @@ pub(super) fn gather(
             return Err(Ending::silent("the server ends"));
         }
         if Instant::now() >= until {
-            let why = format!("{} of {wanted} streams came within {}", came.len(), Nanos::from(STEP));
+            let why = format!("only {} of {wanted} streams arrived within {}", came.len(), Nanos::from(STEP));
             return Err(Ending::refused(Failure::ACCEPT, why));
         }
         came = lock::wait(&turn.arrivals.changed, came, LOOK);

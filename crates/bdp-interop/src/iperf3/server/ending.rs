@@ -19,7 +19,7 @@ pub(super) struct Ending {
 const LEAVE: Duration = Duration::from_millis(500);
 
 /// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
-pub(super) const GAVE_UP: &str = "the client left while its streams were awaited";
+pub(super) const GAVE_UP: &str = "the client disconnected during stream setup";
 
 /// Tells a client that there is no place for it now.
 pub(super) fn busy(control: &Control, why: String) -> Ending {
@@ -69,9 +69,9 @@ impl Ending {
 
     pub(super) fn of(error: &FrameError, doing: &str) -> Self {
         Self::silent(match error {
-            FrameError::Closed => format!("the client left while {doing}"),
-            FrameError::Silent => format!("the client said nothing while {doing}"),
-            other => format!("while {doing}: {other}"),
+            FrameError::Closed => format!("the client disconnected during {doing}"),
+            FrameError::Silent => format!("the client was silent during {doing}"),
+            other => format!("during {doing}: {other}"),
         })
     }
 }

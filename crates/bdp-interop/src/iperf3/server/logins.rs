@@ -67,7 +67,7 @@ impl Logins {
         let mut memory = lock(&self.memory);
         if memory.failures.has_failed_often(peer, now) {
             return Err(format!(
-                "{MOST_FAILURES} logins of its address have failed within {} s",
+                "{MOST_FAILURES} failed logins from its address within {} s",
                 WINDOW.as_secs()
             ));
         }
@@ -76,7 +76,7 @@ impl Logins {
             memory
                 .take(sealed, now, still_fresh)
                 .then_some(login.user)
-                .ok_or("its login was used before".to_owned())
+                .ok_or("its login was replayed".to_owned())
         });
         if judged.is_err() {
             memory.failures.note(peer, now);
@@ -88,21 +88,24 @@ impl Logins {
 impl LoginRules {
     /// The login of a token, with the token's bytes.
     fn judge(&self, token: Option<&str>, unix_s: u64) -> Result<(Login, Vec<u8>), String> {
-        let token = token.ok_or("it gave no login (--username there, with the public key of this server)")?;
-        let sealed = base64::decode(token).ok_or("its login is no base64")?;
+        let token =
+            token.ok_or("it sent no login (use --username there, with the public key of this server)")?;
+        let sealed = base64::decode(token).ok_or("its login is not base64")?;
         // Both are tried, whatever the first gave.
         let oaep = self.key.open(Padding::Oaep, &sealed);
         let pkcs1 = self.key.open(Padding::Pkcs1, &sealed);
         let login = match (oaep, pkcs1) {
             (None, Some(_)) if self.oaep_only => {
-                return Err("its login has the padding of iperf3 before 3.17 (--iperf3-oaep-only)".to_owned());
+                return Err(
+                    "its login uses the padding of iperf3 before 3.17 (--iperf3-oaep-only)".to_owned()
+                );
             }
-            (None, None) => return Err("its login is not one for this server's key".to_owned()),
+            (None, None) => return Err("its login was not encrypted with this server's key".to_owned()),
             (Some(login), _) | (None, Some(login)) => login,
         };
         let known = self.users.know(&login);
         if !known {
-            return Err(format!("'{}' is no user here, or the password is wrong", login.user));
+            return Err(format!("unknown user '{}', or wrong password", login.user));
         }
         if !login.is_fresh(unix_s, self.skew_s) {
             let (apart, way) = match login.unix_s.checked_sub(unix_s) {
@@ -110,7 +113,7 @@ impl LoginRules {
                 None => (unix_s - login.unix_s, "before"),
             };
             return Err(format!(
-                "the login of '{}' was written {apart} s {way} now; {} s are allowed (--iperf3-time-skew)",
+                "the login of '{}' is dated {apart} s {way} now; {} s are allowed (--iperf3-time-skew)",
                 login.user, self.skew_s
             ));
         }
@@ -156,7 +159,7 @@ mod tests {
             assert!(judge(NOW + 11).unwrap_err().contains("11 s before now"));
             assert!(judge(NOW - 11).unwrap_err().contains("11 s after now"));
             assert_eq!(judge(NOW - 10).as_deref(), Ok("mario"));
-            assert!(judge(NOW).unwrap_err().contains("used before"));
+            assert!(judge(NOW).unwrap_err().contains("was replayed"));
         }
     }
 
@@ -168,10 +171,10 @@ mod tests {
             |key: &crate::iperf3::login::PublicKey, password| key.seal(Padding::Oaep, &login(password));
         for (i, (token, part)) in [
             (None, "no login"),
-            (Some("a".to_owned()), "no base64"),
-            (Some(base64::encode(&[7; 256])), "not one for this server's key"),
-            (seal(&other, "rossi"), "not one for this server's key"),
-            (seal(&public, "rosso"), "'mario' is no user here, or the password is wrong"),
+            (Some("a".to_owned()), "not base64"),
+            (Some(base64::encode(&[7; 256])), "not encrypted with this server's key"),
+            (seal(&other, "rossi"), "not encrypted with this server's key"),
+            (seal(&public, "rosso"), "unknown user 'mario', or wrong password"),
         ]
         .into_iter()
         .enumerate()
@@ -201,10 +204,12 @@ mod tests {
         }
         let token = public.seal(Padding::Oaep, &login("rossi"));
         let judge = |peer, at| logins.judge(ip(peer), token.as_deref(), at, NOW);
-        assert!(judge("192.0.2.1", start).unwrap_err().contains("have failed within 60 s"));
+        assert!(
+            judge("192.0.2.1", start).unwrap_err().contains("failed logins from its address within 60 s")
+        );
         assert!(judge("::ffff:192.0.2.1", start + WINDOW / 2).is_err(), "the same one");
         assert!(judge("192.0.2.1", start + WINDOW).is_ok());
-        assert!(judge("192.0.2.2", start).unwrap_err().contains("used before"), "read, and judged");
+        assert!(judge("192.0.2.2", start).unwrap_err().contains("was replayed"), "read, and judged");
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Test {
 
     /// Asks for parameters, and for who it is where that counts.
     fn admit(&self, shared: &Shared, control: &Control, entry: Entry) -> Result<Admitted, Ending> {
-        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for parameters");
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "the exchange of parameters");
         control.say(State::ParamExchange).map_err(gone)?;
         let patience = if matches!(entry, Entry::PendingHandshake(_)) { LOGIN_STEP } else { STEP };
         let parameters = read_parameters(control, patience)?;
@@ -294,7 +294,7 @@ impl Test {
         };
         let mut running = Running::start(streams, parameters, longest, limits.rate)?;
         *flows = running.flows();
-        let gone = |e: std::io::Error| Ending::of(&e.into(), "the test began");
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "the start of the test");
         let begun = control.send(&[State::TestStart.byte(), State::TestRunning.byte()]).map_err(gone);
         let went = begun.and_then(|()| running.wait(control, parameters, longest, place.activity().as_ref()));
         let went = went.map_err(|ending| match place.activity().evicted() {
@@ -322,7 +322,7 @@ impl Test {
     fn gather(&self, control: &Control, parameters: &Parameters) -> Result<Vec<TcpStream>, Ending> {
         let wanted = parameters.streams() as usize;
         lock(&self.arrivals).missing = wanted;
-        let gone = |e: std::io::Error| Ending::of(&e.into(), "it was asked for its streams");
+        let gone = |e: std::io::Error| Ending::of(&e.into(), "stream setup");
         control.say(State::CreateStreams).map_err(gone)?;
         let until = Instant::now() + STEP;
         let mut arrivals = lock(&self.arrivals);
@@ -333,7 +333,7 @@ impl Test {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let came = wanted - arrivals.missing;
-                let why = format!("{came} of {wanted} streams came within {}", Nanos::from(STEP));
+                let why = format!("only {came} of {wanted} streams arrived within {}", Nanos::from(STEP));
                 return Err(Ending::refused(Failure::ACCEPT, why));
             }
             arrivals = lock::wait(&self.changed, arrivals, left.min(LOOK));
@@ -361,7 +361,7 @@ impl Test {
     /// Takes a stream of this test in.
     fn take_stream(&self, stream: TcpStream, peer: SocketAddr, order: u64) -> Result<(), String> {
         if peer.ip() != self.peer.ip() {
-            return Err("its cookie is of a test of another address".to_owned());
+            return Err("its cookie belongs to a test of another address".to_owned());
         }
         let mut arrivals = lock(&self.arrivals);
         if arrivals.missing == 0 || arrivals.ended {
@@ -396,7 +396,7 @@ fn readable(text: &str) -> String {
 }
 
 fn read_parameters(control: &Control, patience: Duration) -> Result<Parameters, Ending> {
-    let doing = "its parameters were awaited";
+    let doing = "the exchange of parameters";
     let body = control.read_json(LONGEST_PARAMETERS, patience).map_err(|e| match e {
         FrameError::TooLong { .. } | FrameError::Malformed(_) => {
             Ending::refused(Failure::PARAMETERS, e.to_string())
@@ -408,7 +408,7 @@ fn read_parameters(control: &Control, patience: Duration) -> Result<Parameters, 
 
 /// Exchanges results, and lets the client leave.
 fn exchange(control: &Control, results: &Results) -> Result<(), Ending> {
-    let doing = "results were exchanged";
+    let doing = "the exchange of results";
     let gone = |e: std::io::Error| Ending::of(&e.into(), doing);
     control.say(State::ExchangeResults).map_err(gone)?;
     control.read_json(LONGEST_RESULTS, STEP).map_err(|e| match e {

@@ -40,7 +40,7 @@ fn describe(text: &mut String, outcome: &Outcome) {
     text.push_str(" in all");
     let retransmits: u64 = outcome.streams.iter().filter_map(|stream| stream.retransmits).sum();
     if outcome.streams.iter().any(|stream| stream.retransmits.is_some()) {
-        let _ = write!(text, ", {retransmits} segments sent again");
+        let _ = write!(text, ", {retransmits} retransmits");
     }
     let tallies = || outcome.streams.iter().map(|stream| stream.tally);
     let datagrams: u64 = tallies().map(|tally| tally.datagrams - tally.omitted).sum();

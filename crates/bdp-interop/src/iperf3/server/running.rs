@@ -36,12 +36,12 @@ const STRAGGLERS: Duration = Duration::from_millis(500);
 pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos, Ending> {
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if asked > limits.duration {
-        let why = format!("{asked} were asked for, and {} are granted (--max-duration)", limits.duration);
+        let why = format!("{asked} requested, at most {} allowed (--max-duration)", limits.duration);
         return Err(Ending::refused(Failure::DURATION_LIMIT, why));
     }
     if parameters.parallel > limits.streams {
         let why = format!(
-            "{} streams were asked for, and {} are granted (--max-streams)",
+            "{} streams requested, at most {} allowed (--max-streams)",
             parameters.parallel, limits.streams
         );
         return Err(Ending::refused(Failure::STREAM_LIMIT, why));
@@ -67,9 +67,9 @@ fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Endi
     if !unbounded && (!is_held || asked.is_none_or(|asked| asked <= granted.as_bps())) {
         return Ok(());
     }
-    let asked = asked.map_or("no bound on the rate".to_owned(), |asked| format_bps(asked as f64));
+    let asked = asked.map_or("an unlimited rate".to_owned(), |asked| format_bps(asked as f64));
     let what = if parameters.protocol == Protocol::Udp { "datagrams" } else { "TCP" };
-    let why = format!("of {what} {asked} was asked for, and {granted} is granted (--max-rate)");
+    let why = format!("{what} at {asked} requested, at most {granted} allowed (--max-rate)");
     Err(Ending::refused(Failure::RATE, why))
 }
 
@@ -120,7 +120,7 @@ impl Running {
             let until = omit.unwrap_or(deadline);
             let heard = control
                 .hear(until.saturating_sub(self.began.elapsed()).min(RARE_LOOK))
-                .map_err(|e| Ending::of(&e, "the test ran"))?;
+                .map_err(|e| Ending::of(&e, "the test"))?;
             if let Some(byte) = heard {
                 let word = hear(byte, true).map_err(|e| Ending::refused(e.failure(), e.to_string()))?;
                 if word == Word::Terminated {
@@ -134,7 +134,7 @@ impl Running {
                 omit = None;
             } else if self.began.elapsed() >= deadline {
                 return Err(if parameters.is_endless() {
-                    let why = format!("it ran for {longest}, as long as is granted (--max-duration)");
+                    let why = format!("it reached the maximum duration of {longest} (--max-duration)");
                     Ending::refused(Failure::EXPIRED, why)
                 } else {
                     let why = format!("the test did not end within {}", Nanos::from(deadline));

@@ -30,7 +30,7 @@ pub(super) fn application(table: &Table, at: &str, streams: u32) -> Result<Appli
             at: place("messages"),
             found: n.describe(),
             other: "a writer".to_owned(),
-            rule: "answers say when the next message is written; leave one of them out".to_owned(),
+            rule: "answers decide when the next message is written; remove one of them".to_owned(),
         }));
     }
     if let (Some((key, n)), true) =
@@ -40,7 +40,7 @@ pub(super) fn application(table: &Table, at: &str, streams: u32) -> Result<Appli
             at: place(key),
             found: n.describe(),
             other: format!("{streams} streams"),
-            rule: format!("at most {MOST_STREAMS} streams have programs that hold back"),
+            rule: format!("at most {MOST_STREAMS} streams can have programs with their own pace"),
         }));
     }
     Ok(application)
@@ -71,7 +71,7 @@ fn pattern(node: &Node, at: &str, name: &str) -> Result<IoPattern> {
                 at: format!("{at}.pause"),
                 found: pause.to_string(),
                 other: format!("every = {every}"),
-                rule: "a pause is shorter than the period that it is a part of".to_owned(),
+                rule: "a pause must be shorter than its period".to_owned(),
             }))
         }
         _ => Err(node.unexpected(at, PATTERN)),

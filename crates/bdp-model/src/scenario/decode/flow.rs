@@ -89,15 +89,14 @@ pub(super) fn flows(
                 } else {
                     format!("an omit of {}", flow.spec.omit)
                 },
-                rule: "omit must be shorter than the duration, or nothing is left to count".into(),
+                rule: "omit must be shorter than the duration".into(),
             }));
         }
         Ok(flow)
     };
     let flows = all.iter().enumerate().map(build).collect::<Result<Vec<CaseFlow>>>()?;
     if let (true, Some(n)) = (flows.iter().all(|f| f.background), all.first()) {
-        let expected =
-            "false for one of the flows at least: what all flows are background to is no experiment";
+        let expected = "false for at least one flow: not all flows can be background";
         let node = n.as_table("flow")?.get("background").unwrap_or(n);
         return Err(node.unexpected(&format!("{}.background", place("flow", 0, all.len())), expected));
     }
@@ -120,7 +119,7 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
             at: format!("{at}.{key}"),
             found: n.describe(),
             other: format!("protocol = \"{}\"", if is_udp { "udp" } else { "tcp" }),
-            rule: format!("{key} is of the other protocol; leave one of them out"),
+            rule: format!("{key} belongs to the other protocol; remove one of them"),
         }));
     }
     if !is_udp {
@@ -146,7 +145,7 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
         None => fits,
         Some(n) => {
             let least = range.start();
-            let expected = format!("bytes of payload from {least} to {fits}, which the MTU leaves");
+            let expected = format!("bytes of payload from {least} to {fits}, the maximum for the MTU");
             let size: ByteCount = n.as_quantity(&format!("{at}.datagram"), &expected)?;
             match size.as_bytes() {
                 bytes if (*least..=u64::from(fits)).contains(&bytes) => bytes as u32,
@@ -178,7 +177,7 @@ pub(super) fn ends(
                 [only] => Ok(only.between[default].clone()),
                 _ => {
                     let expected =
-                        format!("with several links a flow names its hosts, one of {}", names.join(", "));
+                        format!("with several links a flow must name its hosts, one of {}", names.join(", "));
                     Err(node.origin.error(Problem::Missing { what: at, expected }))
                 }
             };
@@ -260,11 +259,11 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
         flow.background = n.as_bool(&format!("{at}.background"))?;
     }
     if let Some(n) = table.get("start") {
-        let expected = "a time up to 24h since the flows could start, such as \"5s\" or 0";
+        let expected = "a time up to 24h after the earliest start of flows, such as \"5s\" or 0";
         flow.start = time(n, &format!("{at}.start"), expected)?;
     }
     if let Some(n) = table.get("start_spread") {
-        let expected = "the most by which a repetition puts off its start, up to 1h, such as \"100ms\" or 0";
+        let expected = "the maximum random delay of the start, up to 1h, such as \"100ms\" or 0";
         flow.start_spread = time(n, &format!("{at}.start_spread"), expected)?;
         if flow.start_spread > Nanos::secs(3600) {
             return Err(n.unexpected(&format!("{at}.start_spread"), expected));
@@ -307,13 +306,13 @@ fn mss(node: &Node, at: &str, family: Family, mtu: u32) -> Result<Option<u32>> {
     let (least, room) = (*range.start(), u64::from(mtu).saturating_sub(headers));
     if room < least {
         let expected =
-            format!("\"default\": an MTU of {mtu} leaves no room for the least MSS, {least} bytes");
+            format!("\"default\": an MTU of {mtu} is too small for the minimum MSS of {least} bytes");
         return Err(node.unexpected(at, expected));
     }
     let most = room.min(*range.end());
     let why = match most == room {
-        true => format!("MTU {mtu} less {headers} of headers"),
-        false => "the most that Linux takes".to_owned(),
+        true => format!("MTU {mtu} minus {headers} of headers"),
+        false => "the maximum in Linux".to_owned(),
     };
     let expected = format!("bytes from {least} to {most} ({why}), or \"default\"");
     Ok(Some(node.as_count(at, least..=most, &expected)? as u32))

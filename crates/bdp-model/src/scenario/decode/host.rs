@@ -116,7 +116,7 @@ fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
             };
             let host = host_named(n, &at, names)?;
             if host == name {
-                return Err(n.unexpected(&at, "another host than the one that has the route"));
+                return Err(n.unexpected(&at, "another host than the one with the route"));
             }
             Ok(host)
         };
@@ -181,11 +181,11 @@ fn check_via(
         .collect();
     if !neighbours.contains(&route.via.as_str()) {
         let other = format!("the links of '{}' ({})", host.name, neighbours.join(", "));
-        return contradiction(other, "a route leads through a neighbour");
+        return contradiction(other, "the next hop of a route must be a neighbour");
     }
     if route.via != route.to && hosts.iter().any(|h| h.name == route.via && !h.router) {
-        let other = format!("'{}', which is no router", route.via);
-        return contradiction(other, "only a router forwards; write router = true in its table");
+        let other = format!("'{}', which is not a router", route.via);
+        return contradiction(other, "only a router forwards packets; set router = true in its table");
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ fn loss(node: &Node, at: &str) -> Result<Loss> {
     let name = format!("{at}'s table");
     if let Some(every) = t.get("every") {
         check_keys(t, &name, &["every"])?;
-        let expected = "a number of packets from 2 on, of which the last is lost";
+        let expected = "a number of packets, at least 2, of which the last is lost";
         return Ok(Loss::Periodic(every.as_count(
             &format!("{at}.every"),
             Parameter::at("every").range,
@@ -134,7 +134,7 @@ fn states(node: &Node, t: &Table, at: &str, expected: &str) -> Result<Loss> {
 }
 
 fn indices(node: &Node, at: &str) -> Result<Vec<u64>> {
-    const EXPECTED: &str = "a list of packets by their index, counted from 0 and rising, such as [3, 17]";
+    const EXPECTED: &str = "a list of ascending packet indexes, counted from 0, such as [3, 17]";
     let Value::Array(all) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
     let mut indices: Vec<u64> = Vec::with_capacity(all.len());
     for n in all {
@@ -172,8 +172,8 @@ pub(super) fn queue_length(node: &Node, at: &str, expected: &str) -> Result<Opti
 }
 
 fn ecn_threshold(node: &Node, at: &str) -> Result<Option<QueueLimit>> {
-    const EXPECTED: &str = "what must be waiting for a packet to be marked: packets such as 20 or \"20p\", wire bytes \
-                            with their unit such as \"30K\", or \"none\"";
+    const EXPECTED: &str = "the queue length from which packets are marked: packets such as 20 or \
+                            \"20p\", wire bytes with a unit such as \"30K\", or \"none\"";
     match queue_length(node, at, EXPECTED)? {
         Some(QueueLimit::Bytes(bytes)) if bytes.as_bytes() == 0 => Err(node.unexpected(at, EXPECTED)),
         threshold => Ok(threshold),
@@ -204,8 +204,8 @@ fn policer(node: &Node, at: &str) -> Result<Option<Policer>> {
 
 fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
     const EXPECTED: &str = "a time up to 1h such as \"2ms\" (evenly to both sides of the delay), { normal = \"1ms\" }, \
-                            { uniform = \"2ms\" }, { table = [\"-1ms\", \"0ms\", \"4ms\"] }, each with reorder = true \
-                            where packets may overtake, or \"none\"";
+                            { uniform = \"2ms\" }, { table = [\"-1ms\", \"0ms\", \"4ms\"] }, each with \
+                            reorder = true if packets may overtake, or \"none\"";
     if node.is_word(&["none"]) {
         return Ok(None);
     }
@@ -234,7 +234,7 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
         (None, _) => None,
         (Some(n), JitterDistribution::Normal { .. }) => {
             let at = format!("{at}.correlation_time");
-            let expected = "the time in which the correlation falls to 1/e, 16us to 1h, such as \"100ms\"";
+            let expected = "the time in which the correlation drops to 1/e, 16us to 1h, such as \"100ms\"";
             let time: Nanos = n.as_quantity(&at, expected)?;
             let bounds = Nanos::micros(16)..=LONGEST;
             if !bounds.contains(&time) {
@@ -243,9 +243,10 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
             Some(time)
         }
         (Some(n), _) => {
-            return Err(
-                n.unexpected(&format!("{at}.correlation_time"), "'normal' beside it; only that one has it")
-            );
+            return Err(n.unexpected(
+                &format!("{at}.correlation_time"),
+                "'normal' in the same table, the only distribution with correlation",
+            ));
         }
     };
     Ok(Some(Jitter { distribution, reorder, correlation_time }))
@@ -253,8 +254,8 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
 
 /// Sorted, as quantiles are.
 fn offsets(node: &Node, at: &str) -> Result<Vec<Offset>> {
-    const EXPECTED: &str = "a list of what packets take more or less than the delay, each up to 1h, such as \
-                            [\"-1ms\", \"0ms\", \"4ms\"]";
+    const EXPECTED: &str = "a list of deviations from the delay, each up to 1h, such as [\"-1ms\", \
+                            \"0ms\", \"4ms\"]";
     let Value::Array(all) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
     let mut offsets = Vec::with_capacity(all.len());
     for n in all {
@@ -278,7 +279,7 @@ fn reorder(node: &Node, at: &str) -> Result<Option<Reorder>> {
     let (Some(probability), Some(by)) = (t.get("probability"), t.get("by")) else {
         return Err(node.unexpected(at, EXPECTED));
     };
-    let expected = "for how long a packet is held back, above 0 and up to 1h, such as \"5ms\"";
+    let expected = "the time that a packet is held back, above 0 and up to 1h, such as \"5ms\"";
     let reorder = Reorder {
         probability: probability
             .as_quantity(&format!("{at}.probability"), "a fraction of the packets such as \"1%\" or 0.01")?,

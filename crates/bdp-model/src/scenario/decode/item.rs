@@ -61,11 +61,11 @@ pub(super) fn refused(error: RouteError, origin: &Origin, at: &str, links: &[Lin
             Problem::NoWay { at, from, to, links: links.join(", "), hint }
         }
         RouteError::Loop { .. } => {
-            let rule = "correct the 'via' of one of these hosts, or leave it out for the shortest way";
+            let rule = "correct the 'via' of one of these hosts, or remove it for the shortest path";
             Problem::Routing { at, message, rule }
         }
         RouteError::TooLong { .. } => {
-            Problem::Routing { at, message, rule: "take out some of the routers between them" }
+            Problem::Routing { at, message, rule: "remove some of the routers between them" }
         }
     })
 }

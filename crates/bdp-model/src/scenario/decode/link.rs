@@ -38,7 +38,7 @@ const LINK_KEYS: [&str; 8] =
 /// Longest delay of a timeline.
 const LONGEST_DELAY: Nanos = Nanos::secs(3600);
 const DELAY: &str =
-    "a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)";
+    "a one-way delay up to 1h, such as \"20.5ms\" (per direction; the RTT is the sum of both)";
 
 /// The links in the order of the file.
 pub(super) fn links(root: &Table, family: Family, traces: &Traces) -> Result<Vec<LinkSpec>> {
@@ -91,7 +91,7 @@ fn link(node: &Node, at: &str, family: Family, traces: &Traces) -> Result<LinkSp
             at: format!("{at}.half_duplex"),
             found: n.describe(),
             other: format!("queue = \"{}\"", queue.name()),
-            rule: "on a shared medium queues are drop-tail".into(),
+            rule: "on a shared medium queues must be drop-tail".into(),
         }));
     }
     let capture = match table.get("capture") {
@@ -146,7 +146,7 @@ fn direction(
             at: format!("{at}.limit"),
             found: n.describe(),
             other: format!("an MTU of {mtu} and {} bytes of overhead", config.overhead_bytes),
-            rule: format!("no full packet would pass, so at least {packet} bytes"),
+            rule: format!("no full-size packet would pass; use at least {packet} bytes"),
         }));
     }
     if let Some(policer) = config.policer.filter(|p| p.burst.as_bytes() < u64::from(mtu))
@@ -156,7 +156,7 @@ fn direction(
             at: format!("{at}.policer"),
             found: format!("a burst of {}", policer.burst),
             other: format!("an MTU of {mtu}"),
-            rule: format!("no full packet would pass, so at least {mtu} bytes"),
+            rule: format!("no full-size packet would pass; use at least {mtu} bytes"),
         }));
     }
     Ok(config)
@@ -222,7 +222,7 @@ fn apply(table: &Table, at: &str, traces: &Traces, config: &mut DirectionConfig)
         config.limit = limit(n, &format!("{at}.limit"))?;
     }
     if let Some(n) = table.get("overhead") {
-        let expected = "bytes beside each IP packet, 0 to 1000 (Ethernet: 38)";
+        let expected = "overhead bytes per IP packet, 0 to 1000 (Ethernet: 38)";
         config.overhead_bytes =
             n.as_count(&format!("{at}.overhead"), Parameter::at("overhead").range, expected)? as u32;
     }
@@ -257,7 +257,7 @@ fn apply(table: &Table, at: &str, traces: &Traces, config: &mut DirectionConfig)
 
 fn limit(node: &Node, at: &str) -> Result<QueueLimit> {
     const EXPECTED: &str =
-        "packets such as 1000 or \"1000p\", wire bytes with their unit such as \"64KiB\", or \"none\"";
+        "packets such as 1000 or \"1000p\", wire bytes with a unit such as \"64KiB\", or \"none\"";
     Ok(impairment::queue_length(node, at, EXPECTED)?.unwrap_or(QueueLimit::Unlimited))
 }
 
@@ -273,15 +273,11 @@ fn medium(node: &Node, at: &str) -> Result<Medium> {
     };
     let bound = |n: &Node, key: &str, expected| time(n, &format!("{at}.{key}"), expected);
     Ok(Medium::HalfDuplex(Turns {
-        guard: bound(
-            guard,
-            "guard",
-            "the silence when the sending end changes, up to 10s, such as \"50us\"",
-        )?,
+        guard: bound(guard, "guard", "the gap when the sending end changes, up to 10s, such as \"50us\"")?,
         turn: bound(
             turn,
             "turn",
-            "how long one end sends while the other waits, up to 10s, such as \"2ms\"",
+            "the time that one end sends while the other waits, up to 10s, such as \"2ms\"",
         )?,
     }))
 }

@@ -69,8 +69,7 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
                 return Err(node.unexpected(at, CHANGING));
             };
             if timeline.at(Nanos::ZERO).is_none_or(|rate| rate.as_bps() == 0) {
-                let expected =
-                    "a first bit rate above 0: it holds before the flows start; 'outage' states one";
+                let expected = "a first bit rate above 0, which applies before the flows start; use 'outage' for outages";
                 return Err(node.unexpected(at, expected));
             }
             RateOverTime::Timeline(timeline)
@@ -82,19 +81,19 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
 }
 
 fn trace(file: &Node, table: &Table, at: &str, traces: &Traces) -> Result<Trace> {
-    let (at, expected) = (format!("{at}.trace"), "the name of a file, beside the scenario");
+    let (at, expected) = (format!("{at}.trace"), "the name of a file in the scenario's folder");
     if let Some(other) = ["steps", "ramp", "levels"].into_iter().find(|key| table.get(key).is_some()) {
         return Err(file.origin.error(Problem::Contradiction {
             at,
             found: file.describe(),
             other: format!("'{other}'"),
-            rule: "leave one of them out".to_owned(),
+            rule: "remove one of them".to_owned(),
         }));
     }
     let name = file.as_text(&at, expected)?;
     let repeat = table.get("loop").map_or(Ok(true), |n| n.as_bool(&at.replace(".trace", ".loop")))?;
     let Some(trace) = traces.get(name) else {
-        return Err(file.unexpected(&at, "the name of a trace that was read; only bdp reads files"));
+        return Err(file.unexpected(&at, "the name of a trace that was already read"));
     };
     Ok(trace.repeated(repeat))
 }
@@ -119,7 +118,7 @@ fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
     };
     let share = match table.get("share") {
         Some(node) => {
-            let expected = "the share of milliseconds that are the user's, \"1%\" to \"100%\"";
+            let expected = "the share of milliseconds assigned to the user, \"1%\" to \"100%\"";
             let share: Probability = node.as_quantity(&place("share"), expected)?;
             if share.fraction() < 0.01 {
                 return Err(node.unexpected(&place("share"), expected));
@@ -141,7 +140,7 @@ fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
             "length",
             Nanos::secs(60),
             RADIO_LONGEST,
-            "how long it is until it begins anew, 1ms to 10min",
+            "the period after which it repeats, 1ms to 10min",
         )?,
         seed: match table.get("seed") {
             Some(node) => node.as_count(&place("seed"), 0..=u64::MAX, "a whole number, 0 or more")?,
@@ -188,11 +187,11 @@ pub(super) fn timeline<T: Quantity>(table: &Table, at: &str, value: &str) -> Res
 }
 
 fn moments<T: Quantity>(node: &Node, at: &str, value: &str) -> Result<Vec<Moment<T>>> {
-    const EXPECTED: &str = "a list of times since the flows' start with their values, such as [[\"0s\", ...], [\"5s\", ...]]; the \
-                            first time is 0s, each later one is later";
+    const EXPECTED: &str = "a list of times since the start of flows with values, such as [[\"0s\", ...], \
+                            [\"5s\", ...]]; the first time must be 0s, and times must ascend";
     let Value::Array(all) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };
     if all.is_empty() || all.len() > MOMENTS_MAX {
-        return Err(node.unexpected(at, format!("1 to {MOMENTS_MAX} times with their values")));
+        return Err(node.unexpected(at, format!("1 to {MOMENTS_MAX} times with values")));
     }
     let mut moments: Vec<Moment<T>> = Vec::with_capacity(all.len());
     for entry in all {
@@ -213,8 +212,9 @@ fn moments<T: Quantity>(node: &Node, at: &str, value: &str) -> Result<Vec<Moment
 
 /// `outage` of a direction: one, or a list of them.
 pub(super) fn outages(node: &Node, at: &str) -> Result<Vec<Outage>> {
-    const EXPECTED: &str = "{ at = \"5s\", for = \"200ms\" }, { every = \"10s\", for = \"200ms\" }, each with drop = true where packets \
-                            are dropped and do not wait, a list of such, or \"none\"";
+    const EXPECTED: &str = "{ at = \"5s\", for = \"200ms\" }, { every = \"10s\", for = \"200ms\" }, each \
+                            with drop = true to drop packets instead of delaying them, a list of these, \
+                            or \"none\"";
     if node.is_word(&["none"]) {
         return Ok(Vec::new());
     }

@@ -52,11 +52,11 @@ pub(super) fn complete<'a>(
         Err(node.origin.error(Problem::Contradiction { at, found, other, rule }))
     };
     if config.rate.is_none() && config.rate_over_time.is_none() {
-        let rule = "nothing ever waits there, so give it a rate such as rate = \"10M\"";
+        let rule = "it has no queue; give it a rate such as rate = \"10M\"";
         return contradiction(node, "queue", format!("\"{name}\""), "a link without a rate", rule);
     }
     if let Some(n) = find("ecn_threshold").filter(|_| config.ecn_threshold.is_some()) {
-        let rule = "ecn_threshold is drop-tail's; this queue has ecn = true and ce_threshold";
+        let rule = "ecn_threshold is only for drop-tail; for this queue use ecn = true and ce_threshold";
         return contradiction(n, "ecn_threshold", n.describe(), &format!("queue = \"{name}\""), rule);
     }
     let own = match &node.value {
@@ -65,7 +65,7 @@ pub(super) fn complete<'a>(
     };
     let limit = match (own, find("limit")) {
         (Some(own), Some(other)) => {
-            let rule = "the limit stands in one of both";
+            let rule = "give the limit in only one of them";
             return contradiction(
                 own,
                 "queue.limit",
@@ -82,10 +82,8 @@ pub(super) fn complete<'a>(
         }
     };
     let expected = match queue.takes_bytes() {
-        true => {
-            "what may wait: packets such as 1000 or \"1000p\", or IP bytes with their unit such as \"400K\""
-        }
-        false => "packets that may wait, such as 1000 or \"1000p\"",
+        true => "a queue limit: packets such as 1000 or \"1000p\", or IP bytes with a unit such as \"400K\"",
+        false => "a queue limit in packets, such as 1000 or \"1000p\"",
     };
     match impairment::queue_length(limit.0, &limit.1, expected)? {
         Some(packets @ QueueLimit::Packets(_)) => config.limit = packets,
@@ -144,15 +142,17 @@ fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
     let Red { min_bytes: min, max_bytes: max, avpkt_bytes: avpkt, .. } = config;
     if max <= min {
         let at = if read.options.get("max").is_some() { "max" } else { "min" };
-        return Err(read.unexpected(at, "thresholds of which max is above min"));
+        return Err(read.unexpected(at, "thresholds with max above min"));
     }
     let is_default = read.options.get("burst").is_some() || read.options.entries.len() <= 1;
     let burst = (2 * u64::from(min) + u64::from(max)).div_ceil(3 * u64::from(avpkt)) as u32;
     let red = Red { burst: if is_default { config.burst } else { burst }, ..config };
     if red.weight_log().is_none() {
         let least = min / avpkt + 1;
-        return Err(read
-            .unexpected("burst", &format!("packets that may come at once, at least min / avpkt: {least}")));
+        return Err(read.unexpected(
+            "burst",
+            &format!("packets that may arrive in a burst, at least min / avpkt: {least}"),
+        ));
     }
     Ok(red)
 }

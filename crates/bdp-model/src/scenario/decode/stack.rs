@@ -31,14 +31,14 @@ pub(super) fn check(
         let other = format!("clock = \"{clock}\"");
         match (clock, *stack == Stack::Machine) {
             (Clock::Real, false) => {
-                let what = if stack.is_guest() { "a guest kernel" } else { "a stack that runs in steps" };
+                let what = if stack.is_guest() { "a guest kernel" } else { "a stack that is not a kernel" };
                 let rule = format!("{what} needs clock = \"virtual\" (--clock virtual)");
                 return refuse(host, stack, other, rule);
             }
             (Clock::Virtual, true) => {
                 let names = Stack::virtual_names();
                 let rule = format!(
-                    "this machine's kernel runs by the real clock; name a guest kernel or another stack, {names}, or none for the default kernel"
+                    "this machine's kernel uses the real clock; choose a guest kernel or another stack, {names}, or none for the default kernel"
                 );
                 return refuse(host, stack, other, rule);
             }
@@ -51,20 +51,20 @@ pub(super) fn check(
     {
         let other = format!("\"{one}\" of host '{}'", first.name);
         let rule =
-            "the hosts of one case run one kernel, beside stacks that are none; sweep 'stack' to compare"
+            "all hosts of a case must use the same kernel (other stacks may differ); sweep 'stack' to compare kernels"
                 .to_owned();
         return refuse(host, stack, other, rule);
     }
     let Some((first, one)) = named().find(|(_, stack)| stack.in_steps().is_some()) else { return Ok(()) };
     for flow in flows {
         if flow.spec.udp.is_some() {
-            let rule = "such a stack carries TCP; give the flow protocol = \"tcp\", or the hosts a kernel"
-                .to_owned();
+            let rule =
+                "this stack supports only TCP; use protocol = \"tcp\", or a kernel on these hosts".to_owned();
             return refuse(first, one, "protocol = \"udp\"".to_owned(), rule);
         }
         if !flow.spec.application.is_greedy() {
-            let rule = "programs that hold back run on kernels; leave out the stack, or what the programs do"
-                .to_owned();
+            let rule =
+                "programs with their own pace need a kernel; remove the stack, or these keys".to_owned();
             return refuse(first, one, "reader, writer or messages of a flow".to_owned(), rule);
         }
         let ends = [&flow.from, &flow.to];
@@ -80,11 +80,11 @@ pub(super) fn check(
             first,
             one,
             other,
-            "only a kernel has sysctls; use the settings of TCP by their names".to_owned(),
+            "only a kernel has sysctls; use the TCP settings by name".to_owned(),
         );
     }
     if probe != ProbeKind::Udp {
-        let rule = "beside such a stack probes are datagrams".to_owned();
+        let rule = "with this stack, probes must be datagrams".to_owned();
         return refuse(first, one, "probe = \"tcp-connect\"".to_owned(), rule);
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, Strin
         table.get(key).map(|n| n.as_bool(&format!("{at}.{key}"))).transpose()
     };
     let buffer = |key: &str| -> Result<Option<ByteCount>> {
-        let expected = "the most bytes that autotuning may reach, 2304 to 1073741824, such as \"64K\"";
+        let expected = "the maximum for autotuning in bytes, 2304 to 1073741824, such as \"64K\"";
         let Some(n) = table.get(key) else { return Ok(None) };
         let at = format!("{at}.{key}");
         let size: ByteCount = n.as_quantity(&at, expected)?;
@@ -50,7 +50,7 @@ pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, Strin
                 at: format!("{at}.{key}"),
                 found: n.describe(),
                 other: format!("{sysctl} = \"{other}\""),
-                rule: "both set the same; leave one of them out".to_owned(),
+                rule: "both set the same value; remove one of them".to_owned(),
             }));
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, Strin
 
 fn initial_window(node: &Node, at: &str) -> Result<u32> {
     let at = format!("{at}.initial_window");
-    let expected = "segments that a new connection may send at once, 1 to 1000";
+    let expected = "the initial window in segments, 1 to 1000";
     node.as_count(&at, Parameter::at(&at).range, expected).map(|n| n as u32)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn traffic(
             at: "traffic".to_owned(),
             found: "[[traffic]]".to_owned(),
             other: format!("stack of host '{}'", host.name),
-            rule: "transfers come and go between kernels; leave out the stack, or the traffic".to_owned(),
+            rule: "traffic needs kernels at both ends; remove the stack, or the traffic".to_owned(),
         }));
     }
     let build = |(i, node): (usize, &Node)| {
@@ -105,11 +105,9 @@ pub(super) fn traffic(
                 found: format!("{} transfers", traffic.expected()),
                 most: match traffic.pattern {
                     Pattern::RequestResponse { .. } => {
-                        format!(
-                            "{most}; take fewer clients, or let them think longer or for a shorter duration"
-                        )
+                        format!("{most}; use fewer clients, a longer think time or a shorter duration")
                     }
-                    _ => format!("{most}; make the gap longer or the duration shorter"),
+                    _ => format!("{most}; use a longer gap or a shorter duration"),
                 },
             }));
         }
@@ -231,7 +229,7 @@ fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
             at,
             found: n.describe(),
             other: format!("pattern = {}", pattern.describe()),
-            rule: "those transfers end by time; leave out the size".to_owned(),
+            rule: "these transfers end by time; remove the size".to_owned(),
         })),
         (None, None) => Err(node.origin.error(Problem::Missing { what: at, expected: SIZE.to_owned() })),
     }

@@ -102,7 +102,7 @@ impl<'a> Options<'a> {
     }
 
     fn unknown(&self, word: &str) -> ImportError {
-        ImportError::new(format!("{}: '{}' is no option that is read", self.kind, shown(word)))
+        ImportError::new(format!("{}: option '{}' is not supported", self.kind, shown(word)))
     }
 }
 
@@ -123,15 +123,15 @@ impl Discipline {
             "pfifo" | "bfifo" => fifo(node),
             "pfifo_fast" | "noqueue" | "mq" | "noop" => Ok(Self::Plain),
             "fq" | "sfq" => {
-                left_out.push(format!("{}: flows share one queue, and none is paced", node.kind));
+                left_out.push(format!("{}: flows share one queue without pacing", node.kind));
                 Ok(Self::Plain)
             }
             "prio" => {
-                left_out.push("prio: its bands; every packet of a direction meets the same".to_owned());
+                left_out.push("prio: its bands; all packets of a direction are treated alike".to_owned());
                 Ok(Self::Plain)
             }
             other => Err(ImportError::new(format!(
-                "'{}' is a discipline that is not read; those are netem, tbf, htb, cake, codel, fq_codel, pie, pfifo, bfifo, prio, sfq, fq",
+                "qdisc '{}' is not supported; supported: netem, tbf, htb, cake, codel, fq_codel, pie, pfifo, bfifo, prio, sfq, fq",
                 shown(other)
             ))),
         }
@@ -161,7 +161,7 @@ fn tbf(node: &Node, has_child: bool, left_out: &mut Vec<String>) -> Result<Disci
     let burst = burst.unwrap_or(0);
     if burst > 2 * FULL {
         left_out.push(format!(
-            "tbf: its burst of {burst} bytes, which leave at once after a pause; here packets leave at the rate"
+            "tbf: its burst of {burst} bytes, sent at once after a pause; here packets always leave at the rate"
         ));
     }
     let queued = match (has_child, limit, latency) {
@@ -195,7 +195,7 @@ fn htb(node: &Node, classes: &[&Node], has_child: bool, left_out: &mut Vec<Strin
         let lent = may_have.map_or(least, |above| if above > least { above } else { least });
         may_have = Some(if lent < class.ceil { lent } else { class.ceil });
         if let Some(burst) = class.burst.filter(|burst| *burst > 2 * FULL) {
-            left_out.push(format!("htb: a burst of {burst} bytes, which leave at once after a pause; here packets leave at the rate"));
+            left_out.push(format!("htb: a burst of {burst} bytes, sent at once after a pause; here packets always leave at the rate"));
         }
     }
     let Some(rate) = may_have else { return Ok(Discipline::Plain) };
@@ -214,7 +214,7 @@ impl Class {
     fn read(node: &Node) -> Result<Self> {
         if node.kind != "htb" {
             return Err(ImportError::new(format!(
-                "class {}: '{}'; classes of htb are read",
+                "class {}: '{}'; only htb classes are supported",
                 shown(&node.id),
                 shown(&node.kind)
             )));
@@ -357,7 +357,7 @@ pub(super) fn keys(chain: &[Discipline], left_out: &mut Vec<String>) -> Result<O
     for (kind, rate, ..) in &shapers {
         if shaper.is_none_or(|(_, used, ..)| used != *rate) {
             left_out.push(format!(
-                "{kind}: its rate of {}; another one on the way is slower",
+                "{kind}: its rate of {}; another rate on the path is slower",
                 of_rate(*rate).trim_matches('"')
             ));
         }
@@ -401,9 +401,9 @@ pub(super) fn keys(chain: &[Discipline], left_out: &mut Vec<String>) -> Result<O
             keys.remove("limit");
             keys.set("queue", text.to_owned());
         }
-        Some((kind, _)) => left_out.push(format!("{kind}: nothing waits without a rate")),
+        Some((kind, _)) => left_out.push(format!("{kind}: no queue without a rate")),
         None if fifo.is_some() && !keys.has("rate") => {
-            left_out.push("its queue: nothing waits without a rate".to_owned());
+            left_out.push("its queue: no queue without a rate".to_owned());
         }
         None => {}
     }

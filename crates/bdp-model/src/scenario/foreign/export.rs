@@ -9,10 +9,8 @@ use crate::units::{Nanos, Probability};
 
 /// For each link and direction a command, for the device at which the direction begins, and a comment for each thing that it can't.
 pub fn netem_commands(case: &CaseSpec) -> String {
-    let mut text = format!(
-        "# {}: the netem commands that come nearest, each on the device of its first host\n",
-        case.scenario
-    );
+    let mut text =
+        format!("# {}: approximate netem commands, each for the device of its first host\n", case.scenario);
     for link in &case.links {
         for (forward, config) in [(true, &link.config.forward), (false, &link.config.reverse)] {
             let [from, to] = ends(link, forward);
@@ -44,30 +42,32 @@ fn netem(config: &DirectionConfig, link: &LinkConfig) -> (String, Vec<String>) {
         command.push_str(&format!(" rate {}bit {overhead}", rate.as_bps()));
     }
     match &config.rate_over_time {
-        Some(RateOverTime::Trace(trace)) => cannot.push(format!("the trace ({trace}); the rate is its mean")),
+        Some(RateOverTime::Trace(trace)) => {
+            cannot.push(format!("the trace ({trace}); its mean rate is used"))
+        }
         Some(RateOverTime::Timeline(_)) => {
-            cannot.push("the rate's changes; 'tc qdisc change' at each does".to_owned())
+            cannot.push("changes of the rate; use 'tc qdisc change' at each".to_owned())
         }
         None => {}
     }
     if !config.outages.is_empty() {
         cannot.push(
-            "outages; 'tc qdisc change ... loss 100%' at each drops, and none holds packets back".to_owned(),
+            "outages; 'tc qdisc change ... loss 100%' drops packets instead of delaying them".to_owned(),
         );
     }
     if let Some(queue) = &config.queue {
-        cannot.push(format!("its queue {}; a qdisc below netem has no rate to wait for", queue.name()));
+        cannot.push(format!("its queue {}; a qdisc below netem has no rate limit", queue.name()));
     }
     let others = [
         (config.ecn_threshold.is_some(), "ECN marks"),
         (
             config.policer.is_some(),
-            "the policer; 'tc filter ... action police' on the other end's ingress does",
+            "the policer; use 'tc filter ... action police' on the other end's ingress",
         ),
         (config.drop_above.is_some(), "drops by size"),
         (!config.rewrite.is_none(), "changed TCP headers"),
         (link.medium != Medium::FullDuplex, "the half-duplex medium"),
-        (link.mtu != 1500, "the MTU; 'ip link set dev eth0 mtu' does"),
+        (link.mtu != 1500, "the MTU; use 'ip link set dev eth0 mtu'"),
     ];
     cannot.extend(others.iter().filter(|(there, _)| *there).map(|(_, what)| (*what).to_owned()));
     (command, cannot)
@@ -83,7 +83,7 @@ fn limit(config: &DirectionConfig, link: &LinkConfig, cannot: &mut Vec<String>) 
         QueueLimit::Packets(packets) => packets,
         QueueLimit::Bytes(bytes) => {
             let packets = (bytes.as_bytes() / (u64::from(link.mtu) + overhead)).max(1);
-            cannot.push(format!("a limit of {bytes}; it is {packets} full packets"));
+            cannot.push(format!("a limit of {bytes}, converted to {packets} full-size packets"));
             packets
         }
         QueueLimit::Unlimited => ENOUGH,
@@ -105,12 +105,12 @@ fn held(config: &DirectionConfig) -> Option<Reorder> {
 
 fn delay(config: &DirectionConfig, cannot: &mut Vec<String>) -> String {
     if config.delay_over_time.is_some() {
-        cannot.push("the delay's changes; 'tc qdisc change' at each does".to_owned());
+        cannot.push("changes of the delay; use 'tc qdisc change' at each".to_owned());
     }
     let mut text = String::new();
     let held = held(config);
     if config.reorder.is_some() && held.is_none() {
-        cannot.push("reordering beside a delay or jitter: what netem reorders it does not delay".to_owned());
+        cannot.push("reordering with a delay or jitter: netem does not delay reordered packets".to_owned());
     }
     let delay = held.map_or(config.delay, |reorder| reorder.by);
     if delay > Nanos::ZERO || config.jitter.is_some() {
@@ -124,13 +124,14 @@ fn delay(config: &DirectionConfig, cannot: &mut Vec<String>) -> String {
         };
         match width {
             Some(width) => text.push_str(&format!(" {}{distribution}", of_time(width))),
-            None => cannot.push("jitter by a table; 'distribution' takes one from a file of tc's".to_owned()),
+            None => cannot
+                .push("jitter by a table; netem reads 'distribution' tables from files of tc".to_owned()),
         }
         if !jitter.reorder {
-            cannot.push("packets that keep their order under jitter; netem lets them overtake".to_owned());
+            cannot.push("order under jitter; netem lets packets overtake".to_owned());
         }
         if jitter.correlation_time.is_some() {
-            cannot.push("jitter that is correlated in time; netem draws each packet".to_owned());
+            cannot.push("jitter correlated in time; netem draws it for each packet".to_owned());
         }
     }
     if let Some(reorder) = held {
@@ -155,7 +156,7 @@ fn loss(loss: &Loss, cannot: &mut Vec<String>) -> String {
         }
         Loss::OverTime(_) | Loss::States { .. } => {
             let share = Probability::new((loss.probability() * 1e6).round() / 1e6).unwrap_or_default();
-            cannot.push(format!("loss that changes in time; it is {} of each packet", of_share(share)));
+            cannot.push(format!("loss that changes over time; {} of packets is used", of_share(share)));
             if share.fraction() > 0.0 { format!(" loss random {}", of_share(share)) } else { String::new() }
         }
     }

@@ -11,9 +11,7 @@ const LONGEST_MS: u64 = 3_600_000;
 /// A path with a trace of each direction, or of the first one. Packets wait without a limit, as in mahimahi.
 pub fn trace(files: &[&str]) -> Result<Imported, ImportError> {
     if files.is_empty() || files.len() > 2 {
-        return Err(ImportError::new(
-            "one or two traces are read: from the first host to the second, and back",
-        ));
+        return Err(ImportError::new("give one or two traces: from the first host to the second, and back"));
     }
     let mut draft = Draft::default();
     for (keys, file) in draft.directions.iter_mut().zip(files) {
@@ -45,7 +43,7 @@ pub fn commands(text: &str) -> Result<Imported, ImportError> {
                 };
                 let keys = &mut draft.directions[way];
                 if keys.has("loss") {
-                    draft.left_out.push("mm-loss: of two in one direction the later one".to_owned());
+                    draft.left_out.push("mm-loss: the second of two in one direction".to_owned());
                 }
                 draft.directions[way].set("loss", format!("\"{}\"", of_share(share)));
             }
@@ -61,7 +59,7 @@ pub fn commands(text: &str) -> Result<Imported, ImportError> {
                 }
                 if let Some(unset) = files.iter().find(|file| file.starts_with('$')) {
                     return Err(ImportError::new(format!(
-                        "'{}' is a variable of the shell that is not set here; write the trace",
+                        "'{}' is a shell variable that is not set here; give the trace",
                         unset.escape_debug()
                     )));
                 }
@@ -79,7 +77,7 @@ pub fn commands(text: &str) -> Result<Imported, ImportError> {
                 // What is inside runs by itself.
                 let shown: String = other.chars().take(40).collect();
                 draft.left_out.push(format!(
-                    "'{}' and what follows; 'bdp lab exec' runs programs",
+                    "'{}' and all after it; use 'bdp lab exec' to run programs",
                     shown.escape_debug()
                 ));
                 break;

@@ -22,7 +22,7 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words = |word: &str| lines().any(|line| line.split_whitespace().any(|w| w == word));
     if lines().next().is_none() {
-        return Err(ImportError::new("there is nothing in it"));
+        return Err(ImportError::new("it is empty"));
     }
     if tc::is_tc(text) {
         return tc::import(text);
@@ -39,7 +39,7 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
         return rattan(text);
     }
     Err(ImportError::new(
-        "it is none of these: tc commands or what 'tc qdisc show' prints, mm-link and mm-delay commands, a configuration of rattan; a trace of mahimahi is \
-         read with --mahimahi",
+        "unknown format; supported: tc commands, output of 'tc qdisc show', mm-link and mm-delay \
+         commands, a rattan configuration; for a mahimahi trace use --mahimahi",
     ))
 }

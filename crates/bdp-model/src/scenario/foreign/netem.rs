@@ -20,7 +20,7 @@ pub(super) const COUNTED_HEADER: i64 = 14;
 pub fn import(commands: &[&str]) -> Result<Imported> {
     if commands.is_empty() || commands.len() > 2 {
         return Err(ImportError::new(format!(
-            "{} netem commands; one or two are read, there and back",
+            "{} netem commands; give one or two, one per direction",
             commands.len()
         )));
     }
@@ -44,7 +44,7 @@ pub fn netem_of(command: &str) -> Result<Netem> {
     ];
     left_out.extend(others.iter().filter(|(there, _)| *there).map(|(_, option)| (*option).to_owned()));
     if let Some(first) = left_out.first() {
-        return Err(ImportError::new(format!("no words for it: {first}")));
+        return Err(ImportError::new(format!("not supported: {first}")));
     }
     let (loss, loss_in_states) = match stated.loss {
         None => (Probability::default(), None),
@@ -126,7 +126,7 @@ impl Stated {
         };
         let words: Vec<&str> = command.split_whitespace().skip(options).collect();
         if options == 0 && words.is_empty() {
-            return Err(ImportError::new("an empty netem command; 'delay 50ms loss 1%' is one"));
+            return Err(ImportError::new("empty netem command; example: 'delay 50ms loss 1%'"));
         }
         Self::of(words, left_out)
     }
@@ -177,7 +177,7 @@ impl Stated {
             "gap" => {
                 self.gap = count(value(words, word)?)?;
                 if self.gap > 1 {
-                    left_out.push("gap: any packet may be sent at once, not each of so many".to_owned());
+                    left_out.push("gap: any packet may be sent at once, not every N-th".to_owned());
                 }
             }
             "rate" => {
@@ -209,7 +209,7 @@ impl Stated {
             other => {
                 let shown: String = other.chars().take(40).collect();
                 return Err(ImportError::new(format!(
-                    "'{}' is no option of netem; those are {}",
+                    "'{}' is not an option of netem; options: {}",
                     shown.escape_debug(),
                     OPTIONS.join(", ")
                 )));
@@ -245,7 +245,8 @@ impl Stated {
             "state" => {
                 if more.iter().skip(1).any(|p| p.fraction() > 0.0) {
                     left_out.push(
-                        "loss state: two of the four states; p32, p23 and p14 are not there".to_owned(),
+                        "loss state: only two of the four states; p32, p23 and p14 are not supported"
+                            .to_owned(),
                     );
                 }
                 StatedLoss::States { to_bad: first, to_good, loss_bad: None, loss_good: None }
@@ -349,7 +350,7 @@ impl Stated {
             Some(_) if self.jitter > Nanos::ZERO => {
                 keys.set("delay", format!("\"{}\"", of_time(self.delay)));
                 left_out.push(
-                    "reorder: the share that netem sends at once; its jitter lets packets overtake by itself"
+                    "reorder: the share that netem sends at once; jitter already lets packets overtake"
                         .to_owned(),
                 );
             }
@@ -405,7 +406,7 @@ const OPTIONS: [&str; 16] = [
 /// netem's limit is less than what its delay holds.
 pub(super) fn netem_drops(limit: u64, held: u64) -> String {
     format!(
-        "limit: netem drops all beyond {limit} packets, and its delay alone holds {held} at this rate; 'limit {}' lets them wait",
+        "limit: netem drops all beyond {limit} packets, and its delay holds {held} at this rate; use 'limit {}'",
         held.saturating_add(limit)
     )
 }
@@ -433,7 +434,7 @@ fn correlation(words: &mut Words<'_>, option: &str, left_out: &mut Vec<String>) 
     if let Some(text) = number(words)
         && percentage(text)?.fraction() > 0.0
     {
-        left_out.push(format!("{option}: its correlation; each packet is drawn by itself"));
+        left_out.push(format!("{option}: its correlation; each packet is drawn independently"));
     }
     Ok(())
 }

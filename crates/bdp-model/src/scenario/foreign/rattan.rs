@@ -21,13 +21,13 @@ pub fn import(text: &str) -> Result<Imported> {
     };
     // Older versions had devices.
     let (Some(cells), Some(links)) = (table("cells").or_else(|| table("devices")), table("links")) else {
-        return Err(ImportError::new("a configuration of rattan has [cells] and [links]"));
+        return Err(ImportError::new("a rattan configuration needs [cells] and [links]"));
     };
     let mut draft = Draft::default();
     for (index, (from, to)) in [("left", "right"), ("right", "left")].into_iter().enumerate() {
         for name in chain(links, from, to)? {
             let Some(Value::Table(cell)) = cells.get(&name).map(|node| &node.value) else {
-                return Err(ImportError::new(format!("the cell '{}' is linked and not there", tame(&name))));
+                return Err(ImportError::new(format!("cell '{}' is linked but not defined", tame(&name))));
             };
             self::cell(&name, cell, index, &mut draft)?;
         }
@@ -44,7 +44,7 @@ fn chain(links: &Table, from: &str, to: &str) -> Result<Vec<String>> {
             Some(Value::Text(next)) => next.clone(),
             _ => {
                 return Err(ImportError::new(format!(
-                    "'{}' is linked to nothing: only chains are read",
+                    "'{}' has no link: only chains are supported",
                     tame(&at)
                 )));
             }
@@ -54,10 +54,7 @@ fn chain(links: &Table, from: &str, to: &str) -> Result<Vec<String>> {
             return Ok(names);
         }
         if names.contains(&next) || names.len() == CELLS_MAX {
-            return Err(ImportError::new(format!(
-                "the links from {from} go round in a circle at '{}'",
-                tame(&next)
-            )));
+            return Err(ImportError::new(format!("the links from {from} form a loop at '{}'", tame(&next))));
         }
         names.push(next.clone());
         at = next;
@@ -114,13 +111,10 @@ fn cell(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()>
                 [] => {}
                 [first, rest @ ..] => {
                     let share = Probability::new(*first)
-                        .ok_or_else(|| ImportError::new(format!("a loss of {first} is no share")))?;
+                        .ok_or_else(|| ImportError::new(format!("a loss of {first} is not a fraction")))?;
                     keys.set("loss", format!("\"{}\"", of_share(share)));
                     if !rest.is_empty() {
-                        left_out(
-                            draft,
-                            "the losses behind a loss; each packet is lost by the first share alone",
-                        );
+                        left_out(draft, "the losses after a loss; only the first rate is used");
                     }
                 }
             }
@@ -132,10 +126,10 @@ fn cell(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()>
                 return Ok(());
             };
             let burst: ByteCount =
-                plain(burst).parse().map_err(|_| ImportError::new("a burst that is no size"))?;
+                plain(burst).parse().map_err(|_| ImportError::new("a burst that is not a size"))?;
             let bytes = burst.as_bytes().max(1500);
             keys.set("policer", format!("{{ rate = {}, burst = \"{bytes}B\" }}", of_rate(bandwidth(rate)?)));
-            left_out(draft, "what the token bucket would queue is dropped");
+            left_out(draft, "packets that the token bucket would queue are dropped");
             Ok(())
         }
         "Shadow" | "Spy" => Ok(()),

@@ -112,5 +112,5 @@ fn variable(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, set: &[(String
 
 fn open_quote(line: &str) -> ImportError {
     let shown: String = line.trim().chars().take(60).collect();
-    ImportError::new(format!("a quotation mark is not closed: {}", shown.escape_debug()))
+    ImportError::new(format!("a quote is not closed: {}", shown.escape_debug()))
 }

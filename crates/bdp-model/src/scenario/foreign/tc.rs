@@ -37,13 +37,13 @@ pub fn import(text: &str) -> Result<Imported> {
     let mut left_out = Vec::new();
     for words in shell::commands(text)? {
         if shell::is_control_flow(&words) {
-            let text = "loops and conditions of a shell are not run; give the commands that they come to";
+            let text = "shell loops and conditions are not supported; give the resulting commands";
             return Err(ImportError::new(format!("'{}': {text}", shown(&words.join(" ")))));
         }
         match command(&words) {
             Some(words) => read(words, &mut devices, &mut left_out)?,
             None if is_listed_counter(&words) => {}
-            None => left_out.push(format!("'{}': no command of tc", shown(&words.join(" ")))),
+            None => left_out.push(format!("'{}': not a tc command", shown(&words.join(" ")))),
         }
     }
     directions(devices, left_out)
@@ -88,7 +88,7 @@ fn is_listed_counter(words: &[String]) -> bool {
 fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>) -> Result<()> {
     let all = words.join(" ");
     let refuse = |why: &str| Err(ImportError::new(format!("'{}': {why}", shown(&all))));
-    let [object, rest @ ..] = words else { return refuse("tc with nothing to do") };
+    let [object, rest @ ..] = words else { return refuse("tc without a command") };
     // tc takes what begins as a word does.
     let is = |word: &str, least: usize| word.starts_with(object.as_str()) && object.len() >= least;
     let object = match () {
@@ -96,7 +96,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
         () if is("class", 1) => "class",
         () if is("filter", 1) => "filter",
         () => {
-            left_out.push(format!("'{}': no discipline, class or filter", shown(&all)));
+            left_out.push(format!("'{}': not a qdisc, class or filter", shown(&all)));
             return Ok(());
         }
     };
@@ -105,7 +105,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
         Some("del" | "delete" | "d") => return delete(&rest[1..], object, devices),
         Some("show" | "list" | "ls" | "s" | "l") | None => return Ok(()),
         Some(_) if object == "qdisc" || object == "class" => return listed(object, rest, devices),
-        Some(_) => return refuse("add, change, replace and del are read"),
+        Some(_) => return refuse("supported: add, change, replace and del"),
     }
     let verb = rest[0].as_str();
     let mut node =
@@ -134,9 +134,9 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
             }
         }
     }
-    let Some(name) = device else { return refuse("it names no device: dev eth0") };
+    let Some(name) = device else { return refuse("no device given: dev eth0") };
     if node.kind.is_empty() {
-        return refuse("it names no discipline");
+        return refuse("no qdisc given");
     }
     if object == "filter" {
         let device = device_of(devices, &name);
@@ -147,7 +147,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
         let known = device_of(devices, &name).disciplines.iter().find(|known| known.id == node.id);
         match known {
             Some(known) if !node.id.is_empty() => node.parent = known.parent.clone(),
-            _ => return refuse("it names neither root nor a parent"),
+            _ => return refuse("neither root nor a parent given"),
         }
     }
     put(devices, &name, object, verb, node);
@@ -198,7 +198,7 @@ fn delete(rest: &[String], object: &str, devices: &mut [Device]) -> Result<()> {
         rest.get(place + 1)
     };
     let Some(name) = after("dev") else {
-        return Err(ImportError::new(format!("'tc {object} del' names no device: dev eth0")));
+        return Err(ImportError::new(format!("'tc {object} del' without a device: dev eth0")));
     };
     let is_root = rest.iter().any(|word| word == "root");
     let parent = after("parent").cloned();
@@ -245,7 +245,7 @@ fn listed(object: &str, rest: &[String], devices: &mut Vec<Device>) -> Result<()
     }
     if node.parent.is_empty() {
         let what = shown(&format!("{object} {}", rest.join(" ")));
-        return Err(ImportError::new(format!("'{what}': it names neither root nor a parent")));
+        return Err(ImportError::new(format!("'{what}': neither root nor a parent given")));
     }
     // 'tc class show dev eth0' names no device: it is that of what came before.
     let name = name.or_else(|| devices.last().map(|device| device.name.clone())).unwrap_or_default();
@@ -264,7 +264,7 @@ fn filter(device: &mut Device, node: &Node, rest: &[String], left_out: &mut Vec<
         if !is_ingress {
             let what = shown(&rest.join(" "));
             return Err(ImportError::new(format!(
-                "'{what}': a policer of what leaves; one of ingress is read"
+                "'{what}': an egress policer; only ingress policers are supported"
             )));
         }
         device.police = Some(police.to_vec());
@@ -276,7 +276,7 @@ fn filter(device: &mut Device, node: &Node, rest: &[String], left_out: &mut Vec<
         _ => {
             if device.filters == 0 {
                 left_out
-                    .push(format!("{}: filters; every packet of a direction meets the same", device.name));
+                    .push(format!("{}: filters; all packets of a direction are treated alike", device.name));
             }
             device.filters += 1;
         }
@@ -315,7 +315,7 @@ fn directions(devices: Vec<Device>, mut left_out: Vec<String>) -> Result<Importe
         let Some(keys) = keys else { continue };
         let Some(place) = draft.directions.get_mut(way) else {
             return Err(ImportError::new(
-                "more than two devices, or disciplines at their root; one or two are read, there and back",
+                "more than two devices or root qdiscs; give one or two, one per direction",
             ));
         };
         *place = keys;
@@ -331,7 +331,7 @@ fn directions(devices: Vec<Device>, mut left_out: Vec<String>) -> Result<Importe
         way = 2;
     }
     if way == 0 {
-        let why = "it states no delay, loss, rate or queue on any device";
+        let why = "no delay, loss, rate or queue on any device";
         return Err(ImportError::new(match left_out.first() {
             Some(first) => format!("{why} ({first})"),
             None => why.to_owned(),
@@ -346,7 +346,7 @@ fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Disci
     let Some(root) = device.disciplines.iter().find(|node| node.parent == "root") else {
         return match device.disciplines.first().or(device.classes.first()) {
             Some(node) => Err(ImportError::new(format!(
-                "{}: {} stands below '{}', and nothing at the root is stated",
+                "{}: {} is below '{}', but the root is not given",
                 device.name,
                 node.kind,
                 shown(&node.parent)
@@ -358,10 +358,7 @@ fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Disci
     let mut node = root;
     loop {
         if all.len() > 8 {
-            return Err(ImportError::new(format!(
-                "{}: its disciplines are one in another without an end",
-                device.name
-            )));
+            return Err(ImportError::new(format!("{}: its qdiscs form a loop", device.name)));
         }
         let major = major(&node.id);
         let children: Vec<&Node> = device
@@ -396,7 +393,7 @@ fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Disci
                         }
                         _ => {
                             return Err(ImportError::new(format!(
-                                "{}: {} has {} disciplines below it; a direction has one",
+                                "{}: {} has {} qdiscs below it; a direction can have one",
                                 device.name,
                                 node.kind,
                                 several.len()
@@ -434,7 +431,7 @@ fn htb_classes<'a>(
     let by_default = || leaves.iter().find(|leaf| default.is_some() && minor(leaf) == default).copied();
     let leaf = match (leaves.as_slice(), acting.as_slice()) {
         ([], _) => {
-            left_out.push("htb without a class, which shapes nothing".to_owned());
+            left_out.push("htb without a class, which has no effect".to_owned());
             return Ok(Vec::new());
         }
         ([only], _) => *only,
@@ -444,7 +441,7 @@ fn htb_classes<'a>(
             None => {
                 let names: Vec<&str> = several.iter().map(|class| class.id.as_str()).collect();
                 return Err(ImportError::new(format!(
-                    "{}: htb has several classes ({}); a direction has one: give the commands of that class",
+                    "{}: htb has several classes ({}); give only the commands of one class",
                     device.name,
                     names.join(", ")
                 )));
@@ -453,7 +450,7 @@ fn htb_classes<'a>(
     };
     if leaves.len() > 1 {
         left_out.push(format!(
-            "{}: classes of htb but {}; every packet of a direction meets the same",
+            "{}: htb classes other than {}; all packets of a direction are treated alike",
             device.name, leaf.id
         ));
     }
@@ -461,10 +458,7 @@ fn htb_classes<'a>(
     while let Some(parent) = own.iter().find(|class| path.last().is_some_and(|last| last.parent == class.id))
     {
         if path.iter().any(|known| std::ptr::eq(*known, *parent)) {
-            return Err(ImportError::new(format!(
-                "{}: classes of htb go round in a circle at {}",
-                device.name, leaf.id
-            )));
+            return Err(ImportError::new(format!("{}: htb classes form a loop at {}", device.name, leaf.id)));
         }
         path.push(parent);
     }

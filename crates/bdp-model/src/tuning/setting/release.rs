@@ -41,7 +41,7 @@ impl FromStr for Release {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::of_kernel(text).ok_or_else(|| format!("'{text}' is no release of Linux, as 6.1"))
+        Self::of_kernel(text).ok_or_else(|| format!("'{text}' is not a Linux release such as 6.1"))
     }
 }
 

@@ -50,7 +50,7 @@ fn what_no_program_does_is_refused() {
         ("reader = { rate = '2G' }", "flow.reader.rate = \"2G\": expected payload per second from 8k to 1G"),
         ("writer = { rate = '1M', pause = '1s', every = '2s' }", "expected { rate = \"10M\" }"),
         ("writer = { pause = '1s' }", "expected { rate = \"10M\" }"),
-        ("writer = { pause = '2s', every = '2s' }", "a pause is shorter than the period"),
+        ("writer = { pause = '2s', every = '2s' }", "a pause must be shorter than its period"),
         ("writer = { pause = 0, every = '2s' }", "flow.writer.pause = 0: expected a time from 1ms to 1h"),
         ("writer = { rat = '1M' }", "unknown key 'rat' in writer, did you mean 'rate'?"),
         ("messages = { size = 0 }", "flow.messages.size = 0: expected bytes of a message, 1 to 16M"),
@@ -59,14 +59,14 @@ fn what_no_program_does_is_refused() {
             "messages = { size = '1K', writes = 0 }",
             "flow.messages.writes = 0: expected a number of writes, 1 to 16",
         ),
-        ("messages = { size = '1K' }\nwriter = { rate = '1M' }", "does not go with a writer"),
-        ("reader = { rate = '1M' }\nstreams = 65", "does not go with 65 streams: at most 64 streams"),
-        ("protocol = 'udp'\nrate = '1M'\nreader = { rate = '1M' }", "reader is of the other protocol"),
+        ("messages = { size = '1K' }\nwriter = { rate = '1M' }", "conflicts with a writer"),
+        ("reader = { rate = '1M' }\nstreams = 65", "conflicts with 65 streams: at most 64 streams"),
+        ("protocol = 'udp'\nrate = '1M'\nreader = { rate = '1M' }", "reader belongs to the other protocol"),
     ] {
         let text = error(&with(keys));
         assert!(text.contains(part), "{keys}: {text}");
     }
     let stepped = format!("clock = 'virtual'\nstack = 'smoltcp'\n{}", with("reader = { rate = '1M' }"));
     let text = error(&stepped);
-    assert!(text.contains("programs that hold back run on kernels"), "{text}");
+    assert!(text.contains("programs with their own pace need a kernel"), "{text}");
 }

@@ -51,18 +51,19 @@ fn stacks_that_the_clock_has_not_are_refused() {
     let far = |stack: &str| BASE.replace("[hosts.far]", &format!("[hosts.far]\nstack = '{stack}'"));
     assert_eq!(
         error(&format!("stack = 'linux-6.1'\n{BASE}")),
-        "s.toml:1: stack = \"linux-6.1\" does not go with clock = \"real\": a guest kernel needs clock = \"virtual\" (--clock virtual)"
+        "s.toml:1: stack = \"linux-6.1\" conflicts with clock = \"real\": a guest kernel needs clock = \"virtual\" (--clock virtual)"
     );
     assert_eq!(
         error(&format!("{VIRTUAL}{}", far("linux"))),
-        "s.toml:5: hosts.far.stack = \"linux\" does not go with clock = \"virtual\": this machine's kernel runs by the real clock; \
-         name a guest kernel or another stack, \"linux-6.1\", \"linux-6.12\", \"linux-7.2\", \"gvisor\", \"lwip\", \"smoltcp\", \"kernel:PATH\" or \
+        "s.toml:5: hosts.far.stack = \"linux\" conflicts with clock = \"virtual\": this machine's kernel uses the real clock; \
+         choose a guest kernel or another stack, \"linux-6.1\", \"linux-6.12\", \"linux-7.2\", \"gvisor\", \"lwip\", \"smoltcp\", \"kernel:PATH\" or \
          \"exec:PROGRAM\", or none for the default kernel"
     );
     assert_eq!(
         error(&format!("{VIRTUAL}stack = 'linux-7.2'\n{}", far("linux-6.1"))),
-        "s.toml:6: hosts.far.stack = \"linux-6.1\" does not go with \"linux-7.2\" of host 'near': the hosts of one case run one \
-         kernel, beside stacks that are none; sweep 'stack' to compare"
+        "s.toml:6: hosts.far.stack = \"linux-6.1\" conflicts with \"linux-7.2\" of host 'near': all \
+         hosts of a case must use the same kernel (other stacks may differ); sweep 'stack' to compare \
+         kernels"
     );
     assert_eq!(
         error(&far("linux-5.4")),
@@ -118,23 +119,23 @@ fn settings_that_can_not_be_are_refused() {
         ("ecn = true", "hosts.near.ecn = true: expected \"off\" or \"on\" or \"passive\""),
         (
             "initial_window = 0",
-            "hosts.near.initial_window = 0: expected segments that a new connection may send at once, 1 to 1000",
+            "hosts.near.initial_window = 0: expected the initial window in segments, 1 to 1000",
         ),
         (
             "receive_buffer = '1K'",
-            "hosts.near.receive_buffer = \"1K\": expected the most bytes that autotuning may reach, 2304 to 1073741824, such as \"64K\"",
+            "hosts.near.receive_buffer = \"1K\": expected the maximum for autotuning in bytes, 2304 to 1073741824, such as \"64K\"",
         ),
         (
             "sack = true\nsysctls = { 'net.ipv4.tcp_sack' = 0 }",
-            "hosts.near.sack = true does not go with net.ipv4.tcp_sack = \"0\": both set the same; leave one of them out",
+            "hosts.near.sack = true conflicts with net.ipv4.tcp_sack = \"0\": both set the same value; remove one of them",
         ),
         (
             "receive_buffer = '1M'\nsysctls = { 'net.ipv4.tcp_rmem' = '4096 131072 6291456' }",
-            "hosts.near.receive_buffer = \"1M\" does not go with net.ipv4.tcp_rmem = \"4096 131072 6291456\": both set the same; leave one of them out",
+            "hosts.near.receive_buffer = \"1M\" conflicts with net.ipv4.tcp_rmem = \"4096 131072 6291456\": both set the same value; remove one of them",
         ),
         (
             "congestion = 'reno'\nsysctls = { 'net.ipv4.tcp_congestion_control' = 'bbr' }",
-            "hosts.near.congestion = \"reno\" does not go with net.ipv4.tcp_congestion_control = \"bbr\": both set the same; leave one of them out",
+            "hosts.near.congestion = \"reno\" conflicts with net.ipv4.tcp_congestion_control = \"bbr\": both set the same value; remove one of them",
         ),
     ] {
         let text = BASE.replace("[hosts.near]", &format!("[hosts.near]\n{line}"));

@@ -137,27 +137,27 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         ),
         (
             "loss = { packets = [3, 3] }",
-            "link.loss.packets = 3: expected a list of packets by their index, counted from 0 and rising, such as [3, 17]",
+            "link.loss.packets = 3: expected a list of ascending packet indexes, counted from 0, such as [3, 17]",
         ),
         (
             "loss = { packets = [] }",
-            "link.loss.packets = a list of 0: expected a list of packets by their index, counted from 0 and rising, such as \
-             [3, 17]",
+            "link.loss.packets = a list of 0: expected a list of ascending packet indexes, counted from \
+             0, such as [3, 17]",
         ),
         (
             "jitter = { normal = '1ms', uniform = '1ms' }",
             "link.jitter = a table: expected a time up to 1h such as \"2ms\" (evenly to both sides of the delay), { normal = \
-             \"1ms\" }, { uniform = \"2ms\" }, { table = [\"-1ms\", \"0ms\", \"4ms\"] }, each with reorder = true where packets \
-             may overtake, or \"none\"",
+             \"1ms\" }, { uniform = \"2ms\" }, { table = [\"-1ms\", \"0ms\", \"4ms\"] }, each with \
+             reorder = true if packets may overtake, or \"none\"",
         ),
         (
             "jitter = { table = ['--1ms'] }",
-            "link.jitter.table: '--1ms' is not a time: it must begin with a number, for example -1.5ms or 2ms; expected a list of what packets take more or less than the delay, each up to 1h, such as [\"-1ms\", \
-             \"0ms\", \"4ms\"]",
+            "link.jitter.table: '--1ms' is not a time: it must start with a number, for example -1.5ms or 2ms; expected a \
+             list of deviations from the delay, each up to 1h, such as [\"-1ms\", \"0ms\", \"4ms\"]",
         ),
         (
             "jitter = { table = ['-2h'] }",
-            "link.jitter.table = \"-2h\": expected a list of what packets take more or less than the delay, each up to 1h, \
+            "link.jitter.table = \"-2h\": expected a list of deviations from the delay, each up to 1h, \
              such as [\"-1ms\", \"0ms\", \"4ms\"]",
         ),
         ("jitter = { normal = '1ms', reorder = 1 }", "link.jitter.reorder = 1: expected true or false"),
@@ -167,7 +167,7 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         ),
         (
             "reorder = { probability = '1%', by = 0 }",
-            "link.reorder.by = 0: expected for how long a packet is held back, above 0 and up to 1h, such as \"5ms\"",
+            "link.reorder.by = 0: expected the time that a packet is held back, above 0 and up to 1h, such as \"5ms\"",
         ),
         (
             "duplicate = -1",
@@ -188,13 +188,13 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         ),
         (
             "policer = { rate = '10M', burst = 1000 }",
-            "link.forward.policer = a burst of 1000 B does not go with an MTU of 1500: no full packet would pass, so at \
+            "link.forward.policer = a burst of 1000 B conflicts with an MTU of 1500: no full-size packet would pass; use at \
              least 1500 bytes",
         ),
         (
             "ecn_threshold = 0",
-            "link.ecn_threshold = 0: expected what must be waiting for a packet to be marked: packets such as 20 or \"20p\", \
-             wire bytes with their unit such as \"30K\", or \"none\"",
+            "link.ecn_threshold = 0: expected the queue length from which packets are marked: packets \
+             such as 20 or \"20p\", wire bytes with a unit such as \"30K\", or \"none\"",
         ),
         (
             "half_duplex = { guard = '50us' }",
@@ -202,7 +202,7 @@ fn mistakes_are_shown_with_what_would_have_been_right() {
         ),
         (
             "half_duplex = { guard = '11s', turn = 0 }",
-            "link.half_duplex.guard = \"11s\": expected the silence when the sending end changes, up to 10s, such as \"50us\"",
+            "link.half_duplex.guard = \"11s\": expected the gap when the sending end changes, up to 10s, such as \"50us\"",
         ),
         ("delivery = 'whole'", "link.delivery = \"whole\": expected \"auto\" or \"segment\" or \"super\""),
     ] {

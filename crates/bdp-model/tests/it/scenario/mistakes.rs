@@ -19,12 +19,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "\"20ms\"",
             "3601",
-            "s.toml:7: link.delay = 3601: expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
+            "s.toml:7: link.delay = 3601: expected a one-way delay up to 1h, such as \"20.5ms\" (per direction; the RTT is the sum of both)",
         ),
         (
             "\"20ms\"",
             "\"20parsec\"",
-            "s.toml:7: link.delay: '20parsec' is not a time: unknown unit 'parsec', for example 41ms, 2.5ms, 50us or 10s; seconds where no unit is given; expected a one-way delay up to 1h, such as \"20.5ms\" (each direction's own; the RTT is the sum of both)",
+            "s.toml:7: link.delay: '20parsec' is not a time: unknown unit 'parsec', for example 41ms, 2.5ms, 50us or 10s; seconds if no unit is given; expected a one-way delay up to 1h, such as \"20.5ms\" (per direction; the RTT is the sum of both)",
         ),
         (
             "\"100M\"",
@@ -54,7 +54,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "to = \"far\"",
             "to = \"near\"",
-            "s.toml:10: flow: no way from 'near' to 'near'; links and routers must join them (near - far)",
+            "s.toml:10: flow: no path from 'near' to 'near'; connect them by links and routers (near - far)",
         ),
         (
             "[\"near\", \"far\"]",
@@ -87,7 +87,7 @@ fn are_shown_with_line_found_and_expected() {
             "name = \"t\"",
             "s.toml:1: unknown key 'name' in the file, did you mean 'title' (the scenario's name is the file's)?; keys here: title, about, source, clock, stack, family, seed, repetitions, idle, probe, hosts, link, switch, flow, traffic, sweep, point, published, expect",
         ),
-        ("title = \"t\"", "", "s.toml: title is missing: one line that says what the scenario is"),
+        ("title = \"t\"", "", "s.toml: title is missing: a one-line description of the scenario"),
         (
             "title = \"t\"",
             "title = \"t\"\nrepetitions = 0",
@@ -112,22 +112,22 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "omit = \"10s\"\n",
-            "s.toml:11: flow.omit = \"10s\" does not go with a duration of 10 s: omit must be shorter than the duration, or nothing is left to count",
+            "s.toml:11: flow.omit = \"10s\" conflicts with a duration of 10 s: omit must be shorter than the duration",
         ),
         (
             "",
             "duration = \"1s\"\n",
-            "s.toml:11: flow.duration = \"1s\" does not go with an omit of 2 s: omit must be shorter than the duration, or nothing is left to count",
+            "s.toml:11: flow.duration = \"1s\" conflicts with an omit of 2 s: omit must be shorter than the duration",
         ),
         (
             "",
             "mss = 87\n",
-            "s.toml:11: flow.mss = 87: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:11: flow.mss = 87: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
         (
             "",
             "mss = 1461\n",
-            "s.toml:11: flow.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:11: flow.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
         (
             "",
@@ -152,12 +152,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "rate =",
             "limit = 0\nrate =",
-            "s.toml:6: link.limit = 0: expected packets such as 1000 or \"1000p\", wire bytes with their unit such as \"64KiB\", or \"none\"",
+            "s.toml:6: link.limit = 0: expected packets such as 1000 or \"1000p\", wire bytes with a unit such as \"64KiB\", or \"none\"",
         ),
         (
             "rate =",
             "limit = \"1K\"\nrate =",
-            "s.toml:6: link.forward.limit = \"1K\" does not go with an MTU of 1500 and 38 bytes of overhead: no full packet would pass, so at least 1538 bytes",
+            "s.toml:6: link.forward.limit = \"1K\" conflicts with an MTU of 1500 and 38 bytes of overhead: no full-size packet would pass; use at least 1538 bytes",
         ),
         (
             "rate =",
@@ -187,7 +187,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nfow.window = ['1K']\n",
-            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must begin with one of flow, traffic, link, hosts, clock, stack, family, idle, probe, did you mean 'flow'?",
+            "s.toml:12: sweep of fow.window: no parameter 'fow.window': it must start with one of flow, traffic, link, hosts, clock, stack, family, idle, probe, did you mean 'flow'?",
         ),
         (
             "",
@@ -197,12 +197,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nflow.omit = ['1s', '10s']\n",
-            "s.toml:12: sweep of flow.omit: flow.omit = \"10s\" does not go with a duration of 10 s: omit must be shorter than the duration, or nothing is left to count",
+            "s.toml:12: sweep of flow.omit: flow.omit = \"10s\" conflicts with a duration of 10 s: omit must be shorter than the duration",
         ),
         (
             "",
             "mss = 1400\n[sweep]\nlink.mtu = [1500, 1400]\n",
-            "s.toml:11: in the case link.mtu=1400: flow.mss = 1400: expected bytes from 88 to 1360 (MTU 1400 less 40 of headers), or \"default\"",
+            "s.toml:11: in the case link.mtu=1400: flow.mss = 1400: expected bytes from 88 to 1360 (MTU 1400 minus 40 of headers), or \"default\"",
         ),
         (
             "",
@@ -218,7 +218,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "[[flow]]",
             "[link.forward]\ndelay = '1ms'\n[sweep]\nlink.delay = ['2ms']\n[[flow]]",
-            "s.toml:11: sweep of link.delay: no parameter 'link.delay': link.forward.delay on line 9 would hide it; name link.forward.delay and link.reverse.delay",
+            "s.toml:11: sweep of link.delay: no parameter 'link.delay': link.forward.delay on line 9 would override it; set link.forward.delay and link.reverse.delay",
         ),
         (
             "",
@@ -238,7 +238,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[expect]\ngoodput_min = '2M'\ngoodput_max = '1M'\n",
-            "s.toml:13: expect.goodput_max = \"1M\" does not go with a goodput_min of 2 Mbit/s: the least must not exceed the most",
+            "s.toml:13: expect.goodput_max = \"1M\" conflicts with a goodput_min of 2 Mbit/s: the minimum must not exceed the maximum",
         ),
         (
             "",
@@ -248,7 +248,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nflow.window = ['1K']\n[[expect]]\nwhen = { flow.window = '2K..' }\n",
-            "s.toml:13: no case meets this 'when', so [[expect]] never applies",
+            "s.toml:13: no case matches this 'when', so [[expect]] never applies",
         ),
         (
             "",
@@ -258,7 +258,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\ngap = '1ms'\nsize = '1K'\n",
-            "s.toml:12: traffic has 10000 transfers: at most 2000; make the gap longer or the duration shorter",
+            "s.toml:12: traffic has 10000 transfers: at most 2000; use a longer gap or a shorter duration",
         ),
         (
             "",
@@ -273,12 +273,12 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\npattern = 'request-response'\nthink = '1s'\ngap = '1s'\nsize = '1K'\n",
-            "s.toml:14: traffic.gap = \"1s\" does not go with pattern = \"request-response\": that pattern has think, clients, request, connections",
+            "s.toml:14: traffic.gap = \"1s\" conflicts with pattern = \"request-response\": that pattern has think, clients, request, connections",
         ),
         (
             "",
             "[[traffic]]\npattern = 'request-response'\nthink = '1ms'\nclients = 200\nsize = '1K'\n",
-            "s.toml:13: traffic has 2000000 transfers: at most 100000; take fewer clients, or let them think longer or for a shorter duration",
+            "s.toml:13: traffic has 2000000 transfers: at most 100000; use fewer clients, a longer think time or a shorter duration",
         ),
         (
             "",
@@ -308,7 +308,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[[traffic]]\npattern = 'on-off'\non = '1s'\noff = '1s'\nsize = '1K'\n",
-            "s.toml:15: traffic.size = \"1K\" does not go with pattern = \"on-off\": those transfers end by time; leave out the size",
+            "s.toml:15: traffic.size = \"1K\" conflicts with pattern = \"on-off\": these transfers end by time; remove the size",
         ),
         (
             "",

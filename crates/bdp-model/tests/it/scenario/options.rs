@@ -29,7 +29,7 @@ fn wrong_overrides_are_named() {
         (
             "flow.omit",
             "11s",
-            "s.toml: --set flow.omit=11s: flow.omit = \"11s\" does not go with a duration of 10 s",
+            "s.toml: --set flow.omit=11s: flow.omit = \"11s\" conflicts with a duration of 10 s",
         ),
         (
             "flow.omti",
@@ -39,16 +39,16 @@ fn wrong_overrides_are_named() {
         (
             "lnk.delay",
             "1ms",
-            "s.toml: --set lnk.delay=1ms: no parameter 'lnk.delay': it must begin with one of",
+            "s.toml: --set lnk.delay=1ms: no parameter 'lnk.delay': it must start with one of",
         ),
         (
             "flow.3.window",
             "1K",
-            "no parameter 'flow.3.window': there is no flow.3; the scenario has 1, counted from 0",
+            "no parameter 'flow.3.window': flow.3 does not exist; the scenario has 1, counted from 0",
         ),
         ("hosts.fra.congestion", "bbr", "unknown host 'fra', did you mean 'far'?; hosts: near, far"),
         ("flow.window", "0", "--set flow.window=0: flow.window = 0: expected bytes on the wire"),
-        ("flow", "1", "it names a whole flow"),
+        ("flow", "1", "it is a whole flow"),
         ("repetitions", "0", "repetitions = 0: expected a whole number, 1 to 10000"),
     ] {
         let text = scenario.plan(&set(path, value)).unwrap_err().to_string();
@@ -56,7 +56,7 @@ fn wrong_overrides_are_named() {
     }
     let none = PlanOptions { repetitions: Some(0), ..Default::default() };
     let text = scenario.plan(&none).unwrap_err().to_string();
-    assert!(text.starts_with("s.toml: 0 repetitions asked for: repetitions = 0: expected"), "{text}");
+    assert!(text.starts_with("s.toml: 0 repetitions requested: repetitions = 0: expected"), "{text}");
 }
 
 #[test]

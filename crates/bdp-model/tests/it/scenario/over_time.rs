@@ -128,15 +128,12 @@ fn mistakes_are_shown_in_one_line() {
     for (lines, expected) in [
         (
             "rate = { trace = 'nowhere' }",
-            "link.rate.trace = \"nowhere\": expected the name of a trace that was read; only bdp reads files",
+            "link.rate.trace = \"nowhere\": expected the name of a trace that was already read",
         ),
-        (
-            "rate = { steps = [] }",
-            "link.rate.steps = a list of 0: expected 1 to 10000 times with their values",
-        ),
+        ("rate = { steps = [] }", "link.rate.steps = a list of 0: expected 1 to 10000 times with values"),
         (
             "rate = { steps = [[1, '1M']] }",
-            "link.rate.steps = 1: expected a list of times since the flows' start with their values, such as [[\"0s\", ...], [\"5s\", ...]]; the first time is 0s, each later one is later",
+            "link.rate.steps = 1: expected a list of times since the start of flows with values, such as [[\"0s\", ...], [\"5s\", ...]]; the first time must be 0s, and times must ascend",
         ),
         (
             "rate = { ramp = [[0, '1M'], [2, '2M'], [2, '3M']] }",
@@ -145,7 +142,7 @@ fn mistakes_are_shown_in_one_line() {
         ("rate = { steps = [[0, 0], [2, '2M']] }", "link.rate = a table: expected a first bit rate above 0"),
         (
             "rate = { trace = 'lte.trace', steps = [] }",
-            "link.rate.trace = \"lte.trace\" does not go with 'steps'",
+            "link.rate.trace = \"lte.trace\" conflicts with 'steps'",
         ),
         ("rate = { loop = true }", "link.rate = a table: expected { trace = \"FILE\" }"),
         ("rate = { tracks = 'x' }", "unknown key 'tracks' in link.rate's table"),
@@ -164,7 +161,7 @@ fn mistakes_are_shown_in_one_line() {
         ("loss = { steps = [[0, 2]] }", "link.loss.steps: '2' is out of range"),
         (
             "jitter = { uniform = '1ms', correlation_time = '1s' }",
-            "link.jitter.correlation_time = \"1s\": expected 'normal' beside it",
+            "link.jitter.correlation_time = \"1s\": expected 'normal' in the same table",
         ),
         (
             "forward.delay = { steps = [[0, '2h']] }",

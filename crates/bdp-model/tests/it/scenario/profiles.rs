@@ -66,7 +66,10 @@ fn mistakes_are_shown_in_one_line() {
         ("rate = { levels = [] }", "link.rate.levels = a list of 0: expected 1 to 32 rising bit rates"),
         ("rate = { levels = ['2M', '1M'] }", "expected 1 to 32 rising bit rates"),
         ("rate = { levels = ['1M'], share = 0 }", "link.rate.share = 0: expected the share of milliseconds"),
-        ("rate = { levels = ['1M'], length = '2h' }", "link.rate.length = \"2h\": expected how long it is"),
+        (
+            "rate = { levels = ['1M'], length = '2h' }",
+            "link.rate.length = \"2h\": expected the period after which it repeats",
+        ),
         ("rate = { levels = ['1M'], stay = 0 }", "link.rate.stay = 0: expected the mean time at a level"),
     ] {
         let found = error(&text(lines));

@@ -135,11 +135,11 @@ fn what_does_not_go_together_is_refused_in_a_line() {
         ),
         (
             "queue = { kind = 'red', min = 5000, max = 4000 }",
-            "link.queue.max = 4000: expected thresholds of which max is above min",
+            "link.queue.max = 4000: expected thresholds with max above min",
         ),
         (
             "queue = { kind = 'red', burst = 5 }",
-            "link.queue.burst = 5: expected packets that may come at once, at least min / avpkt: 31",
+            "link.queue.burst = 5: expected packets that may arrive in a burst, at least min / avpkt: 31",
         ),
         (
             "queue = { kind = 'cake', isolation = 'hosts' }",
@@ -151,20 +151,20 @@ fn what_does_not_go_together_is_refused_in_a_line() {
         ),
         (
             "queue = 'codel'\nlimit = '64K'",
-            "link.forward.limit = \"64K\": expected packets that may wait, such as 1000 or \"1000p\"",
+            "link.forward.limit = \"64K\": expected a queue limit in packets, such as 1000 or \"1000p\"",
         ),
         (
             "queue = { kind = 'codel', limit = 5 }\nlimit = 6",
-            "link.forward.queue.limit = 5 does not go with limit = 6: the limit stands in one of both",
+            "link.forward.queue.limit = 5 conflicts with limit = 6: give the limit in only one of them",
         ),
         (
             "queue = 'codel'\necn_threshold = 20",
-            "link.forward.ecn_threshold = 20 does not go with queue = \"codel\": ecn_threshold is drop-tail's; this queue has \
-             ecn = true and ce_threshold",
+            "link.forward.ecn_threshold = 20 conflicts with queue = \"codel\": ecn_threshold is only \
+             for drop-tail; for this queue use ecn = true and ce_threshold",
         ),
         (
             "queue = 'codel'\nhalf_duplex = { guard = 0, turn = '1ms' }",
-            "link.half_duplex = a table does not go with queue = \"codel\": on a shared medium queues are drop-tail",
+            "link.half_duplex = a table conflicts with queue = \"codel\": on a shared medium queues must be drop-tail",
         ),
     ] {
         let error = error(&with(lines));
@@ -174,8 +174,8 @@ fn what_does_not_go_together_is_refused_in_a_line() {
     let text = BASE.replacen("rate = \"100M\"", "queue = \"codel\"", 1);
     assert!(
         error(&text).ends_with(
-            "link.forward.queue = \"codel\" does not go with a link without a rate: nothing ever waits there, so give it \
-             a rate such as rate = \"10M\""
+            "link.forward.queue = \"codel\" conflicts with a link without a rate: it has no queue; give \
+             it a rate such as rate = \"10M\""
         ),
         "{}",
         error(&text)

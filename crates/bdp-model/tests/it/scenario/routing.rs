@@ -90,22 +90,22 @@ fn what_can_not_be_reached_is_refused() {
         (
             "[hosts.r2]\nrouter = true\n",
             "",
-            "s.toml:4: hosts.h1.routes: no way from 'h1' to 'h2'; links and routers must join them (h1 - r1, h3 - r1, r1 - r2, r2 - h2, r2 - h4); router = true in [hosts.r2] would",
+            "s.toml:4: hosts.h1.routes: no path from 'h1' to 'h2'; connect them by links and routers (h1 - r1, h3 - r1, r1 - r2, r2 - h2, r2 - h4); router = true in [hosts.r2] would",
         ),
         (
             "routes = [{ to = \"h2\", via = \"r1\" }]\n[hosts.r1]\nrouter = true\n[hosts.r2]\nrouter = true\n",
             "",
-            "s.toml:19: flow.0: no way from 'h1' to 'h2'; links and routers must join them (h1 - r1, h3 - r1, r1 - r2, r2 - h2, r2 - h4); router = true in [hosts.r1] and [hosts.r2] would",
+            "s.toml:19: flow.0: no path from 'h1' to 'h2'; connect them by links and routers (h1 - r1, h3 - r1, r1 - r2, r2 - h2, r2 - h4); router = true in [hosts.r1] and [hosts.r2] would",
         ),
         (
             "via = \"r1\"",
             "via = \"r2\"",
-            "s.toml:4: hosts.h1.routes.via = \"r2\" does not go with the links of 'h1' (r1): a route leads through a neighbour",
+            "s.toml:4: hosts.h1.routes.via = \"r2\" conflicts with the links of 'h1' (r1): the next hop of a route must be a neighbour",
         ),
         (
             "[hosts.r1]\nrouter = true",
             "[hosts.r1]\nrouter = false",
-            "s.toml:4: hosts.h1.routes.via = \"r1\" does not go with 'r1', which is no router: only a router forwards; write router = true in its table",
+            "s.toml:4: hosts.h1.routes.via = \"r1\" conflicts with 'r1', which is not a router: only a router forwards packets; set router = true in its table",
         ),
         (
             "[hosts.r1]\nrouter = true",
@@ -115,12 +115,12 @@ fn what_can_not_be_reached_is_refused() {
         (
             "[hosts.r1]\n",
             "[hosts.r1]\nroutes = [{ to = \"h2\", via = \"h1\" }]\n",
-            "s.toml:6: hosts.r1.routes.via = \"h1\" does not go with 'h1', which is no router: only a router forwards; write router = true in its table",
+            "s.toml:6: hosts.r1.routes.via = \"h1\" conflicts with 'h1', which is not a router: only a router forwards packets; set router = true in its table",
         ),
         (
             "[hosts.r1]\nrouter = true\n[hosts.r2]\n",
             "[hosts.r1]\nrouter = true\n[hosts.r2]\nroutes = [{ to = \"h2\", via = \"r1\" }]\n",
-            "s.toml:4: hosts.h1.routes: a route loop from 'h1' to 'h2': h1 - r1 - r2 - r1; correct the 'via' of one of these hosts, or leave it out for the shortest way",
+            "s.toml:4: hosts.h1.routes: a route loop from 'h1' to 'h2': h1 - r1 - r2 - r1; correct the 'via' of one of these hosts, or remove it for the shortest path",
         ),
         (
             "to = \"h2\", via",
@@ -130,7 +130,7 @@ fn what_can_not_be_reached_is_refused() {
         (
             "to = \"h2\", via",
             "to = \"h1\", via",
-            "s.toml:4: hosts.h1.routes.to = \"h1\": expected another host than the one that has the route",
+            "s.toml:4: hosts.h1.routes.to = \"h1\": expected another host than the one with the route",
         ),
         (
             "to = \"h2\", via",
@@ -155,12 +155,12 @@ fn what_can_not_be_reached_is_refused() {
         (
             "[hosts.r1]\n",
             "[hosts.r1]\nroutes = [{ to = \"h2\", via = \"r2\" }, { to = \"h2\", via = \"h1\", at = \"5s\" }]\n",
-            "s.toml:6: hosts.r1.routes.via = \"h1\" does not go with 'h1', which is no router: only a router forwards; write router = true in its table",
+            "s.toml:6: hosts.r1.routes.via = \"h1\" conflicts with 'h1', which is not a router: only a router forwards packets; set router = true in its table",
         ),
         (
             "[hosts.r1]\nrouter = true\n[hosts.r2]\n",
             "[hosts.r1]\nrouter = true\n[hosts.r2]\nroutes = [{ to = \"h2\", via = \"h2\" }, { to = \"h2\", via = \"r1\", at = \"5s\" }]\n",
-            "s.toml:4: hosts.h1.routes: a route loop from 'h1' to 'h2': h1 - r1 - r2 - r1; correct the 'via' of one of these hosts, or leave it out for the shortest way",
+            "s.toml:4: hosts.h1.routes: a route loop from 'h1' to 'h2': h1 - r1 - r2 - r1; correct the 'via' of one of these hosts, or remove it for the shortest path",
         ),
         (
             "[{ to = \"h2\", via = \"r1\" }]",
@@ -170,19 +170,19 @@ fn what_can_not_be_reached_is_refused() {
         (
             "start = \"5s\"",
             "start = 86401",
-            "s.toml:28: flow.1.start = 86401: expected a time up to 24h since the flows could start, such as \"5s\" or 0",
+            "s.toml:28: flow.1.start = 86401: expected a time up to 24h after the earliest start of flows, such as \"5s\" or 0",
         ),
         ("\"tcp-connect\"", "\"icmp\"", "s.toml:2: probe = \"icmp\": expected \"udp\" or \"tcp-connect\""),
         (
             "from = \"h1\"\nto = \"h2\"\n[[flow]]",
             "from = \"h1\"\nto = \"h2\"\nbackground = true\n[[flow]]\nbackground = true",
-            "s.toml:25: flow.0.background = true: expected false for one of the flows at least: what all flows are background to is no experiment",
+            "s.toml:25: flow.0.background = true: expected false for at least one flow: not all flows can be background",
         ),
         // The narrowest link of the way decides.
         (
             "start = \"5s\"",
             "mss = 1461",
-            "s.toml:28: flow.1.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 less 40 of headers), or \"default\"",
+            "s.toml:28: flow.1.mss = 1461: expected bytes from 88 to 1460 (MTU 1500 minus 40 of headers), or \"default\"",
         ),
     ] {
         assert!(DUMBBELL.contains(old), "{old}");

@@ -16,7 +16,7 @@ use crate::output;
 pub(super) enum BesideNetem {
     /// The same arrivals, frame by frame
     Frames,
-    /// What 'bdp lab export' prints for some links, frame by frame
+    /// Output of 'bdp lab export' for some links, frame by frame
     Export,
     /// TCP flows
     Flows,

@@ -1,14 +1,14 @@
-//! One way of a connection, from the place that it passes first to the other.
+//! One direction of a connection, from the place that it passes first to the other.
 
 use super::log::{Passed, SegmentLog};
 use super::matching::Matched;
 use super::numbered::Numbered;
 
-/// One way: its segments at both places, and which of them are the same.
+/// One direction: its segments at both places, and which of them are the same.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way<'a> {
+pub(super) struct Direction<'a> {
     pub logs: [&'a SegmentLog; 2],
-    /// The segments of this way in each log.
+    /// The segments of this direction in each log.
     pub numbered: [&'a [Numbered]; 2],
     pub matched: &'a Matched,
     /// The place that it passes first: 0 or 1 of the logs.
@@ -17,7 +17,7 @@ pub(super) struct Way<'a> {
     pub full: u32,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Direction<'a> {
     pub fn near_log(&self) -> &'a SegmentLog {
         self.logs[self.near]
     }

@@ -110,19 +110,12 @@ fn cell(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()>
                 Some(Value::Array(all)) => all.iter().filter_map(|node| plain(node).parse().ok()).collect(),
                 _ => Vec::new(),
             };
-            match pattern.as_slice() {
-                [] => {}
-                [first, rest @ ..] => {
-                    let share = Probability::new(*first)
-                        .ok_or_else(|| ImportError::new(format!("a loss of {first} is no share")))?;
-                    keys.set("loss", format!("\"{}\"", of_share(share)));
-                    if !rest.is_empty() {
-                        left_out(
-                            draft,
-                            "the losses behind a loss; each packet is lost by the first share alone",
-                        );
-                    }
-                }
+            let [first, rest @ ..] = pattern.as_slice() else { return Ok(()) };
+            let share = Probability::new(*first)
+                .ok_or_else(|| ImportError::new(format!("a loss of {first} is no share")))?;
+            keys.set("loss", format!("\"{}\"", of_share(share)));
+            if !rest.is_empty() {
+                left_out(draft, "the losses behind a loss; each packet is lost by the first share alone");
             }
             Ok(())
         }

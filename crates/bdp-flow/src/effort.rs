@@ -17,6 +17,26 @@ pub struct Busiest {
     threads: Mutex<Vec<Account>>,
 }
 
+/// Processor time that this process uses, as a share of the time since a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessShare {
+    began_ns: u64,
+    cpu_ns: u64,
+}
+
+impl ProcessShare {
+    /// Begins now, which is this time of the monotonic clock.
+    pub fn begin(now_ns: u64) -> Self {
+        Self { began_ns: now_ns, cpu_ns: process::cpu_time_ns() }
+    }
+
+    /// Until now; above 1 of several processors.
+    pub fn until_now(self) -> f64 {
+        let elapsed = (clock::monotonic_ns() - self.began_ns).max(1);
+        (process::cpu_time_ns() - self.cpu_ns) as f64 / elapsed as f64
+    }
+}
+
 /// What the threads of a flow have used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {

@@ -19,7 +19,7 @@ use bdp_model::units::Nanos;
 use bdp_model::window::WindowBytes;
 use bdp_sys::poll::{Interest, Poll, Waker};
 use bdp_sys::tcp_info::{self, TcpInfo};
-use bdp_sys::{clock, process, socket, still_clock};
+use bdp_sys::{clock, socket, still_clock};
 use bdp_wire::control::{Mark, Received};
 use bdp_wire::pattern::Checker;
 
@@ -27,7 +27,7 @@ use crate::coalesce::Coalescing;
 use crate::connection;
 use crate::counting::{Cadence, Counting};
 use crate::crew::Crew;
-use crate::effort::Busiest;
+use crate::effort::{Busiest, ProcessShare};
 use crate::error::{FlowError, Result};
 use crate::gate::{Answering, Gate};
 use crate::lock::lock;
@@ -460,7 +460,7 @@ impl<'a> Leading<'a> {
         let (flow, plan) = (self.flow, self.flow.plan);
         self.share.poll.add(&flow.wake, WAKE, Interest::Read)?;
         let started = clock::monotonic_ns();
-        let cpu_before = process::cpu_time_ns();
+        let cpu = ProcessShare::begin(started);
         while flow.open.load(Ordering::Acquire) > 0 {
             let now = still_clock::now_ns();
             self.share.poll_windows(now);
@@ -483,8 +483,7 @@ impl<'a> Leading<'a> {
             self.end_with_streams();
         }
         self.share.leave();
-        let elapsed = (clock::monotonic_ns() - started).max(1);
-        Ok(self.received((process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64))
+        Ok(self.received(cpu.until_now()))
     }
 
     /// Takes the readings that are due; whether the time is over.

@@ -3,6 +3,8 @@
 //! Rates print in bit/s with SI prefixes, sizes in bytes with IEC prefixes. Input takes both:
 //! `K` and `KiB` are 1024 bytes, `kB` is 1000 bytes; in a rate every prefix is decimal.
 
+pub mod nanoseconds;
+
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
@@ -486,76 +488,6 @@ macro_rules! quantity_serde {
             }
         }
     };
-}
-
-/// Times as numbers of nanoseconds, in a member whose name ends in `_ns`; the text that older versions wrote is read too.
-pub mod nanoseconds {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::Nanos;
-
-    /// `10000000000`.
-    pub fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(time.0)
-    }
-
-    /// `10000000000`, or `"10000000000ns"`.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
-        Either::deserialize(deserializer).map(|either| either.read(Nanos))
-    }
-
-    /// The same of a time that may be missing.
-    pub mod option {
-        use super::{Deserialize, Deserializer, Either, Nanos, Serializer};
-
-        /// `null`, or a number.
-        pub fn serialize<S: Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
-            match time {
-                Some(time) => serializer.serialize_some(&time.0),
-                None => serializer.serialize_none(),
-            }
-        }
-
-        /// `null`, a number, or text.
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
-            Ok(Option::<Either<u64, Nanos>>::deserialize(deserializer)?.map(|either| either.read(Nanos)))
-        }
-    }
-
-    /// The same of differences of times.
-    pub mod offsets {
-        use serde::Serialize as _;
-
-        use super::super::Offset;
-        use super::{Deserialize, Deserializer, Either, Serializer};
-
-        /// An array of numbers.
-        pub fn serialize<S: Serializer>(all: &[Offset], serializer: S) -> Result<S::Ok, S::Error> {
-            all.iter().map(|offset| offset.as_ns()).collect::<Vec<_>>().serialize(serializer)
-        }
-
-        /// An array of numbers, or of text.
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Offset>, D::Error> {
-            let all = Vec::<Either<i64, Offset>>::deserialize(deserializer)?.into_iter();
-            Ok(all.map(|either| either.read(Offset::ns)).collect())
-        }
-    }
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Either<N, T> {
-        Number(N),
-        Text(T),
-    }
-
-    impl<N, T> Either<N, T> {
-        fn read(self, number: impl FnOnce(N) -> T) -> T {
-            match self {
-                Self::Number(ns) => number(ns),
-                Self::Text(time) => time,
-            }
-        }
-    }
 }
 
 quantity_serde!(

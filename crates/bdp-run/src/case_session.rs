@@ -143,18 +143,7 @@ impl Session<'_> {
         // A receiver has to see the first byte, run its time and answer; a sender ends by the receiver's reset.
         let ready = self.case.ready_after();
         let deadline = (ready + last_end + PATIENCE + PATIENCE + PATIENCE).to_duration();
-        let mut listening = Vec::new();
-        for ((flow, calibration), number) in flows.iter().zip(calibrations).zip(0..) {
-            let address = route(testbed, &flow.from, &flow.to)?.1;
-            let source = StreamSource::Listen {
-                address: (address, 0).into(),
-                patience: ready + flow.start + PATIENCE,
-                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
-            };
-            let order = Request::Prepare(Box::new(order(flow, number, Role::Receive, source)));
-            let answer = self.agents.call(&flow.to, order, deadline)?;
-            listening.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
-        }
+        let listening = self.prepare_receivers(testbed, calibrations, ready, deadline)?;
         let exchanging = self.start_exchanges(testbed, ready, deadline)?;
         let mut collecting: Vec<Pending> = Vec::new();
         let mut sending: Vec<Pending> = Vec::new();
@@ -211,6 +200,29 @@ impl Session<'_> {
             outcome.push((received, sent));
         }
         Ok(Outcomes { flows: outcome, loaded: self.fetch_probes(probing, deadline)?, exchanged })
+    }
+
+    /// Has the receiver of each flow listen.
+    fn prepare_receivers(
+        &mut self,
+        testbed: &Testbed,
+        calibrations: &[Option<Calibration>],
+        ready: Nanos,
+        deadline: std::time::Duration,
+    ) -> Result<Vec<(std::net::IpAddr, u16)>> {
+        let mut listening = Vec::new();
+        for ((flow, calibration), number) in self.case.flows.iter().zip(calibrations).zip(0..) {
+            let address = route(testbed, &flow.from, &flow.to)?.1;
+            let source = StreamSource::Listen {
+                address: (address, 0).into(),
+                patience: ready + flow.start + PATIENCE,
+                tcp_rmem_bytes: calibration.map(|c| c.buffer_bytes),
+            };
+            let order = Request::Prepare(Box::new(order(flow, number, Role::Receive, source)));
+            let answer = self.agents.call(&flow.to, order, deadline)?;
+            listening.push(expect_answer!(answer, Answer::Listening { port } => (address, port))?);
+        }
+        Ok(listening)
     }
 
     /// Asks for a flow's outcome. A transfer may come to nothing: on a full path not every connection is made.

@@ -47,18 +47,7 @@ pub fn rehearse(
 ) -> Result<Rehearsal> {
     let directions: Vec<Direction> =
         plan.path.directions.iter().map(|direction| direction.direction).collect();
-    let mut sets: Vec<(String, Vec<Change>)> = vec![(BEFORE.to_owned(), Vec::new())];
-    if !plan.changes.is_empty() {
-        sets.push((PLAN.to_owned(), plan.changes.clone()));
-    }
-    sets.extend(plan.alternatives.iter().map(|other| (other.name.clone(), in_place(plan, &other.changes))));
-    let mut variants: Vec<Rehearsed> = sets
-        .into_iter()
-        .map(|(name, changes)| Rehearsed { name, changes, not_shown: Vec::new(), directions: Vec::new() })
-        .collect();
-    if variants.len() < 2 {
-        return Err(RunError::Request("the plan changes nothing; there is nothing to rehearse".to_owned()));
-    }
+    let mut variants = variants(plan)?;
     let (mut repeats, mut kernel) = (Vec::new(), None);
     let mut shown: Vec<(usize, Target)> = Vec::new();
     for direction in directions {
@@ -119,6 +108,21 @@ pub fn rehearse(
         variants,
         choice,
     })
+}
+
+/// The path as it is, the plan, and its alternatives.
+fn variants(plan: &Plan) -> Result<Vec<Rehearsed>> {
+    let mut sets: Vec<(String, Vec<Change>)> = vec![(BEFORE.to_owned(), Vec::new())];
+    if !plan.changes.is_empty() {
+        sets.push((PLAN.to_owned(), plan.changes.clone()));
+    }
+    sets.extend(plan.alternatives.iter().map(|other| (other.name.clone(), in_place(plan, &other.changes))));
+    if sets.len() < 2 {
+        return Err(RunError::Request("the plan changes nothing; there is nothing to rehearse".to_owned()));
+    }
+    let rehearsed =
+        |(name, changes)| Rehearsed { name, changes, not_shown: Vec::new(), directions: Vec::new() };
+    Ok(sets.into_iter().map(rehearsed).collect())
 }
 
 /// An alternative's changes, and those of the plan that it does not stand in place of: sysctls that are wanted either way.

@@ -103,13 +103,8 @@ impl Program {
         StackError::Failed(format!("'{}' {what}", self.name))
     }
 
-    /// Asks, and waits for the answer and the packets that it announces.
-    fn ask(
-        &mut self,
-        order: &Order<'_>,
-        mut to_send: VecDeque<Vec<u8>>,
-        sent: &mut Vec<Vec<u8>>,
-    ) -> Result<Answer, StackError> {
+    /// An order as a message to a program that waits for one.
+    fn message(&mut self, order: &Order<'_>) -> Result<Vec<u8>, StackError> {
         if self.broken {
             return Err(self.fault("has ended"));
         }
@@ -119,11 +114,21 @@ impl Program {
             said.map_or(Ok(()), |said| self.accepted(said).map(drop))?;
             return Err(self.fault("sent an answer without a request"));
         }
-        let order = serde_json::to_vec(order).map_err(|e| self.fault(&format!("request failed: {e}")))?;
-        if order.len() > MESSAGE_BYTES {
+        let message = serde_json::to_vec(order).map_err(|e| self.fault(&format!("request failed: {e}")))?;
+        if message.len() > MESSAGE_BYTES {
             return Err(self.fault("needs a message longer than the maximum"));
         }
-        let mut order = Some(order);
+        Ok(message)
+    }
+
+    /// Asks, and waits for the answer and the packets that it announces.
+    fn ask(
+        &mut self,
+        order: &Order<'_>,
+        mut to_send: VecDeque<Vec<u8>>,
+        sent: &mut Vec<Vec<u8>>,
+    ) -> Result<Answer, StackError> {
+        let mut order = Some(self.message(order)?);
         let mut answer: Option<Answer> = None;
         let deadline = clock::monotonic_ns().saturating_add(self.patience_ns);
         loop {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::named::named;
+
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentKind {
@@ -15,25 +17,7 @@ pub enum DocumentKind {
     Verification,
 }
 
-impl DocumentKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Twin, Self::Plan, Self::Rehearsal, Self::Verification];
-
-    /// `twin`, `plan`, `rehearsal`, `verification`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Twin => "twin",
-            Self::Plan => "plan",
-            Self::Rehearsal => "rehearsal",
-            Self::Verification => "verification",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
+named!(DocumentKind: Twin = "twin", Plan = "plan", Rehearsal = "rehearsal", Verification = "verification");
 
 /// A document that belongs to a run.
 #[derive(Debug, Clone, PartialEq)]

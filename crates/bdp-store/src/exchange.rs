@@ -253,8 +253,8 @@ impl RunLine {
         if self.run.len() < 4 || !self.run.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(format!("'{}' is not a run id", self.run));
         }
-        let kind = RunKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
-        let kind = kind.ok_or_else(|| format!("'{}' is not a kind of run", self.kind))?;
+        let kind =
+            RunKind::named(&self.kind).ok_or_else(|| format!("'{}' is not a kind of run", self.kind))?;
         let info = RunInfo {
             id: self.run,
             kind,

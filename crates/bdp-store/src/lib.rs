@@ -10,6 +10,7 @@ mod document;
 mod encoding;
 mod error;
 mod exchange;
+mod named;
 mod sqlite;
 
 use std::collections::{BTreeMap, HashSet};
@@ -18,6 +19,8 @@ use std::ops::ControlFlow;
 use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
+
+use named::named;
 
 pub use document::{DocumentKind, StoredDocument};
 pub use error::{Error, Result};
@@ -143,20 +146,7 @@ pub enum RunKind {
     Exec,
 }
 
-impl RunKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Lab, Self::Measure, Self::Sweep, Self::Exec];
-
-    /// `lab`, `measure`, `sweep`, `exec`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lab => "lab",
-            Self::Measure => "measure",
-            Self::Sweep => "sweep",
-            Self::Exec => "exec",
-        }
-    }
-}
+named!(RunKind: Lab = "lab", Measure = "measure", Sweep = "sweep", Exec = "exec");
 
 /// What an attempt at a case produced, and which case that is.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::socket_option::set_number;
 use crate::udp::enlarge;
-use crate::{Result, SysError};
+use crate::{Result, SysError, control_messages};
 
 /// Room for the three control messages that are used, of 40, 24 and 32 bytes.
 const CONTROL_BYTES: usize = 128;
@@ -95,26 +95,23 @@ impl EchoSocket {
     }
 
     fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, ReturnPath)> {
-        // SAFETY: all-zero is valid for both structures.
-        let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-        let mut control = Control::new();
-        message.msg_name = (&raw mut name).cast();
-        message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL_BYTES as _;
-        // SAFETY: every pointer of the message is to a live buffer of the length beside it. MSG_TRUNC gives the
-        // datagram's own length.
-        let got =
-            unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, libc::MSG_TRUNC | flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let (local, octet, arrived_ns) = read_control(&message);
-        Ok((got as usize, ReturnPath { name, name_length: message.msg_namelen, local, octet, arrived_ns }))
+        // MSG_TRUNC gives the datagram's own length.
+        let (bytes, beside) = control_messages::receive(&self.socket, room, libc::MSG_TRUNC | flags)?;
+        let (mut local, mut octet, mut arrived_ns) = (None, None, None);
+        beside.each(|message| match (message.level, message.kind) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                local = message.read::<libc::in_pktinfo>().map(|info| Local::V4(info.ipi_addr));
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => local = message.read().map(Local::V6),
+            (libc::IPPROTO_IP, libc::IP_TOS) => octet = message.read().map(Octet::V4),
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                octet = message.read::<libc::c_int>().map(|octet| Octet::V6(octet as u8));
+            }
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => arrived_ns = message.read_time_ns(),
+            _ => {}
+        });
+        let (name, name_length) = (beside.name, beside.name_length);
+        Ok((bytes, ReturnPath { name, name_length, local, octet, arrived_ns }))
     }
 
     /// Sends a datagram back the way another came.
@@ -250,38 +247,6 @@ impl Octet {
         let (Self::V4(octet) | Self::V6(octet)) = self;
         octet & CODE_POINT
     }
-}
-
-/// The address of ours that a datagram was sent to, its octet, and when it came.
-fn read_control(message: &libc::msghdr) -> (Option<Local>, Option<Octet>, Option<u64>) {
-    let (mut local, mut octet, mut arrived_ns) = (None, None, None);
-    // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
-    // is of the type that its level and kind say.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
-        while !header.is_null() {
-            let data = libc::CMSG_DATA(header);
-            match ((*header).cmsg_level, (*header).cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    local = Some(Local::V4(data.cast::<libc::in_pktinfo>().read_unaligned().ipi_addr));
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    local = Some(Local::V6(data.cast::<libc::in6_pktinfo>().read_unaligned()));
-                }
-                (libc::IPPROTO_IP, libc::IP_TOS) => octet = Some(Octet::V4(data.read())),
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    octet = Some(Octet::V6(data.cast::<libc::c_int>().read_unaligned() as u8));
-                }
-                (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => {
-                    let time = data.cast::<libc::timespec>().read_unaligned();
-                    arrived_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-                }
-                _ => {}
-            }
-            header = libc::CMSG_NXTHDR(&raw const *message, header);
-        }
-    }
-    (local, octet, arrived_ns)
 }
 
 fn is_link_local(info: &libc::in6_pktinfo) -> bool {

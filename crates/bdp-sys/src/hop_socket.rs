@@ -5,20 +5,18 @@
 //! transport header of the probe. It does not give the quoted IP header: that takes a raw socket, [`QuoteSocket`].
 
 use std::io::{self, ErrorKind};
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::control_messages::{self, ControlMessage};
 use crate::socket::scoped;
 use crate::socket_option::set_number;
 use crate::stamp::IcmpAccess;
 use crate::{Result, SysError, tcp_info};
 
-/// Room for control messages: a time, a hop limit, and an extended error with an address of IPv6.
-const CONTROL_BYTES: usize = 256;
 /// Calls that may fail in turn for what was reported of earlier probes.
 const REPORTS: u32 = 4;
 
@@ -342,78 +340,38 @@ fn take(
     room: &mut [u8],
     flags: libc::c_int,
 ) -> io::Result<(Received, Option<ReportedError>)> {
-    // SAFETY: all-zero is valid for both structures.
-    let (mut name, mut message): (libc::sockaddr_storage, libc::msghdr) =
-        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-    let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-    let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
-    message.msg_name = (&raw mut name).cast();
-    message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL_BYTES as _;
-    // SAFETY: every pointer of the message is to a live buffer of the length beside it.
-    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
-    if got < 0 {
-        return Err(io::Error::last_os_error());
+    let (bytes, beside) = control_messages::receive(socket, room, flags | libc::MSG_DONTWAIT)?;
+    let mut received = Received { bytes: bytes.min(room.len()), ..Received::default() };
+    if beside.name_length > 0 {
+        received.from = address(&beside.name);
     }
-    let (mut received, error) = read_control(&message);
-    received.bytes = (got as usize).min(room.len());
-    if message.msg_namelen > 0 {
-        received.from = address(&name);
-    }
-    Ok((received, error))
+    let mut report = None;
+    beside.each(|message| match (message.level, message.kind) {
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => received.arrived_unix_ns = message.read_time_ns(),
+        (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+            received.hops_left = message.read::<libc::c_int>().and_then(|hops| u8::try_from(hops).ok());
+        }
+        (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+            report = extended_error(message);
+        }
+        _ => {}
+    });
+    Ok((received, report))
 }
 
-/// Control messages are aligned as their header is.
-#[repr(C, align(8))]
-struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
-
-fn read_control(message: &libc::msghdr) -> (Received, Option<ReportedError>) {
-    let (mut received, mut report) = (Received::default(), None);
-    // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value is of
-    // the type that its level and kind say. An extended error has the offender's address behind it, as long as its family says;
-    // it is read only where the message is long enough for it, into a zeroed structure.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
-        while !header.is_null() {
-            let data = libc::CMSG_DATA(header);
-            match ((*header).cmsg_level, (*header).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                    let at = data.cast::<libc::timespec>().read_unaligned();
-                    received.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
-                }
-                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
-                    received.hops_left = u8::try_from(data.cast::<libc::c_int>().read_unaligned()).ok();
-                }
-                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
-                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
-                    let whole = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-                    let behind = whole.saturating_sub(size_of::<libc::sock_extended_err>());
-                    let mut offender: libc::sockaddr_storage = std::mem::zeroed();
-                    std::ptr::copy_nonoverlapping(
-                        data.add(size_of::<libc::sock_extended_err>()),
-                        (&raw mut offender).cast::<u8>(),
-                        behind.min(size_of::<libc::sockaddr_storage>()),
-                    );
-                    let by_icmp =
-                        matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
-                    report = Some(ReportedError {
-                        received: Received::default(),
-                        offender: if by_icmp { address(&offender) } else { None },
-                        by_icmp,
-                        kind: error.ee_type,
-                        code: error.ee_code,
-                        info: error.ee_info,
-                    });
-                }
-                _ => {}
-            }
-            header = libc::CMSG_NXTHDR(&raw const *message, header);
-        }
-    }
-    (received, report)
+/// An extended error, behind which the address of who reported it stands.
+fn extended_error(message: ControlMessage<'_>) -> Option<ReportedError> {
+    let error: libc::sock_extended_err = message.read()?;
+    let by_icmp = matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
+    let offender = message.read_behind::<libc::sock_extended_err, libc::sockaddr_storage>();
+    Some(ReportedError {
+        received: Received::default(),
+        offender: if by_icmp { address(&offender) } else { None },
+        by_icmp,
+        kind: error.ee_type,
+        code: error.ee_code,
+        info: error.ee_info,
+    })
 }
 
 /// The IP address in a name; an IPv4 address as such, whatever the socket.

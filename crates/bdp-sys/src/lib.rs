@@ -7,6 +7,7 @@ pub mod boot;
 pub mod cgroup;
 pub mod clock;
 pub mod contain;
+mod control_messages;
 pub mod device;
 pub mod diag;
 pub mod echo;

@@ -4,19 +4,15 @@
 //! each other alone (Linux, `Documentation/networking/timestamping.rst`).
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::poll::wait_for;
 use crate::socket_option::set_number;
 use crate::udp::{drops, enlarge};
-use crate::{Result, SysError};
-
-/// Room for control messages: three times of 16 bytes, and an extended error with an address.
-const CONTROL_BYTES: usize = 256;
+use crate::{Result, SysError, control_messages};
 
 /// Bytes that a socket may hold: those of a small packet count as nearly a thousand.
 const RECEIVE_BUFFER: usize = 4 << 20;
@@ -152,61 +148,28 @@ impl StampedSocket {
     }
 
     fn take(&self, room: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Stamp, Option<u32>)> {
-        // SAFETY: all-zero is valid.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-        let mut control = Control([MaybeUninit::uninit(); CONTROL_BYTES]);
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL_BYTES as _;
-        let flags = flags | libc::MSG_DONTWAIT;
-        // SAFETY: every pointer of the message is to a live buffer of the length beside it.
-        let got = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let (stamp, number) = read_control(&message);
-        Ok((got as usize, stamp, number))
-    }
-}
-
-/// Control messages are aligned as their header is.
-#[repr(C, align(8))]
-struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
-
-/// The stamp of a message, and the number of the packet that it is of.
-fn read_control(message: &libc::msghdr) -> (Stamp, Option<u32>) {
-    let (mut stamp, mut number) = (Stamp::default(), None);
-    // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
-    // is of the type that its level and kind say.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
-        while !header.is_null() {
-            let data = libc::CMSG_DATA(header);
-            match ((*header).cmsg_level, (*header).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
-                    let [kernel, _, device] = data.cast::<[libc::timespec; 3]>().read_unaligned();
+        let (bytes, beside) = control_messages::receive(&self.socket, room, flags | libc::MSG_DONTWAIT)?;
+        let (mut stamp, mut number) = (Stamp::default(), None);
+        beside.each(|message| match (message.level, message.kind) {
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                if let Some([kernel, _, device]) = message.read::<[libc::timespec; 3]>() {
                     stamp = Stamp { kernel_ns: nanoseconds(kernel), device_ns: nanoseconds(device) };
                 }
-                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
-                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
-                    if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
-                        number = Some(error.ee_data);
-                    }
-                }
-                _ => {}
             }
-            header = libc::CMSG_NXTHDR(&raw const *message, header);
-        }
+            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                let error = message.read::<libc::sock_extended_err>();
+                let error = error.filter(|error| error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING);
+                number = error.map(|error| error.ee_data).or(number);
+            }
+            _ => {}
+        });
+        Ok((bytes, stamp, number))
     }
-    (stamp, number)
 }
 
 /// Zero where there is no stamp.
 fn nanoseconds(time: libc::timespec) -> Option<u64> {
-    let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    (ns > 0).then_some(ns)
+    Some(control_messages::nanoseconds(time)).filter(|&ns| ns > 0)
 }
 
 #[cfg(test)]

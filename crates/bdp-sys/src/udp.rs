@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::control_messages::{self, ControlMessage};
 use crate::socket::{scoped, set_dscp};
 use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
@@ -395,29 +396,17 @@ struct Reported {
 impl Reported {
     fn read(message: &libc::msghdr) -> Self {
         let mut reported = Self::default();
-        // SAFETY: the kernel has filled the control buffer up to msg_controllen; the macros stay within it, and each value
-        // is of the type that its level and kind say.
-        unsafe {
-            let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
-            while !header.is_null() {
-                let data = libc::CMSG_DATA(header);
-                match ((*header).cmsg_level, (*header).cmsg_type) {
-                    (libc::IPPROTO_UDP, libc::UDP_GRO) => {
-                        let bytes = data.cast::<libc::c_int>().read_unaligned();
-                        reported.segment = usize::try_from(bytes).ok();
-                    }
-                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                        let at = data.cast::<libc::timespec>().read_unaligned();
-                        reported.arrived_unix_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
-                    }
-                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                        reported.drops = Some(data.cast::<u32>().read_unaligned());
-                    }
-                    _ => {}
-                }
-                header = libc::CMSG_NXTHDR(&raw const *message, header);
+        let take = |message: ControlMessage<'_>| match (message.level, message.kind) {
+            (libc::IPPROTO_UDP, libc::UDP_GRO) => {
+                let bytes = message.read::<libc::c_int>();
+                reported.segment = bytes.and_then(|bytes| usize::try_from(bytes).ok());
             }
-        }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => reported.arrived_unix_ns = message.read_time_ns(),
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => reported.drops = message.read(),
+            _ => {}
+        };
+        // SAFETY: the kernel has filled the control buffer up to msg_controllen.
+        unsafe { control_messages::each(message, take) };
         reported
     }
 }

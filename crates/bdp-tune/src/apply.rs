@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bdp_model::tuning::{Change, Target};
 
-use crate::here::{Here, lock};
+use crate::here::{Here, locked};
 use crate::journal::{JOURNAL_SCHEMA, Journal, Progress, Until, same};
 use crate::plan::{Step, check, pending};
 use crate::refusal::Refusal;
@@ -53,10 +53,7 @@ pub fn apply(
 ) -> Result<Applied, Refusal> {
     // What the plan asks for is looked at before the journals' folder is made, and again under its lock.
     check(world, changes, options.force)?;
-    lock(world)?;
-    let applied = apply_locked(world, changes, options);
-    world.unlock();
-    applied
+    locked(world, |world| apply_locked(world, changes, options))
 }
 
 fn apply_locked(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_model::tuning::Target;
 
-use crate::here::{Here, lock};
+use crate::here::{Here, locked};
 use crate::journal::{Journal, Progress};
 use crate::refusal::Refusal;
 use crate::store::{self, Damaged, Journals};
@@ -35,10 +35,7 @@ pub struct Confirmed {
 
 /// Keeps what waits to be confirmed in this boot and network; with `persist` also what is in force already.
 pub fn confirm(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {
-    lock(world)?;
-    let confirmed = confirm_locked(world, options);
-    world.unlock();
-    confirmed
+    locked(world, |world| confirm_locked(world, options))
 }
 
 fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {

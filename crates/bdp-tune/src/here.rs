@@ -4,8 +4,19 @@ use crate::journal::Journal;
 use crate::refusal::Refusal;
 use crate::world::World;
 
+/// Does something with the lock of the journals held.
+pub(crate) fn locked<T>(
+    world: &mut dyn World,
+    work: impl FnOnce(&mut dyn World) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    lock(world)?;
+    let done = work(world);
+    world.unlock();
+    done
+}
+
 /// Takes the lock, for which it makes the folder.
-pub(crate) fn lock(world: &mut dyn World) -> Result<(), Refusal> {
+fn lock(world: &mut dyn World) -> Result<(), Refusal> {
     let folder = world.folder();
     world.make_folder(&folder).map_err(|e| Refusal::journal("make the folder of", &folder, e))?;
     loop {

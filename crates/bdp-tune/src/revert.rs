@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bdp_model::tuning::Target;
 
-use crate::here::{Here, lock};
+use crate::here::{Here, locked};
 use crate::journal::{Entry, Journal, Progress, Until};
 use crate::persist::{self, Kept};
 use crate::plan::shares;
@@ -57,10 +57,7 @@ pub struct Reverted {
 /// Puts back all of this boot and network, the newest journal first, and what is kept for the next boots. It looks at what is there, so it may be
 /// killed and called again.
 pub fn revert(world: &mut dyn World, options: RevertOptions) -> Result<Reverted, Refusal> {
-    lock(world)?;
-    let reverted = revert_locked(world, options);
-    world.unlock();
-    reverted
+    locked(world, |world| revert_locked(world, options))
 }
 
 fn revert_locked(world: &mut dyn World, options: RevertOptions) -> Result<Reverted, Refusal> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::here::{Here, lock};
+use crate::here::{Here, locked};
 use crate::journal::{Entry, Journal, Progress, same};
 use crate::persist::{self, Kept};
 use crate::refusal::Refusal;
@@ -180,10 +180,7 @@ pub struct SetAside {
 /// Renames a journal so that no command reads it any more, by the name of its file or its number. Nothing else is changed: what goes
 /// back by itself does so all the same.
 pub fn set_aside(world: &mut dyn World, name: &str) -> Result<SetAside, Refusal> {
-    lock(world)?;
-    let done = set_aside_locked(world, name);
-    world.unlock();
-    done
+    locked(world, |world| set_aside_locked(world, name))
 }
 
 fn set_aside_locked(world: &mut dyn World, name: &str) -> Result<SetAside, Refusal> {

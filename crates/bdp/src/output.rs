@@ -86,23 +86,19 @@ pub fn pass_on(host: Option<&str>, errors: bool, line: &[u8]) {
 
 /// What standard error can show.
 pub fn style_of_errors() -> Style {
-    let variable = |name| env::var(name).ok();
-    Style::detect(
-        io::stderr().is_terminal(),
-        bdp_sys::terminal::columns(io::stderr().as_fd()),
-        variable("NO_COLOR").as_deref(),
-        variable("LC_ALL").as_deref(),
-        variable("LANG").as_deref(),
-        variable("COLUMNS").as_deref(),
-    )
+    style_of(&io::stderr())
 }
 
 /// What standard output can show.
 pub fn style() -> Style {
+    style_of(&io::stdout())
+}
+
+fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let variable = |name| env::var(name).ok();
     Style::detect(
-        io::stdout().is_terminal(),
-        bdp_sys::terminal::columns(io::stdout().as_fd()),
+        stream.is_terminal(),
+        bdp_sys::terminal::columns(stream.as_fd()),
         variable("NO_COLOR").as_deref(),
         variable("LC_ALL").as_deref(),
         variable("LANG").as_deref(),

@@ -5,10 +5,14 @@
 //! is either data of the other end, and then it was a turn of a conversation, or there is none, and then an acknowledgement set the second one off
 //! or the program did.
 
-use bdp_model::facts::{Conversation, Role, TimeState, is_round_amount};
+mod ending;
+
+use bdp_model::facts::{Role, TimeState, is_round_amount};
 
 use super::delays::Delays;
 use super::timeline::Timeline;
+
+pub(super) use ending::End;
 
 /// States that are remembered until it is known whether they hold, at the most.
 const RUNS: usize = 64;
@@ -26,8 +30,6 @@ const TIMER_NS: u64 = 200_000_000;
 const FULL: u32 = 1_000;
 /// Segments that are no question.
 const MUCH: u64 = 8;
-/// A program that stops so often, and in most of the cases for room that the other one gives bit by bit, has a window of its own.
-const CREDITS: u64 = 5;
 /// Bytes that fill the channel of a protocol which has several of them, at the least: a program that takes no more lets them stand.
 const CHANNEL: u64 = 32 * 1024;
 /// A wait of a program is worth counting.
@@ -62,26 +64,6 @@ pub(super) enum Sent {
     Held,
     /// After acknowledgements that showed a loss, or for an unknown reason.
     Again,
-}
-
-/// How a connection ends, for one end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub role: Role,
-    /// Bytes that were never acknowledged.
-    pub outstanding: u64,
-    /// The receiver takes no more.
-    pub is_closed: bool,
-    /// What no acknowledgement set off was spaced by this.
-    pub spaced: TimeState,
-    /// What the other end sent last was never acknowledged.
-    pub other_in_vain: bool,
-    /// The capture lacks much of what passed.
-    pub is_lacking: bool,
-    /// The capture was taken elsewhere than at the sender.
-    pub is_blind: bool,
-    /// Of what it sent something is missing before the last that passed.
-    pub has_hole: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -494,116 +476,5 @@ impl Account {
     /// Whether a moment is after the first of what was sent in vain.
     pub const fn is_since_vain(&self, at: u64) -> bool {
         self.vain > 0 && at > self.vain_since
-    }
-
-    /// The last packet of the connection.
-    pub fn finish(&mut self, now: u64, end: End) {
-        let now = now.max(self.line.until());
-        if end.is_closed && self.spoke.is_some() {
-            self.pour(now, |_| TimeState::ReceiverApplication);
-        }
-        let (role, outstanding) = (end.role, end.outstanding);
-        let said = self.over.map_or(now, |over| over.clamp(self.line.until(), now));
-        match (self.spoke, self.heard) {
-            (None, None) if !self.is_made => self.tell(now, TimeState::Unanswered),
-            (None, None) => self.tell(said, TimeState::NotAsked),
-            (_, Some((first, last))) => {
-                let is_answer = self.is_answer(first);
-                self.turn(first.min(said), last.min(said), is_answer, role.other().wait());
-                // Nobody knows whether it has what the other end sent in vain.
-                let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
-                self.leave(said, left);
-            }
-            (Some(_), None) if outstanding > 0 && self.vain > 0 => self.tell(now, TimeState::Timeout),
-            (Some(_), None) if outstanding > 0 && self.all_acked.is_none() && self.rtt.is_none() => {
-                self.tell(said, TimeState::Unknown);
-            }
-            (Some(spoke), None) if self.is_broken_off(&end, said.saturating_sub(spoke)) => {
-                self.broken_off_ns = said - self.line.until();
-                self.tell(said, TimeState::Timeout);
-            }
-            (Some(_), None) => {
-                self.way_and_back(said);
-                let left = match self.left_over(role.other(), false) {
-                    TimeState::Answering => self.other_waits_for(role, true),
-                    left => left,
-                };
-                self.leave(said, left);
-            }
-        }
-        self.tell(now, TimeState::Finished);
-        if end.is_lacking {
-            self.line.doubt();
-        }
-        self.line.rename(TimeState::Pacing, end.spaced);
-        if end.spaced == TimeState::Pacing {
-            self.line.rename(TimeState::SendBuffer, TimeState::Pacing);
-        }
-        if self.prompted[1] > 2 * self.prompted[0] {
-            self.line.rename(TimeState::SendBuffer, TimeState::ProgramWindow);
-        }
-    }
-
-    /// The last silence, which nobody ended.
-    fn leave(&mut self, until: u64, state: TimeState) {
-        if state != TimeState::Finished {
-            self.open_ns = until - self.line.until();
-        }
-        self.tell(until, state);
-    }
-
-    /// Seen from elsewhere than its sender: a transfer that was in the midst of a write, or lacks what was sent before its last segment, and nothing more came.
-    fn is_broken_off(&self, end: &End, silent_ns: u64) -> bool {
-        let is_full = u64::from(self.last.size).is_multiple_of(self.mss.max(1));
-        let is_amid = is_full && self.burst >= MUCH * self.mss;
-        let has_said_all = self.over.is_some() && self.closed_it;
-        let is_long = silent_ns >= TIMER_NS.max(2 * self.rtt.unwrap_or(0));
-        is_long && end.is_blind && !end.is_lacking && !has_said_all && (is_amid || end.has_hole)
-    }
-
-    /// It stops at what the programs let be on its way, and not for an answer.
-    pub const fn has_window(&self) -> bool {
-        let by_credits =
-            self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns;
-        by_credits || self.rounds >= CREDITS && self.rounds * 2 > self.turns
-    }
-
-    /// The round trips that either direction took were those of such a window.
-    pub fn of_window(&mut self) {
-        self.line.rename(TimeState::RoundTrips, TimeState::ProgramWindow);
-    }
-
-    /// For whom the connection waits at its end: a client that asks no more has all that it wanted, and a server that closes it has nothing to say.
-    fn left_over(&self, role: Role, is_own: bool) -> TimeState {
-        match role {
-            Role::Server if self.over.is_none() || self.closed_it != is_own => TimeState::Answering,
-            _ => TimeState::Finished,
-        }
-    }
-
-    /// What all of it comes to.
-    pub fn report(&self, now: u64, outstanding: u64, role: Role) -> Conversation {
-        let is_vain = outstanding > 0 && self.vain > 0;
-        Conversation {
-            sender: role,
-            refused: None,
-            syns: 0,
-            spent: self.line.spent(),
-            turns: self.turns,
-            own_waits: self.own_waits,
-            other_waits: self.other_waits,
-            bulk_gaps: self.bulk_gaps,
-            stops_at_amount: self.stops,
-            amount_bytes: self.amount,
-            gives_room: Conversation::giver(role, self.has_channels),
-            is_minor: false,
-            open_silence: self.open_ns as f64 / now.saturating_sub(self.line.began()).max(1) as f64,
-            broken_off_ns: self.broken_off_ns,
-            missing: 0.0,
-            outage_ns: 0,
-            sent_in_vain: if is_vain { self.vain } else { 0 },
-            in_vain_ns: if is_vain { now.saturating_sub(self.vain_since) } else { 0 },
-            oversized: None,
-        }
     }
 }

@@ -14,7 +14,7 @@ use bdp_wire::control::{DatagramsReceived, Mark, OpenEnd, Received};
 
 use super::{CHECK, Layout, Stream, StreamTally};
 use crate::counting::{Cadence, Counting};
-use crate::effort::Busiest;
+use crate::effort::{Busiest, ProcessShare};
 use crate::error::{FlowError, Result};
 use crate::meter::{ArrivalReading, Meter};
 use crate::worker::Worker;
@@ -76,7 +76,7 @@ pub fn each_over(
     meter: &Meter,
 ) -> Result<(Received, Vec<StreamTally>)> {
     let started = clock::monotonic_ns();
-    let cpu_before = process::cpu_time_ns();
+    let cpu = ProcessShare::begin(started);
     let busiest = Busiest::default();
     let path_mtu = streams.first().and_then(|s| udp::path_mtu(&s.socket));
     let receive_buffer = streams.first().and_then(|s| socket::receive_buffer(&s.socket).ok());
@@ -111,7 +111,6 @@ pub fn each_over(
     // Those that were taken while late datagrams were waited for say nothing of the time in which any was sent.
     samples.retain(|sample| sample.at_ns < last.at_ns);
     samples.push(of(last));
-    let elapsed = (clock::monotonic_ns() - started).max(1);
     let received = Received {
         first_byte_at_ns: Some(first),
         bytes: last.bytes,
@@ -120,7 +119,7 @@ pub fn each_over(
         stream_bytes,
         samples,
         receive_buffer_bytes: receive_buffer.map(|b| b as u64),
-        cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+        cpu: cpu.until_now(),
         thread_cpu: Some(busiest.share()),
         method: joined.method,
         ended: joined.ended,

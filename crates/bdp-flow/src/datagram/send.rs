@@ -15,7 +15,7 @@ use bdp_wire::control::{DatagramsSent, Sent};
 use bdp_wire::datagram::{HEADER_BYTES, Header};
 
 use super::{CHECK, Layout, Stream, StreamTally, payload_bytes};
-use crate::effort::Busiest;
+use crate::effort::{Busiest, ProcessShare};
 use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 use crate::worker::Worker;
@@ -61,8 +61,7 @@ pub fn each_over(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<(Sent, Vec<StreamTally>)> {
-    let started = clock::monotonic_ns();
-    let cpu_before = process::cpu_time_ns();
+    let cpu = ProcessShare::begin(clock::monotonic_ns());
     let busiest = Busiest::default();
     let send_buffer = streams.first().and_then(|s| bdp_sys::socket::send_buffer(&s.socket).ok());
     let shown = Shown {
@@ -100,10 +99,9 @@ pub fn each_over(
         path_mtu = stream.path_mtu.into_iter().chain(path_mtu).min();
     }
     all.gaps = Distribution::of(&gaps);
-    let elapsed = (clock::monotonic_ns() - started).max(1);
     let sent = Sent {
         bytes: all.sent * all.payload_bytes,
-        cpu: (process::cpu_time_ns() - cpu_before) as f64 / elapsed as f64,
+        cpu: cpu.until_now(),
         thread_cpu: Some(busiest.share()),
         method,
         send_buffer_bytes: send_buffer.map(|b| b as u64),

@@ -6,17 +6,19 @@
 //! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
 //! nothing to write or no room to write.
 
+mod processor;
+
 use super::derived::PAUSED_INTERVALS;
 use super::{Facts, Source, Stretch, TimeSpent, TimeState};
 use crate::ends::Task;
 use crate::path::delayed_ack;
 use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 use crate::threshold::{
-    AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, BUSY_THREAD, FULL_BESIDE_PROCESSOR, LONG_ENOUGH, PROCESSOR_WANTED,
-    QUEUE_NOISE, QUEUE_SHARE, REACHED, STOLEN, THROTTLED, THROTTLED_ALONE, UNREAD, UNREAD_MIN_BYTES,
-    WINDOW_FULL, WINDOW_SHRUNK,
+    AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, FULL_BESIDE_PROCESSOR, QUEUE_NOISE, QUEUE_SHARE, REACHED, UNREAD,
+    UNREAD_MIN_BYTES, WINDOW_FULL, WINDOW_SHRUNK,
 };
 use crate::units::Nanos;
+use processor::Processor;
 
 /// A reading no later than this is one of the start.
 const AT_THE_START: Nanos = Nanos::millis(1);
@@ -476,47 +478,6 @@ impl<'a> Rules<'a> {
     fn receiver_is_full(&self, now: &Interval<'_>) -> bool {
         self.receiver_processor.is_full(self.receiver.part(now, |s| s.thread_cpu_ns))
             || self.receiver_processor.binds && self.receiver_is_busy(now)
-    }
-}
-
-/// What is known of an end's processor over the whole transfer.
-#[derive(Default)]
-struct Processor {
-    /// Time of the busiest thread / time.
-    cpu: f64,
-    /// Its quota held it back for a good part of the time.
-    is_throttled: bool,
-    /// A thread wanted it nearly all the time, and what kept it from running was no full path: what looks like a queue is its own lateness.
-    binds: bool,
-}
-
-impl Processor {
-    fn of(facts: &Facts, task: Task, path_is_full: bool) -> Self {
-        // A shorter transfer has waited for nothing yet.
-        if facts.duration_ns < LONG_ENOUGH.as_ns() {
-            return Self::default();
-        }
-        let (end, cpu) = match task {
-            Task::Sending => (&facts.sender, facts.sender_thread()),
-            Task::Receiving => (&facts.receiver, facts.receiver_thread()),
-        };
-        let throttled = end.throttled().unwrap_or(0.0);
-        let is_taken = throttled >= THROTTLED || end.steal().is_some_and(|steal| steal >= STOLEN);
-        let wanted = facts.waited_for_processor(task).is_some_and(|waited| cpu + waited >= PROCESSOR_WANTED);
-        Self { cpu, is_throttled: throttled >= THROTTLED_ALONE, binds: wanted && (is_taken || !path_is_full) }
-    }
-
-    fn is_full(&self, ran: Option<f64>) -> bool {
-        ran.unwrap_or(self.cpu) >= BUSY_THREAD
-    }
-
-    /// Whether a thread wanted to run all the time, by the parts of an interval in which it ran, or was ready to.
-    fn is_wanted(&self, ran: Option<f64>, waited: Option<f64>) -> bool {
-        let ran = ran.unwrap_or(self.cpu);
-        match waited {
-            Some(waited) => ran + waited >= PROCESSOR_WANTED,
-            None => self.is_full(Some(ran)) || self.is_throttled,
-        }
     }
 }
 

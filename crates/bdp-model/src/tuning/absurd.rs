@@ -29,13 +29,24 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
         return Some(why);
     }
     let all = numbers(value).unwrap_or_default();
+    let name = setting.name.rsplit('.').next().unwrap_or_default();
+    let first = *all.first()?;
+    of_memory(name, &all, memory_bytes)
+        .or_else(|| of_connection(name, first))
+        .or_else(|| of_queue(name, first))
+}
+
+/// Of buffers and limits of memory.
+fn of_memory(name: &str, all: &[i64], memory_bytes: u64) -> Option<String> {
     let (&first, &last) = (all.first()?, all.last()?);
     let size = |bytes: i64| ByteCount::bytes(u64::try_from(bytes).unwrap_or(0)).to_string();
-    let name = setting.name.rsplit('.').next().unwrap_or_default();
-    let words = match (name, first) {
+    Some(match (name, first) {
         ("tcp_rmem" | "tcp_wmem", _) if last >= LARGEST_BUFFER => {
             let share = last as f64 / memory_bytes.max(1) as f64 * 100.0;
-            format!("one connection may hold {}, {share:.0} % of this machine's memory; a few exhaust it", size(last))
+            format!(
+                "one connection may hold {}, {share:.0} % of this machine's memory; a few exhaust it",
+                size(last)
+            )
         }
         ("tcp_rmem" | "tcp_wmem", _) if last < SMALLEST_BUFFER => {
             let rate = Rate::bps(u64::try_from(last).unwrap_or(0) * 8 * 50);
@@ -48,13 +59,19 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
             "TCP may use more memory than this machine has: the unit is in pages, and not in bytes".to_owned()
         }
         ("tcp_mem", _) if last.saturating_mul(PAGE) < 16 << 20 => {
-            format!("all TCP connections together may hold {}; the unit is pages", size(last.saturating_mul(PAGE)))
+            format!(
+                "all TCP connections together may hold {}; the unit is pages",
+                size(last.saturating_mul(PAGE))
+            )
         }
         ("rmem_max" | "wmem_max", _) if last >= LARGEST_BUFFER => {
             format!("any program may hold {} with one socket", size(last))
         }
         ("rmem_max" | "wmem_max", _) if last < SMALLEST_MOST => {
-            format!("a program that requests a buffer gets at most {}, too little for UDP at any rate", size(last))
+            format!(
+                "a program that requests a buffer gets at most {}, too little for UDP at any rate",
+                size(last)
+            )
         }
         ("rmem_default" | "wmem_default", _) if last >= LARGEST_DEFAULT => {
             format!("every UDP socket may hold {}", size(last))
@@ -62,15 +79,22 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
         ("tcp_moderate_rcvbuf", 0) => {
             "receive windows stay at the second number of tcp_rmem, whatever the path needs".to_owned()
         }
+        ("tcp_notsent_lowat", n) if (0..4096).contains(&n) => {
+            format!("a program may write {n} bytes ahead and is woken for each segment")
+        }
+        ("tcp_limit_output_bytes", n) if n < 4096 => {
+            format!("{n} bytes of a connection may wait for the device, less than three segments")
+        }
+        ("optmem_max", n) if n < 4096 => format!("only {n} bytes of options and control messages per socket"),
+        _ => return None,
+    })
+}
+
+/// Of how a connection opens, recovers and ends.
+fn of_connection(name: &str, first: i64) -> Option<String> {
+    Some(match (name, first) {
         ("tcp_window_scaling", 0) => "no window is above 64 KiB: over 20 ms that is 26 Mbit/s".to_owned(),
         ("tcp_sack", 0) => "recovery repairs one lost segment per round trip".to_owned(),
-        ("tcp_syncookies", 0) => {
-            "a flood of SYNs fills a listener's queue and locks out other clients".to_owned()
-        }
-        ("tcp_syncookies", 2) => {
-            "every connection uses a SYN cookie, which is for tests: without timestamps it has neither SACK nor window scaling"
-                .to_owned()
-        }
         ("tcp_retries2", n) if gives_up_after(n, SHORTEST_RTO_MS) < LEAST_R2 => format!(
             "a connection is given up after {n} timeouts in a row, which is about {} if round trips are short; RFC 1122 requires 100 s at least, which takes 8",
             gives_up_after(n, SHORTEST_RTO_MS)
@@ -86,10 +110,34 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
         ("tcp_syn_retries" | "tcp_synack_retries", n) if n > 10 => {
             format!("opening a connection is tried for {}", gives_up_after(n, SYN_RTO_MS))
         }
-        ("tcp_fin_timeout", n) if n < 5 => format!(
-            "what the other end sends later than {n} s after a program closed is answered by a reset"
-        ),
+        ("tcp_fin_timeout", n) if n < 5 => {
+            format!("what the other end sends later than {n} s after a program closed is answered by a reset")
+        }
         ("tcp_fin_timeout", n) if n > 600 => format!("connections that were closed are kept for {n} s"),
+        ("tcp_reordering", n) if n < 3 => {
+            format!("{n} duplicate acknowledgements count as a loss: every reordering is one")
+        }
+        ("tcp_reordering", n) if n > 300 => {
+            format!("a loss is detected only after {n} duplicate acknowledgements")
+        }
+        ("tcp_rto_min_us", n) if n < 1000 => {
+            format!("a timeout of {n} us takes every delayed acknowledgement (40 ms) for a loss")
+        }
+        ("tcp_base_mss", n) if n < 256 => format!("probing of the MTU falls back to segments of {n} bytes"),
+        _ => return None,
+    })
+}
+
+/// Of queues of packets and of connections that open.
+fn of_queue(name: &str, first: i64) -> Option<String> {
+    Some(match (name, first) {
+        ("tcp_syncookies", 0) => {
+            "a flood of SYNs fills a listener's queue and locks out other clients".to_owned()
+        }
+        ("tcp_syncookies", 2) => {
+            "every connection uses a SYN cookie, which is for tests: without timestamps it has neither SACK nor window scaling"
+                .to_owned()
+        }
         ("tcp_abort_on_overflow", 1) => {
             "a burst of connections is reset, not delayed, if a listener's queue is full".to_owned()
         }
@@ -103,27 +151,11 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
             "a queue of more than a million packets delays them by a second or more".to_owned()
         }
         ("netdev_budget", n) if n < 16 => format!("{n} packets a round: the softirq spends its time starting rounds"),
-        ("tcp_notsent_lowat", n) if (0..4096).contains(&n) => {
-            format!("a program may write {n} bytes ahead and is woken for each segment")
-        }
-        ("tcp_limit_output_bytes", n) if n < 4096 => {
-            format!("{n} bytes of a connection may wait for the device, less than three segments")
-        }
-        ("tcp_reordering", n) if n < 3 => {
-            format!("{n} duplicate acknowledgements count as a loss: every reordering is one")
-        }
-        ("tcp_reordering", n) if n > 300 => format!("a loss is detected only after {n} duplicate acknowledgements"),
-        ("tcp_rto_min_us", n) if n < 1000 => {
-            format!("a timeout of {n} us takes every delayed acknowledgement (40 ms) for a loss")
-        }
-        ("tcp_base_mss", n) if n < 256 => format!("probing of the MTU falls back to segments of {n} bytes"),
-        ("optmem_max", n) if n < 4096 => format!("only {n} bytes of options and control messages per socket"),
         ("busy_poll" | "busy_read", n) if n > 1000 => {
             format!("each read keeps a processor busy for {n} us")
         }
         _ => return None,
-    };
-    Some(words)
+    })
 }
 
 /// What is wrong with the form of a value.

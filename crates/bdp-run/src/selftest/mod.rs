@@ -12,6 +12,7 @@ mod frames;
 mod oracle;
 mod queues;
 mod statistics;
+mod trains;
 
 pub use beside::beside_netem;
 pub use carried::carry_undisturbed;

@@ -11,19 +11,23 @@ use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain, KernelQueue
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{LabError, Program};
 use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
-use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
-use bdp_model::units::{ByteCount, Nanos, Rate};
+use bdp_model::queue::{Pie, Queue};
+use bdp_model::units::{ByteCount, Nanos};
 use serde::Serialize;
 
 use super::check::CLOCK_STEPS_NS;
-use super::frames::{Draws, LONGEST, first, transits};
+use super::frames::{LONGEST, first, transits};
 use super::statistics::Z;
+use super::trains::{self, OVERHEAD, PAUSE_NS, Pair};
 use crate::{Result, RunError, guest};
 
 const SEED: u64 = 20_260_101;
-const OVERHEAD: u32 = 38;
 /// The first kernel with DualPI2.
 const HAS_DUALPI2: &str = "linux-7.2";
+/// A timer of the kernel's that counts in jiffies comes one later than asked for, and PIE's does.
+const JIFFY: Nanos = Nanos::millis(4);
+/// The flow of primers.
+const PRIMER_FLOW: u16 = 40_000;
 /// Of two mean delays of what is drawn.
 const DELAYS_WITHIN: f64 = 0.05;
 
@@ -64,18 +68,9 @@ pub struct QueueRow {
     pub agrees: bool,
 }
 
-/// A queue and what it is offered.
-struct Pair {
-    queue: Queue,
-    limit: u32,
-    rate: Rate,
-    name: String,
-    frames: Vec<Frame>,
-}
-
 /// Carries each train by both, in two guests side by side, and compares what came out; of all queues, or of one kind.
 pub fn beside_kernel_queues(keeper: &Program, kind: Option<&str>) -> Result<(Kernel, Vec<QueueRow>)> {
-    let (later, pairs): (Vec<Pair>, Vec<Pair>) = pairs()
+    let (later, pairs): (Vec<Pair>, Vec<Pair>) = trains::pairs()
         .into_iter()
         .filter(|pair| kind.is_none_or(|kind| pair.queue.name() == kind))
         .partition(|pair| matches!(pair.queue, Queue::DualPi2(_)));
@@ -258,209 +253,4 @@ impl Pair {
         let squares: f64 = apart.iter().map(|a| (a - mean).powi(2)).sum();
         if mean == 0.0 { 0.0 } else { mean.abs() / (squares / (n * (n - 1.0).max(1.0))).sqrt() }
     }
-}
-
-/// With nothing offered for so long, a wire is idle: longer than any queue here lasts.
-const PAUSE_NS: u64 = 2_000_000_000;
-/// Frames that come at once where the wire was idle, so that it is not idle again between the next ones.
-const HEAD_START: usize = 40;
-
-/// The wire is free at a whole number of these.
-const GRID_NS: u64 = 8_000;
-/// A timer of the kernel's that counts in jiffies comes one later than asked for, and PIE's does.
-const JIFFY: Nanos = Nanos::millis(4);
-/// The flow of primers.
-const PRIMER_FLOW: u16 = 40_000;
-
-/// How frames come.
-struct Train {
-    rate_bps: u64,
-    /// Of the rate.
-    percent: u64,
-    time_ns: u64,
-    lengths: std::ops::RangeInclusive<u64>,
-    flows: u64,
-    /// The field of each flow in turn.
-    ecn: &'static [u8],
-    /// On for so long, then off for [`PAUSE_NS`] and more.
-    on_ns: Option<u64>,
-}
-
-impl Train {
-    /// The next shorter length of which the wire sends a frame in a whole number of [`GRID_NS`].
-    fn on_grid(&self, ip_bytes: u64) -> u32 {
-        let step = self.rate_bps * GRID_NS / 8_000_000_000;
-        let wire = (ip_bytes + u64::from(OVERHEAD)) / step * step;
-        (wire - u64::from(OVERHEAD)) as u32
-    }
-
-    fn frames(&self, seed: u64) -> Vec<Frame> {
-        let mut draws = Draws(seed);
-        let mean = (self.lengths.start() + self.lengths.end()) / 2 + u64::from(OVERHEAD);
-        let gap = mean * 8 * 1_000_000_000 / self.rate_bps * 100 / self.percent;
-        let mut frames = Vec::new();
-        let (mut at_ns, mut on) = (0, 0);
-        while on < self.time_ns {
-            let step = draws.within(1..=2 * gap);
-            let pause = self.on_ns.filter(|on_ns| on / on_ns != (on + step) / on_ns);
-            on += step;
-            at_ns += step + pause.map_or(0, |_| PAUSE_NS + PAUSE_NS / 2);
-            let starts = pause.is_some() || frames.is_empty();
-            let count = if starts { HEAD_START } else { 1 };
-            let at_ns = at_ns / GRID_NS * GRID_NS + if starts { 0 } else { GRID_NS / 2 };
-            for _ in 0..count {
-                let flow = draws.within(0..=self.flows - 1);
-                frames.push(Frame {
-                    at_ns,
-                    ip_bytes: self.on_grid(draws.within(self.lengths.clone())),
-                    flow: flow as u16,
-                    ecn: self.ecn[flow as usize % self.ecn.len()],
-                });
-            }
-        }
-        frames
-    }
-}
-
-fn pairs() -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    let full = || u64::from(LONGEST)..=u64::from(LONGEST);
-    let any = || 100..=u64::from(LONGEST);
-    let train = |rate_bps, percent, seconds: u64, lengths, flows, ecn, on_ns| Train {
-        rate_bps,
-        percent,
-        time_ns: seconds * 1_000_000_000,
-        lengths,
-        flows,
-        ecn,
-        on_ns,
-    };
-    let codel = Codel::default();
-    let marking = Codel { ecn: true, ..codel };
-    let stepped = Codel { ce_threshold: Some(Nanos::millis(1)), ..marking };
-    let mut add = |queue: Queue, limit: u32, name: &str, train: Train| {
-        pairs.push(Pair {
-            queue,
-            limit,
-            rate: Rate::bps(train.rate_bps),
-            name: name.to_owned(),
-            frames: train.frames(pairs.len() as u64 + 1),
-        });
-    };
-    for flows in [false, true] {
-        let queue = |codel: Codel| match flows {
-            false => Queue::Codel(codel),
-            true => Queue::FqCodel(FqCodel { codel, quantum_bytes: 1500, ..FqCodel::default() }),
-        };
-        add(
-            queue(codel),
-            1000,
-            "10M, 120 %, 1500 bytes, 10 s",
-            train(10_000_000, 120, 10, full(), 1, &[0], None),
-        );
-        add(
-            queue(codel),
-            1000,
-            "10M, 120 %, any length, 10 s",
-            train(10_000_000, 120, 10, any(), 1, &[0], None),
-        );
-        add(
-            queue(codel),
-            1000,
-            "100M, 150 %, any length, 3 s",
-            train(100_000_000, 150, 3, any(), 1, &[0], None),
-        );
-        add(queue(codel), 50, "10M, 200 %, limit 50", train(10_000_000, 200, 5, any(), 1, &[0], None));
-        add(
-            queue(codel),
-            1000,
-            "10M, 150 %, on 500 ms",
-            train(10_000_000, 150, 5, any(), 1, &[0], Some(500_000_000)),
-        );
-        add(
-            queue(marking),
-            1000,
-            "10M, 120 %, ECN, half ECT",
-            train(10_000_000, 120, 10, any(), 2, &[2, 0], None),
-        );
-        add(
-            queue(stepped),
-            1000,
-            "10M, 120 %, ce_threshold 1 ms, ECT(1)",
-            train(10_000_000, 120, 5, any(), 2, &[1, 0], None),
-        );
-        add(queue(codel), 1000, "10M, 130 %, 5 flows", train(10_000_000, 130, 10, any(), 5, &[0], None));
-    }
-    for (diffserv, name) in [(Tins::Besteffort, "besteffort"), (Tins::Diffserv4, "diffserv4")] {
-        let queue = |isolation| Queue::Cake(Cake { diffserv, isolation, rtt: Nanos::millis(100) });
-        let flows = || queue(Isolation::Flows);
-        let of = |text: &str| format!("{name}, {text}");
-        add(
-            flows(),
-            1 << 28,
-            &of("10M, 120 %, any length, 10 s"),
-            train(10_000_000, 120, 10, any(), 1, &[0], None),
-        );
-        add(
-            flows(),
-            1 << 28,
-            &of("100M, 150 %, any length, 3 s"),
-            train(100_000_000, 150, 3, any(), 1, &[0], None),
-        );
-        add(
-            flows(),
-            1 << 28,
-            &of("10M, 150 %, on 500 ms"),
-            train(10_000_000, 150, 5, any(), 1, &[0], Some(500_000_000)),
-        );
-        add(
-            flows(),
-            1 << 28,
-            &of("10M, 120 %, half ECT"),
-            train(10_000_000, 120, 10, any(), 2, &[2, 0], None),
-        );
-        add(
-            flows(),
-            1 << 28,
-            &of("10M, 130 %, 5 flows"),
-            train(10_000_000, 130, 10, any(), 5, &[0, 46 << 2, 8 << 2, 34 << 2, 0], None),
-        );
-        add(
-            queue(Isolation::TripleIsolate),
-            1 << 28,
-            &of("triple-isolate, 10M, 130 %, 5 flows"),
-            train(10_000_000, 130, 10, any(), 5, &[0], None),
-        );
-    }
-    let pie = Pie { tupdate: Nanos::millis(20), ..Pie::default() };
-    let red = Red { burst: 50, ..Red::default() };
-    let dual = DualPi2::default();
-    for (plain, marking, limit) in [
-        (Queue::Pie(pie), Queue::Pie(Pie { ecn: true, ..pie }), 1000),
-        (Queue::Red(red), Queue::Red(Red { ecn: true, ..red }), 400_000),
-        (Queue::DualPi2(dual), Queue::DualPi2(dual), 1000),
-    ] {
-        add(plain, limit, "10M, 103 %, 1500 bytes, 20 s", train(10_000_000, 103, 20, full(), 1, &[0], None));
-        add(plain, limit, "10M, 120 %, any length, 20 s", train(10_000_000, 120, 20, any(), 1, &[0], None));
-        add(plain, limit, "100M, 150 %, any length, 5 s", train(100_000_000, 150, 5, any(), 1, &[0], None));
-        add(
-            plain,
-            limit,
-            "10M, 150 %, on 500 ms",
-            train(10_000_000, 150, 10, any(), 1, &[0], Some(500_000_000)),
-        );
-        add(
-            marking,
-            limit,
-            "10M, 105 %, ECN, half ECT(0)",
-            train(10_000_000, 105, 20, any(), 2, &[2, 0], None),
-        );
-        add(
-            marking,
-            limit,
-            "10M, 105 %, ECN, half ECT(1)",
-            train(10_000_000, 105, 20, any(), 2, &[1, 0], None),
-        );
-    }
-    pairs
 }

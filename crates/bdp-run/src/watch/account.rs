@@ -10,7 +10,7 @@ use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::arrivals;
-use super::history::{OPENING, Reading, Segments};
+use super::history::{Reading, Segments};
 
 /// Turns between two readings.
 #[derive(Debug, Clone, Copy)]
@@ -27,29 +27,13 @@ pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 /// The longest tick of a kernel's clock: moments that are no farther apart are one.
 pub(super) const TICK_NS: i64 = 10_000_000;
 /// An end that sends so many times the other's segments does not wait for it after each.
-const ONE_WAY: u32 = 10;
-/// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
-const IN_TURN: f64 = 0.7;
-/// Pauses, at the least, that say whether they end when the other end has spoken; and segments of one that has said little.
-const PAUSES: u64 = 3;
-const FEW_WORDS: u32 = 20;
-/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
-const ON_THE_WAY: f64 = 0.5;
-/// Round trips of turns / time, of one that goes on each time that the other one has spoken; and turns, at the least.
-const EACH_TRIP: std::ops::RangeInclusive<f64> = 0.75..=1.2;
-const TURNS_MIN: u32 = 10;
-/// Before that a kernel has acknowledged data alone.
-const PATIENCE_NS: u64 = 60_000_000;
+pub(super) const ONE_WAY: u32 = 10;
 /// A program that takes less than this for a turn is not waited for.
 const AT_ONCE_NS: u64 = 1_000_000;
-/// Bare acknowledgements / segments that ask: a program that takes longer than its kernel's patience has one for each.
-const ACKNOWLEDGED_ALONE: f64 = 0.5;
 /// Round trips of turns / time, from which on they overlap.
 const OVERLAP: f64 = 1.3;
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
-/// Questions that show that each comes in two parts.
-const HELD_MIN: u32 = 5;
 /// A receiver that got nothing for so long, and so many round trips, waits.
 const SILENT: (u64, u64) = (20_000_000, 2);
 /// Unread data / what the socket would hold.
@@ -65,10 +49,10 @@ const THROTTLED: (f64, u64) = (0.5, 3);
 pub(super) struct Account<'a> {
     pub(super) moments: &'a [Moment<'a>],
     pub(super) sending: bool,
-    own: Role,
+    pub(super) own: Role,
     pub(super) facts: &'a Facts,
     pub(super) rtt_ns: u64,
-    whole: Segments,
+    pub(super) whole: Segments,
     take_turns: bool,
     /// Whether it is this end that is waited for, where the readings don't say.
     usual: bool,
@@ -153,7 +137,7 @@ pub(super) fn of(
     Some((account.conversation(base, plateau), known))
 }
 
-fn grown(a: &Reading, b: &Reading) -> Segments {
+pub(super) fn grown(a: &Reading, b: &Reading) -> Segments {
     let (a, b) = (a.segments(), b.segments());
     Segments {
         data_in: b.data_in.saturating_sub(a.data_in),
@@ -277,12 +261,6 @@ impl Account<'_> {
         }
     }
 
-    /// Questions with their answers between two readings.
-    fn turns(&self, a: &Reading, b: &Reading) -> u64 {
-        let between = grown(a, b);
-        u64::from(between.data_in.min(between.data_out))
-    }
-
     /// The states of the time between two readings; `states` is what the kernel's clocks make of it.
     fn states(
         &self,
@@ -401,75 +379,6 @@ impl Account<'_> {
         parts.add(if held_there { TimeState::Nagle } else { self.program(own) }, rest);
     }
 
-    /// Each question comes in two segments, the second one after this end has acknowledged the first alone: Nagle's algorithm holds it back at the other end.
-    fn is_asked_in_two_parts(&self) -> bool {
-        const TWO: std::ops::RangeInclusive<f64> = 1.8..=2.2;
-        // A large second part is acknowledged alone, too, before it is answered.
-        const ALONE: std::ops::RangeInclusive<f64> = 0.8..=2.2;
-        let Segments { data_in, data_out, bare_out, .. } = self.whole;
-        let each = |count: u32| f64::from(count) / f64::from(data_out.max(1));
-        // No kernel waits for longer before it acknowledges the first part alone.
-        let took = self.took() / u64::from(data_out.max(1));
-        !self.sending
-            && took <= PATIENCE_NS + 2 * self.rtt_ns
-            && data_out >= HELD_MIN
-            && self.moments.last().is_some_and(|m| m.2.total_retrans == self.moments[0].2.total_retrans)
-            && TWO.contains(&each(data_in))
-            && ALONE.contains(&each(bare_out))
-    }
-
-    /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
-    fn under_way(&self, b: &Reading, ns: u64) -> u64 {
-        let last = b.last();
-        if self.rtt_ns.saturating_mul(2) <= ns || last.sent_ns < last.received_ns {
-            return 0;
-        }
-        let until = last.sent_ns.saturating_add(self.rtt_ns as i64).min(b.at_ns as i64);
-        let from = last.sent_ns.max(b.at_ns as i64 - ns as i64);
-        (until - from).max(0) as u64
-    }
-
-    /// Whether this end's program is waited for, or the other's; `None` while what one of them said is on its way.
-    fn is_waited_for(&self, b: &Reading) -> Option<bool> {
-        if b.unread > 0 {
-            return Some(true);
-        }
-        let (now, last) = (b.at_ns as i64, b.last());
-        let apart = last.sent_ns - last.received_ns;
-        let spoke_last = match apart {
-            _ if self.whole.data_in == 0 => true,
-            _ if self.whole.data_out == 0 => false,
-            _ if b.queued > 0 || apart > TICK_NS => true,
-            _ if apart < -TICK_NS => false,
-            // An acknowledgement that came long after the other end's data was of this one's.
-            _ if last.acknowledged_ns - last.received_ns > TICK_NS => true,
-            _ => self.is_acknowledged_alone(),
-        };
-        match spoke_last {
-            true => (now - last.sent_ns > self.rtt_ns as i64 + TICK_NS).then_some(false),
-            false => (now - last.received_ns > TICK_NS).then_some(true),
-        }
-    }
-
-    /// The same of most of the readings, or by what the kernels acknowledged.
-    fn is_usually_waited_for(&self) -> bool {
-        let said: Vec<bool> = self.moments.iter().filter_map(|m| self.is_waited_for(m.1)).collect();
-        match said.iter().filter(|&&own| own).count() * 2 {
-            _ if said.is_empty() => !self.is_acknowledged_alone(),
-            own => own > said.len(),
-        }
-    }
-
-    /// Whether questions are acknowledged before they are answered, at the end that asks less often than it is answered.
-    fn is_acknowledged_alone(&self) -> bool {
-        let Segments { data_in, data_out, bare_in, bare_out } = self.whole;
-        if data_out <= data_in {
-            f64::from(bare_in) >= ACKNOWLEDGED_ALONE * f64::from(data_out.max(1))
-        } else {
-            f64::from(bare_out) < ACKNOWLEDGED_ALONE * f64::from(data_in.max(1))
-        }
-    }
-
     /// Time of an end to which most data comes.
     fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, parts: &mut Parts) {
         let took = b.0 - a.0;
@@ -507,74 +416,7 @@ impl Account<'_> {
         }
     }
 
-    /// Whether the programs take turns: each goes on when it has heard the other.
-    fn take_turns(&self, base: Option<&TimeSpent>) -> bool {
-        let Segments { data_in, data_out, .. } = self.whole;
-        if data_in == 0 || data_out == 0 {
-            // A question that waits for its answer, asked by the end that made the connection.
-            let (asked, by) = if data_in == 0 { (data_out, Role::Client) } else { (data_in, Role::Server) };
-            let is_out = self.moments.last().is_some_and(|m| m.1.queued == 0 && m.1.unread == 0);
-            return (1..=OPENING).contains(&asked) && self.own == by && is_out;
-        }
-        if !self.sending {
-            return self.comes_when_asked();
-        }
-        let (mut again, mut after, mut on_the_way, mut heard_before) = (0u64, 0u64, 0u64, false);
-        for pair in self.moments.windows(2) {
-            let (a, b) = (&pair[0], &pair[1]);
-            let heard = count(|i| i.bytes_received, &a.2, &b.2) > 0;
-            if a.1.queued == 0 && count(|i| i.bytes_sent.or(i.bytes_acked), &a.2, &b.2) > 0 {
-                again += 1;
-                // An answer may be made between two readings, or go out in two parts.
-                after += u64::from(heard || heard_before);
-            }
-            heard_before = heard;
-            let most = (b.0 - a.0).max(self.rtt_ns);
-            on_the_way += self.turns(a.1, b.1).saturating_mul(self.rtt_ns).min(most);
-        }
-        let total = base.map_or(0, |spent| {
-            let idle = spent.share_of(|s| matches!(s, TimeState::SenderApplication | TimeState::Unknown));
-            (idle * spent.total_ns() as f64) as u64
-        });
-        let by_count =
-            data_out <= ONE_WAY * data_in && on_the_way as f64 >= ON_THE_WAY * total as f64 && on_the_way > 0;
-        let one_at_a_time =
-            again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
-        let few_words = again < PAUSES && data_out <= FEW_WORDS.min(ONE_WAY * data_in);
-        // What it sends waits for a word of the other end each round trip, much as that may be.
-        let by_pace = data_in >= TURNS_MIN && EACH_TRIP.contains(&self.of_turns());
-        again > 0 && after as f64 >= IN_TURN * again as f64
-            || by_pace
-            || by_count
-            || one_at_a_time
-            || few_words
-    }
-
-    /// Whether data that comes after a pause does so since this end has spoken.
-    fn comes_when_asked(&self) -> bool {
-        let (mut again, mut after, mut spoke, mut paused) = (0u64, 0u64, false, false);
-        for pair in self.moments.windows(2) {
-            let grown = |of: fn(&TcpInfo) -> Option<u64>| count(of, &pair[0].2, &pair[1].2) > 0;
-            let said = grown(|i| i.bytes_sent.or(i.bytes_acked));
-            let came = grown(|i| i.bytes_received);
-            spoke |= said;
-            if came {
-                again += u64::from(paused);
-                after += u64::from(paused && spoke);
-                spoke = said;
-            }
-            paused = !came;
-        }
-        again < PAUSES || after as f64 >= IN_TURN * again as f64
-    }
-
-    /// Round trips of all turns / the time.
-    fn of_turns(&self) -> f64 {
-        let turns = u64::from(self.whole.data_in.min(self.whole.data_out));
-        turns.saturating_mul(self.rtt_ns) as f64 / self.took().max(1) as f64
-    }
-
-    fn took(&self) -> u64 {
+    pub(super) fn took(&self) -> u64 {
         self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0)
     }
 

@@ -68,42 +68,18 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
 pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Option<Facts> {
     let moments = history.moments(span_ns);
     let role = role(&moments);
-    let (&(from, first, before), &(until, _, now)) = (moments.first()?, moments.last()?);
+    let (&(from, _, before), &(until, _, now)) = (moments.first()?, moments.last()?);
     let took_ns = until.checked_sub(from).filter(|&ns| ns > 0)?;
     let is_being_made = moments.last().is_some_and(|(_, last, _)| last.is_being_made());
     if moments.len() < SAMPLES_MIN && !is_being_made {
         return None;
     }
-    let sending = match role {
-        Role::Quiet => return None,
-        Role::Sending => true,
-        Role::Receiving => false,
-    };
+    if role == Role::Quiet {
+        return None;
+    }
+    let sending = role == Role::Sending;
     let longest = moments.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(0);
-    let read = |reading: &Reading, info: &TcpInfo| {
-        info.bytes_received.map(|bytes| bytes.saturating_sub(u64::from(reading.unread)))
-    };
-    // At the sender, what the other end's kernel has acknowledged stands for what came.
-    let came = |reading: &Reading, info: &TcpInfo| {
-        if sending { info.bytes_acked } else { read(reading, info) }
-    };
-    let came = |reading: &Reading, info: &TcpInfo| came(reading, info).or(is_being_made.then_some(0));
-    let start = came(first, &before)?;
-    let received: Vec<ReceiverSample> = moments
-        .iter()
-        .filter_map(|(at, reading, info)| {
-            let own = (!sending).then_some(*info);
-            Some(ReceiverSample {
-                at_ns: at - from,
-                bytes: came(reading, info)?.saturating_sub(start),
-                rcv_wnd_bytes: own.and_then(|i| i.rcv_wnd).map(u64::from),
-                out_of_order: own.and_then(|i| i.rcv_out_of_order).map(u64::from),
-                unread_bytes: (!sending).then_some(u64::from(reading.unread)),
-                rtt_ns: own.and_then(|i| i.rcv_rtt_ns),
-                ..ReceiverSample::default()
-            })
-        })
-        .collect();
+    let received = receiver_samples(&moments, sending, is_being_made)?;
     let bytes = received.last()?.bytes;
     let goodput_bps = bytes as f64 * 8e9 / took_ns as f64;
     let since = |of: fn(&TcpInfo) -> Option<u32>| Some(u64::from(of(&now)?.checked_sub(of(&before)?)?));
@@ -162,6 +138,37 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let here = if sending { &mut facts.sender } else { &mut facts.receiver };
     here.socket = Some(socket);
     Some(facts)
+}
+
+/// What had come at each reading since the first; `None` if the kernel does not count it.
+fn receiver_samples(
+    moments: &[(u64, &Reading, TcpInfo)],
+    sending: bool,
+    is_being_made: bool,
+) -> Option<Vec<ReceiverSample>> {
+    let came = |reading: &Reading, info: &TcpInfo| {
+        let bytes = match sending {
+            // At the sender, what the other end's kernel has acknowledged stands for what came.
+            true => info.bytes_acked,
+            false => info.bytes_received.map(|bytes| bytes.saturating_sub(u64::from(reading.unread))),
+        };
+        bytes.or(is_being_made.then_some(0))
+    };
+    let &(from, first, before) = moments.first()?;
+    let start = came(first, &before)?;
+    let sample = |(at, reading, info): &(u64, &Reading, TcpInfo)| {
+        let own = (!sending).then_some(*info);
+        Some(ReceiverSample {
+            at_ns: at - from,
+            bytes: came(reading, info)?.saturating_sub(start),
+            rcv_wnd_bytes: own.and_then(|i| i.rcv_wnd).map(u64::from),
+            out_of_order: own.and_then(|i| i.rcv_out_of_order).map(u64::from),
+            unread_bytes: (!sending).then_some(u64::from(reading.unread)),
+            rtt_ns: own.and_then(|i| i.rcv_rtt_ns),
+            ..ReceiverSample::default()
+        })
+    };
+    Some(moments.iter().filter_map(sample).collect())
 }
 
 /// The congestion events, where readings are no farther apart than a round trip: of others nobody knows what was before them.

@@ -10,8 +10,10 @@ mod flight;
 mod history;
 mod kernel;
 mod processes;
+mod socket;
 mod stall;
 mod tracker;
+mod turns;
 mod world;
 
 use std::borrow::Cow;
@@ -115,13 +117,7 @@ impl WatchPlan {
             everything = has_failed;
             let left = tracker.open() == 0 && world.is_over();
             if now_ns >= report_ns || over || left || result.is_err() {
-                let unknown = tracker.without_holder();
-                if !unknown.is_empty() {
-                    for (socket, holder) in world.holders(&unknown).into_iter().flatten() {
-                        tracker.set_holder(socket, holder);
-                    }
-                }
-                tracker.look_at_holders(world);
+                look_at_holders(&mut tracker, world);
                 let interval = WatchInterval { samples, incomplete, notes, ..tracker.interval(now_ns) };
                 watch(Event::Sockets { interval: Cow::Borrowed(&interval) });
                 summary.samples += u64::from(samples);
@@ -150,6 +146,17 @@ impl WatchPlan {
         summary.system_ns = system_now.saturating_sub(system);
         Watched { summary: Some(summary), result }
     }
+}
+
+/// Asks who has the sockets open of which that is unknown, and what is known of their processes.
+fn look_at_holders(tracker: &mut Tracker, world: &mut impl World) {
+    let unknown = tracker.without_holder();
+    if !unknown.is_empty() {
+        for (socket, holder) in world.holders(&unknown).into_iter().flatten() {
+            tracker.set_holder(socket, holder);
+        }
+    }
+    tracker.look_at_holders(world);
 }
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 //! commands by sockets.
 
 mod bench;
+mod closing;
+mod opening;
 mod points;
 mod segment;
 mod stepped;
 mod subject;
+mod transfer;
+mod windows;
 
 use serde::{Deserialize, Serialize};
 

@@ -33,6 +33,24 @@ pub(super) struct Options {
     pub(super) timestamps: Option<(u32, u32)>,
 }
 
+impl Options {
+    /// Options that a stack of today offers.
+    pub(super) fn usual() -> Self {
+        Self {
+            mss: Some(1460),
+            scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some((1, 0)),
+            sack: Vec::new(),
+        }
+    }
+
+    /// The segment size alone.
+    pub(super) fn plain() -> Self {
+        Self { mss: Some(1460), ..Self::default() }
+    }
+}
+
 impl Segment {
     /// The packet, its checksums complete.
     pub(super) fn encode(&self, from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {

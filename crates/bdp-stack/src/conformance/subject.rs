@@ -50,3 +50,14 @@ impl From<StackError> for Miss {
         Self::Broken(error)
     }
 }
+
+/// The point is not met, for this reason.
+pub(super) fn differs<T>(text: impl Into<String>) -> Result<T, Miss> {
+    Err(Miss::Differs(text.into()))
+}
+
+/// A time in words.
+pub(super) fn seconds(time: Nanos) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 { format!("{seconds:.2} s") } else { format!("{seconds:.0} s") }
+}

@@ -503,7 +503,7 @@ fn kind(name: String) -> rusqlite::Result<RunKind> {
         let what = format!("a run of kind '{name}'");
         rusqlite::Error::FromSqlConversionFailure(10, rusqlite::types::Type::Text, what.into())
     };
-    RunKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
+    RunKind::named(&name).ok_or_else(unknown)
 }
 
 /// SQLite's integers are signed; no clock reaches the last of them for 292 million years.

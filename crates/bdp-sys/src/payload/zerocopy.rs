@@ -3,16 +3,13 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use crate::Result;
 use crate::socket_option::set_number;
+use crate::{Result, control_messages};
 
-/// Room for one note with its address.
-const NOTE_BYTES: usize = 256;
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` of `linux/errqueue.h`.
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
@@ -60,26 +57,16 @@ impl Completions {
 
 /// The oldest note on the error queue.
 fn next_note(stream: &TcpStream) -> Option<libc::sock_extended_err> {
-    // Of eight-byte words, as control messages are aligned.
-    let mut room = [0_u64; NOTE_BYTES / 8];
-    // SAFETY: msghdr is plain data for which all-zero is valid; the control room is live for the time of the call.
-    unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_control = room.as_mut_ptr().cast();
-        message.msg_controllen = NOTE_BYTES as _;
-        if libc::recvmsg(stream.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) < 0 {
-            return None;
+    let (_, beside) =
+        control_messages::receive(stream, &mut [], libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT).ok()?;
+    let mut note = None;
+    beside.each(|message| {
+        if matches!(
+            (message.level, message.kind),
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+        ) {
+            note = note.or(message.read());
         }
-        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
-        while !header.is_null() {
-            let (level, kind) = ((*header).cmsg_level, (*header).cmsg_type);
-            if (level == libc::SOL_IP && kind == libc::IP_RECVERR)
-                || (level == libc::SOL_IPV6 && kind == libc::IPV6_RECVERR)
-            {
-                return Some(std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()));
-            }
-            header = libc::CMSG_NXTHDR(&raw const message, header);
-        }
-        None
-    }
+    });
+    note
 }

@@ -59,37 +59,29 @@ struct Fast {
     names: [&'static str; 3],
 }
 
+impl Fast {
+    /// Rates in Mbit/s: what is offered, and what is to be carried at the least.
+    const fn new(link: &'static str, [offered, least]: [u64; 2], names: [&'static str; 3]) -> Self {
+        Self { link, offered: Rate::mbps(offered), least: Rate::mbps(least), names }
+    }
+}
+
 const FAST: [Fast; 3] = [
-    Fast {
-        link: "delay = \"5ms\"",
-        offered: Rate::mbps(11_000),
-        least: Rate::mbps(10_000),
-        names: [
-            "synthetic frames, 5 ms: carried",
-            "synthetic frames, 5 ms: release lateness p99",
-            "synthetic frames, 5 ms: lost",
-        ],
-    },
-    Fast {
-        link: "delay = \"20ms\"",
-        offered: Rate::mbps(11_000),
-        least: Rate::mbps(10_000),
-        names: [
-            "synthetic frames, 20 ms: carried",
-            "synthetic frames, 20 ms: release lateness p99",
-            "synthetic frames, 20 ms: lost",
-        ],
-    },
-    Fast {
-        link: "rate = \"5G\"\ndelay = \"5ms\"\nloss = \"1e-4\"\nlimit = \"6.25MB\"",
-        offered: Rate::mbps(4_400),
-        least: Rate::mbps(4_000),
-        names: [
-            "synthetic frames, 5 Gbit/s and 5 ms: carried",
-            "synthetic frames, 5 Gbit/s: release lateness p99",
-            "synthetic frames, 5 Gbit/s: loss of 0.01 %",
-        ],
-    },
+    Fast::new(
+        "delay = \"5ms\"",
+        [11_000, 10_000],
+        ["5 ms: carried", "5 ms: release lateness p99", "5 ms: lost"],
+    ),
+    Fast::new(
+        "delay = \"20ms\"",
+        [11_000, 10_000],
+        ["20 ms: carried", "20 ms: release lateness p99", "20 ms: lost"],
+    ),
+    Fast::new(
+        "rate = \"5G\"\ndelay = \"5ms\"\nloss = \"1e-4\"\nlimit = \"6.25MB\"",
+        [4_400, 4_000],
+        ["5 Gbit/s and 5 ms: carried", "5 Gbit/s: release lateness p99", "5 Gbit/s: loss of 0.01 %"],
+    ),
 ];
 
 /// Arguments of `bdp lab selftest`.
@@ -183,7 +175,7 @@ impl SelftestArgs {
     }
 }
 
-fn at_most(what: &'static str, measured: Nanos, bound: Nanos) -> Check {
+fn at_most(what: &str, measured: Nanos, bound: Nanos) -> Check {
     Check {
         what: what.to_owned(),
         measured: measured.to_string(),
@@ -233,7 +225,7 @@ fn loss(records: &[Record]) -> Vec<Check> {
     ]
 }
 
-fn lost(what: &'static str, direction: &DirectionFidelity) -> Check {
+fn lost(what: &str, direction: &DirectionFidelity) -> Check {
     let (n, p) = (direction.packets_in as f64, direction.loss_configured);
     let off = (direction.loss_achieved - p) * n;
     Check {
@@ -255,23 +247,22 @@ impl Fast {
         let plan = scenario.plan(&PlanOptions::default())?;
         let link = plan.first().and_then(|case| case.links.first()).context("a link")?;
         let offered = Offered { rate: self.offered, time: Duration::from_secs(2) };
+        let [what, late, loss] = self.names.map(|name| format!("synthetic frames, {name}"));
         let carried = carry_undisturbed(&link.config, offered, &mut |attempt, fidelity| {
             output::note(&format!(
-                "{}: INVALID (attempt {attempt}): {}",
-                self.names[0],
+                "{what}: INVALID (attempt {attempt}): {}",
                 bdp_report::why_invalid(fidelity)
             ));
         })?;
-        let [what, late, loss] = self.names;
         Ok(vec![
             Check {
-                what: what.to_owned(),
+                what,
                 measured: format_bps(carried.bps),
                 bound: format!(">= {}", self.least),
                 held: carried.bps >= self.least.as_bps() as f64,
             },
-            at_most(late, Nanos(carried.fidelity.release_lateness_ns.p99), Nanos::millis(1)),
-            lost(loss, &carried.direction),
+            at_most(&late, Nanos(carried.fidelity.release_lateness_ns.p99), Nanos::millis(1)),
+            lost(&loss, &carried.direction),
         ])
     }
 }

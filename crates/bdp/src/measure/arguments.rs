@@ -358,9 +358,8 @@ impl MeasureArgs {
             ("--token", self.token.is_some()),
             ("--token-file", self.token_file.is_some()),
         ];
-        match of_bdp.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => return Err(not_for_downloads(flag, text)),
-            None => {}
+        if let Some((flag, _)) = of_bdp.iter().find(|(_, given)| *given) {
+            return Err(not_for_downloads(flag, text));
         }
         Url::parse(text).map(Some).map_err(exit::usage)
     }

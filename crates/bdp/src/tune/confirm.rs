@@ -5,7 +5,7 @@ use bdp_tune::{ConfirmOptions, Confirmed};
 use serde_json::json;
 
 use super::document::print_document;
-use super::end::EndArgs;
+use super::end::JournalEndArgs;
 use super::journal;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
@@ -21,23 +21,20 @@ pub struct ConfirmArgs {
     persist: bool,
 
     #[command(flatten)]
-    end: EndArgs,
-
-    /// With --at, only this journal [default: all applied from this host]
-    #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
-    only: Option<u32>,
+    journals: JournalEndArgs,
 }
 
 impl ConfirmArgs {
     pub fn run(self) -> Outcome {
-        if let Some(far) = self.end.far.end()? {
-            return far.confirm(self.only, self.end.json);
+        let JournalEndArgs { end, only } = self.journals;
+        if let Some(far) = end.far.end()? {
+            return far.confirm(only, end.json);
         }
-        let mut world = self.end.places.world()?;
+        let mut world = end.places.world()?;
         let options = ConfirmOptions { persist: self.persist, only: None };
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
-        if self.end.json {
+        if end.json {
             print_document(
                 "confirm",
                 json!({

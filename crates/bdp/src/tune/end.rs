@@ -19,3 +19,15 @@ pub struct EndArgs {
     #[command(flatten)]
     pub far: FarArgs,
 }
+
+/// The same of what is done with journals.
+#[derive(clap::Args)]
+pub struct JournalEndArgs {
+    /// Of which end, and how it is printed.
+    #[command(flatten)]
+    pub end: EndArgs,
+
+    /// With --at, only this journal [default: all applied from this host]
+    #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
+    pub only: Option<u32>,
+}

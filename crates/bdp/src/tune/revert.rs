@@ -6,7 +6,7 @@ use bdp_tune::{Entry, RevertOptions, Reverted};
 use serde_json::{Value, json};
 
 use super::document::print_document;
-use super::end::EndArgs;
+use super::end::JournalEndArgs;
 use super::journal;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
@@ -23,22 +23,19 @@ pub struct RevertArgs {
     force: bool,
 
     #[command(flatten)]
-    end: EndArgs,
-
-    /// With --at, only this journal [default: all applied from this host]
-    #[arg(long, value_name = "N", requires = "at", help_heading = help::TEST)]
-    only: Option<u32>,
+    journals: JournalEndArgs,
 }
 
 impl RevertArgs {
     pub fn run(self) -> Outcome {
-        if let Some(far) = self.end.far.end()? {
-            return far.revert(self.only, self.end.json);
+        let JournalEndArgs { end, only } = self.journals;
+        if let Some(far) = end.far.end()? {
+            return far.revert(only, end.json);
         }
-        let mut world = self.end.places.world()?;
+        let mut world = end.places.world()?;
         let options = RevertOptions { force: self.force, only: None };
         let reverted = bdp_tune::revert(&mut world, options).map_err(|e| refused("revert", &e))?;
-        if self.end.json {
+        if end.json {
             print_document("revert", document(&reverted))?;
         } else {
             output::print(&text(&reverted))?;

@@ -68,6 +68,7 @@ pub(super) fn flows(
             flow.spec.congestion = own;
         }
         workload(table, &at, &mut flow)?;
+        extent(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;
         flow.spec.application = application(table, &at, flow.spec.streams)?;
         if let Some(n) = table.get("mss") {
@@ -211,22 +212,25 @@ pub(super) fn path_mtu(
     Ok(mtu)
 }
 
+/// A size within the range of a parameter.
+fn size(n: &Node, at: &str, key: &str, expected: &str) -> Result<ByteCount> {
+    let at = format!("{at}.{key}");
+    let value: ByteCount = n.as_quantity(&at, expected)?;
+    if Parameter::at(key).range.contains(&value.as_bytes()) {
+        Ok(value)
+    } else {
+        Err(n.unexpected(&at, expected))
+    }
+}
+
+/// What a flow sends, and how.
 fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
-    let size = |n: &Node, key: &str, expected: &str| -> Result<ByteCount> {
-        let at = format!("{at}.{key}");
-        let value: ByteCount = n.as_quantity(&at, expected)?;
-        if Parameter::at(key).range.contains(&value.as_bytes()) {
-            Ok(value)
-        } else {
-            Err(n.unexpected(&at, expected))
-        }
-    };
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
         flow.spec.window = if n.is_word(&["auto", "default"]) {
             None
         } else {
-            WindowBytes::new(size(n, "window", expected)?.as_bytes())
+            WindowBytes::new(size(n, at, "window", expected)?.as_bytes())
         };
     }
     if let Some(n) = table.get("window_method") {
@@ -243,7 +247,7 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
             n.as_count(&format!("{at}.streams"), Parameter::at("streams").range, expected)? as u32;
     }
     if let Some(n) = table.get("length") {
-        flow.spec.length = size(n, "length", "bytes of one write from 1 to 64M, such as \"128K\"")?;
+        flow.spec.length = size(n, at, "length", "bytes of one write from 1 to 64M, such as \"128K\"")?;
     }
     if let Some(n) = table.get("congestion") {
         flow.spec.congestion = Some(congestion(n, &format!("{at}.congestion"))?);
@@ -258,6 +262,11 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     if let Some(n) = table.get("background") {
         flow.background = n.as_bool(&format!("{at}.background"))?;
     }
+    Ok(())
+}
+
+/// When a flow starts, when it ends, and what of it counts.
+fn extent(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     if let Some(n) = table.get("start") {
         let expected = "a time up to 24h after the earliest start of flows, such as \"5s\" or 0";
         flow.start = time(n, &format!("{at}.start"), expected)?;
@@ -285,7 +294,7 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
         flow.spec.bytes = if n.is_word(&["none"]) {
             None
         } else {
-            Some(size(n, "bytes", "bytes to send in total, such as \"10M\", or \"none\"")?)
+            Some(size(n, at, "bytes", "bytes to send in total, such as \"10M\", or \"none\"")?)
         };
     }
     if let Some(n) = table.get("omit") {

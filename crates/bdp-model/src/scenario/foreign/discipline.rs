@@ -324,31 +324,45 @@ pub(super) fn policer(words: &[String]) -> Result<(String, String)> {
     Ok((of_rate(stated), format!("\"{}B\"", burst.max(FULL))))
 }
 
+/// Disciplines that stand one in another, by what they do.
+#[derive(Default)]
+struct Chain<'a> {
+    netem: Option<Stated>,
+    shapers: Vec<(&'a str, Rate, i64, Limit)>,
+    /// Its kind, and how a scenario writes it.
+    queue: Option<(&'a str, &'a str)>,
+    fifo: Option<Limit>,
+}
+
+impl<'a> Chain<'a> {
+    fn of(disciplines: &'a [Discipline], left_out: &mut Vec<String>) -> Result<Self> {
+        let mut all = Self::default();
+        for discipline in disciplines {
+            match discipline {
+                Discipline::Netem(stated) => {
+                    all.netem = Some(match all.netem.take() {
+                        Some(before) => before.and_then(stated, left_out)?,
+                        None => (**stated).clone(),
+                    });
+                }
+                Discipline::Shaper { kind, rate, overhead, limit } => {
+                    all.shapers.push((kind, *rate, *overhead, *limit));
+                }
+                Discipline::Queue { kind, text, rate } => {
+                    all.shapers.extend(rate.map(|(rate, overhead)| ("cake", rate, overhead, Limit::Below)));
+                    all.queue = Some((kind, text));
+                }
+                Discipline::Fifo(limit) => all.fifo = Some(*limit),
+                Discipline::Plain => {}
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// The keys of a direction on which these stand one in another; `None` where they do nothing.
 pub(super) fn keys(chain: &[Discipline], left_out: &mut Vec<String>) -> Result<Option<Keys>> {
-    let mut netem: Option<Stated> = None;
-    let mut shapers: Vec<(&str, Rate, i64, Limit)> = Vec::new();
-    let mut queue: Option<(&str, &str)> = None;
-    let mut fifo: Option<Limit> = None;
-    for discipline in chain {
-        match discipline {
-            Discipline::Netem(stated) => {
-                netem = Some(match netem.take() {
-                    Some(before) => before.and_then(stated, left_out)?,
-                    None => (**stated).clone(),
-                });
-            }
-            Discipline::Shaper { kind, rate, overhead, limit } => {
-                shapers.push((kind, *rate, *overhead, *limit))
-            }
-            Discipline::Queue { kind, text, rate } => {
-                shapers.extend(rate.map(|(rate, overhead)| ("cake", rate, overhead, Limit::Below)));
-                queue = Some((kind, text));
-            }
-            Discipline::Fifo(limit) => fifo = Some(*limit),
-            Discipline::Plain => {}
-        }
-    }
+    let Chain { netem, shapers, queue, fifo } = Chain::of(chain, left_out)?;
     let of_netem = netem.as_ref().and_then(Stated::stated_rate);
     let slowest = shapers.iter().min_by_key(|(_, rate, ..)| rate.as_bps()).copied();
     let delay = netem.as_ref().map_or(Nanos::ZERO, Stated::stated_delay);

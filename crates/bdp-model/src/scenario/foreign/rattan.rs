@@ -107,16 +107,12 @@ fn cell(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()>
                 Some(Value::Array(all)) => all.iter().filter_map(|node| plain(node).parse().ok()).collect(),
                 _ => Vec::new(),
             };
-            match pattern.as_slice() {
-                [] => {}
-                [first, rest @ ..] => {
-                    let share = Probability::new(*first)
-                        .ok_or_else(|| ImportError::new(format!("a loss of {first} is not a fraction")))?;
-                    keys.set("loss", format!("\"{}\"", of_share(share)));
-                    if !rest.is_empty() {
-                        left_out(draft, "the losses after a loss; only the first rate is used");
-                    }
-                }
+            let [first, rest @ ..] = pattern.as_slice() else { return Ok(()) };
+            let share = Probability::new(*first)
+                .ok_or_else(|| ImportError::new(format!("a loss of {first} is not a fraction")))?;
+            keys.set("loss", format!("\"{}\"", of_share(share)));
+            if !rest.is_empty() {
+                left_out(draft, "the losses after a loss; only the first rate is used");
             }
             Ok(())
         }

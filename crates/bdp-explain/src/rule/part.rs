@@ -2,9 +2,8 @@
 //! meaningless, and the plain finding where none of them does.
 
 use bdp_model::facts::{Facts, Source, TimeState, Waits};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::SAMPLES_MIN;
 
 use crate::rule;
@@ -122,8 +121,11 @@ pub fn may_be_path(facts: &Facts) -> bool {
 pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
     let (sender, receiver) = (&facts.sender.name, &facts.receiver.name);
     let of = |limit, place, state: TimeState| {
-        Finding::new(limit, place, sure(share))
-            .evidence([Evidence::share(Fact::TimeShare, share).named(state.name())])
+        Finding::new(limit, place, sure(share)).evidence([Evidence::share(
+            fact::TimeShare { time: None },
+            share,
+        )
+        .named(state.name())])
     };
     match waits {
         Waits::SlowStart => of(Limit::SlowStart, Place::sender(sender), TimeState::SlowStart)
@@ -153,9 +155,9 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
         // Its kernel had data and room in both windows, or the data leaves evenly whenever acknowledgements come.
         Waits::Pacing if matches!(facts.source, Source::Watched | Source::Captured) => {
             of(Limit::AskedRate, Place::sender(sender), TimeState::Pacing).cause(Cause::KeptByHost).evidence(
-                facts.steadiness().map(|steady| {
-                    Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps))
-                }),
+                facts
+                    .steadiness()
+                    .map(|steady| Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady)),
             )
         }
         _ => rule::unknown::judge(facts),
@@ -166,8 +168,7 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
 fn window_grew(facts: &Facts) -> Option<Evidence> {
     let windows = facts.sent.iter().filter_map(|s| s.cwnd);
     let (first, most) = windows.clone().next().zip(windows.max()).filter(|(first, most)| most > first)?;
-    let grew = Evidence::count(Fact::WindowGrew, u64::from(most));
-    Some(grew.with(Quantity::count(u64::from(first))))
+    Some(Evidence::count(fact::WindowGrew { from: u64::from(first) }, u64::from(most)))
 }
 
 /// How sure a part of the time is that has this share.

@@ -1,8 +1,9 @@
 //! Remedies in words.
 
-use bdp_model::finding::{Action, Cause, Fact, Finding, Limit, Remedy};
+use bdp_model::finding::fact::OfWindowRate;
+use bdp_model::finding::{Action, Cause, Finding, Limit, Remedy};
 
-use super::lines::streams;
+use super::limit::streams;
 use super::quantity::{rate, size};
 
 const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
@@ -60,7 +61,7 @@ fn about(value: Option<f64>) -> String {
 
 /// What twice the window would carry, unless something else is known to bind before.
 fn twice(finding: &Finding, remedy: &Remedy) -> String {
-    let carried = finding.observed(Fact::OfWindowRate).map(|of_rate| of_rate.other(2));
+    let carried = finding.figures().map(|of_rate: OfWindowRate| of_rate.carries.0);
     let fits = |bps: f64| finding.next.is_none_or(|next| next.goodput_bps >= 2.0 * bps);
     carried.filter(|&bps| remedy.action == Action::AskWindow && fits(bps)).map_or_else(String::new, |bps| {
         format!("; twice the window would carry {}, if the path does", rate(bps * 2.0))

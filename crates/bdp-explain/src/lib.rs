@@ -97,12 +97,9 @@ fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     // A program that pauses, where nobody knows the cause of what took most.
     let pauses = matches!(first.limit, Limit::SlowWriter | Limit::SlowReader)
         && facts.time_counted().is_some_and(|spent| {
-            spent
-                .parts()
-                .iter()
-                .any(|part| rule::part::names(first.limit, part.0) && part.1 >= rule::part::PAUSES)
+            spent.parts().iter().any(|part| first.limit.names(part.0) && part.1 >= rule::part::PAUSES)
         });
-    is_left_open || pauses || waits == Waits::Unknown || rule::part::names(first.limit, waits)
+    is_left_open || pauses || waits == Waits::Unknown || first.limit.names(waits)
 }
 
 #[cfg(test)]

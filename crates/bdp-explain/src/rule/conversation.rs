@@ -9,7 +9,7 @@ use bdp_model::units::Nanos;
 
 use crate::rule::beside::BESIDE;
 use crate::rule::part::{self, sure};
-use crate::rule::{black_hole, captured, unknown};
+use crate::rule::{self, black_hole, captured, unknown};
 
 /// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
 const OTHERS_TURN: f64 = 0.5;
@@ -156,7 +156,7 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
             .on(server(facts, conversation)),
         ]),
         Waits::Unknown | Waits::Uncaptured => unknown::judge(facts),
-        _ => part::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
+        _ => rule::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
     }
 }
 

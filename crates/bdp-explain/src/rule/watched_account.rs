@@ -215,9 +215,9 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
             .or_else(|| by_model(facts, probing))
             .unwrap_or_else(|| unknown(facts));
     }
-    part::OVERTAKEN
+    rule::OVERTAKEN
         .iter()
-        .chain(&part::LOSSES)
+        .chain(&rule::LOSSES)
         .find_map(|rule| rule(facts))
         .or_else(|| losses(facts, lost))
         .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))

@@ -1,7 +1,7 @@
 //! Facts: what may be observed, each with the names and units of its further numbers.
 
-use super::evidence::{Quantity, Unit};
 use super::named::named;
+use super::quantity::{Quantity, Unit};
 use crate::units::Nanos;
 
 /// What may be observed, in kinds: each fact with its name in JSON, and its further numbers in their order, those that may be absent last. A fact is a variant of

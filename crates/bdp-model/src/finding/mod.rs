@@ -3,21 +3,23 @@
 mod cause;
 mod evidence;
 pub mod fact;
-mod limit;
+pub mod limit;
 mod missing;
 pub(crate) mod named;
 mod place;
-mod remedy;
+mod quantity;
+pub mod remedy;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use cause::Cause;
-pub use evidence::{Evidence, Quantity, Samples, Unit};
+pub use evidence::{Evidence, Samples};
 pub use fact::{Fact, Figures, Observed};
 pub use limit::Limit;
 pub use missing::{Lack, Missing};
 pub use place::{At, Place};
+pub use quantity::{Quantity, Unit};
 pub use remedy::{Action, Remedy};
 
 /// A conclusion, how sure it is, what it rests on, and what to do about it.

@@ -2,8 +2,7 @@
 
 use bdp_model::finding::{Evidence, Fact, Finding, Limit, Next};
 
-use super::evidence;
-use super::limit::{noun, streams};
+use super::evidence::{self, streams};
 use super::quantity::{rate, size};
 
 /// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
@@ -42,7 +41,7 @@ pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
 pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
     let goodput = rate(next.goodput_bps);
     let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
-    let then = noun(next.limit);
+    let then = next.limit.noun();
     let needs = |needed| match streams(finding) {
         1 => size(needed),
         streams => format!("{streams} x {}", size(needed)),

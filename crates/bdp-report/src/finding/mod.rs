@@ -9,7 +9,6 @@ mod remedy;
 use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
 use serde_json::{Value, json as value};
 
-pub use limit::noun;
 pub(crate) use limit::{claim, may_be, reason, subject, summary};
 pub(crate) use lines::{lines, of_experiments};
 pub(crate) use quantity::{rate, size, time};

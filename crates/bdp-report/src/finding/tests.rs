@@ -368,7 +368,7 @@ fn every_limit_is_worded_even_without_evidence() {
     }
     // No limit has the words of another.
     let words: std::collections::BTreeSet<String> =
-        Limit::ALL.iter().map(|&limit| noun(limit).to_owned()).collect();
+        Limit::ALL.iter().map(|&limit| limit.noun().to_owned()).collect();
     assert_eq!(words.len(), Limit::ALL.len());
 }
 

@@ -4,9 +4,9 @@ use bdp_model::finding::Limit;
 use bdp_model::finding::fact::{Datagrams, DroppedByDevice};
 
 use super::super::quantity::{percent, rate, time};
-use super::Seen;
+use super::seen::Seen;
 
-pub(super) fn of_datagrams(seen: &Seen<'_>, fact: Datagrams) -> String {
+pub fn of_datagrams(seen: &Seen<'_>, fact: Datagrams) -> String {
     let (value, host) = (seen.value, seen.host());
     match fact {
         Datagrams::RateHeld(held) => {

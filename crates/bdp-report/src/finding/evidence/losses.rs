@@ -4,11 +4,11 @@ use bdp_model::finding::Limit;
 use bdp_model::finding::fact::{Losses, Retransmitted};
 
 use super::super::quantity::{rate, small_share, time};
-use super::Seen;
+use super::seen::Seen;
 
-pub(super) const HAD_ALREADY: &str = "the receiver had them already (DSACK): late or reordered, not lost";
+pub const HAD_ALREADY: &str = "the receiver had them already (DSACK): late or reordered, not lost";
 
-pub(super) fn of_loss(seen: &Seen<'_>, fact: Losses) -> String {
+pub fn of_loss(seen: &Seen<'_>, fact: Losses) -> String {
     let (value, share) = (seen.value, seen.share());
     match fact {
         Losses::Retransmitted(of) => retransmitted(value, of),

@@ -4,27 +4,21 @@ mod datagrams;
 mod losses;
 mod path;
 mod rates;
+mod seen;
 mod sockets;
 mod time;
 mod windows;
 
-use bdp_model::finding::{Evidence, Fact, Finding, Observed, Unit};
-use bdp_model::units::Nanos;
+use bdp_model::finding::{Evidence, Fact, Finding, Observed};
 
-use super::quantity::{self, percent, rate, size};
+use seen::Seen;
 
-pub(super) use windows::{in_flight, of_each};
-
-/// What was observed, and the finding that rests on it.
-struct Seen<'a> {
-    finding: &'a Finding,
-    evidence: &'a Evidence,
-    value: f64,
-}
+pub(super) use seen::{nanos, reached};
+pub(super) use windows::{in_flight, of_each, streams};
 
 /// A fact as a sentence without its full stop.
 pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
-    let seen = &Seen { finding, evidence, value: evidence.value };
+    let seen = &Seen::of(finding, evidence);
     match evidence.observed() {
         Some(Observed::Windows(fact)) => windows::of_window(seen, fact),
         Some(Observed::Settings(fact)) => windows::of_setting(seen, fact),
@@ -47,7 +41,7 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
 
 /// How a fact goes on in the line of the one before it, where the two belong together.
 pub(super) fn joined(finding: &Finding, before: Fact, evidence: &Evidence) -> Option<String> {
-    let seen = Seen { finding, evidence, value: evidence.value };
+    let seen = Seen::of(finding, evidence);
     Some(match (before, evidence.fact) {
         (Fact::OfWindowRate, Fact::WindowFull) => format!(", window full {} of the time", seen.share()),
         (Fact::WindowShrunk, Fact::WindowFull) => format!(", and full {} of the time", seen.share()),
@@ -68,59 +62,4 @@ pub(super) fn joined(finding: &Finding, before: Fact, evidence: &Evidence) -> Op
         (Fact::RateHeld, Fact::LostAsAllowed) => format!(": {}", text(finding, evidence)),
         _ => return None,
     })
-}
-
-impl Seen<'_> {
-    fn share(&self) -> String {
-        percent(self.value)
-    }
-
-    fn time(&self) -> String {
-        quantity::time(nanos(self.value))
-    }
-
-    /// The value, in its unit.
-    fn number(&self) -> String {
-        match self.evidence.unit {
-            Unit::Bytes => size(self.value),
-            Unit::Ns => self.time(),
-            Unit::Bps => rate(self.value),
-            Unit::Share => self.share(),
-            Unit::Count | Unit::Flag => format!("{:.0}", self.value),
-        }
-    }
-
-    /// The host that the fact is of, or the one that the finding is about.
-    fn host(&self) -> &str {
-        let host = self.evidence.host.as_deref().or(self.finding.place.name.as_deref());
-        host.unwrap_or("the host")
-    }
-
-    fn name(&self) -> &str {
-        self.evidence.name.as_deref().unwrap_or("unknown")
-    }
-
-    /// Things of which some meet the fact: `9 of 10 probes`.
-    fn samples(&self, things: &str) -> String {
-        match self.evidence.samples {
-            Some(samples) => format!("{} of {} {things}", samples.met, samples.of),
-            None => things.to_owned(),
-        }
-    }
-}
-
-/// How much of a rate was reached; no share is more than all.
-pub(super) fn reached(share: f64, of_it: &str) -> String {
-    /// Less above all of it is the noise of two figures.
-    const NOISE: f64 = 0.005;
-    match share - 1.0 {
-        more if more <= 0.0 => format!("{} {of_it}reached", percent(share)),
-        more if more <= NOISE => format!("all {of_it}reached"),
-        more => format!("all {of_it}reached and {} more", percent(more)),
-    }
-}
-
-/// Nanoseconds as they were; findings come from files too.
-pub(super) fn nanos(value: f64) -> Nanos {
-    Nanos(value.max(0.0) as u64)
 }

@@ -4,9 +4,9 @@ use bdp_model::finding::fact::{Bps, Changes, Gaps, Path};
 use bdp_model::threshold::MODEL_TOLERANCE;
 
 use super::super::quantity::{part, percent, rate, size, time};
-use super::Seen;
+use super::seen::Seen;
 
-pub(super) fn of_change(seen: &Seen<'_>, fact: Changes) -> String {
+pub fn of_change(seen: &Seen<'_>, fact: Changes) -> String {
     match fact {
         Changes::RateStep(step) => format!(
             "goodput was {} until {} and {} from then on",
@@ -28,7 +28,7 @@ pub(super) fn of_change(seen: &Seen<'_>, fact: Changes) -> String {
     }
 }
 
-pub(super) fn of_path(seen: &Seen<'_>, fact: Path) -> String {
+pub fn of_path(seen: &Seen<'_>, fact: Path) -> String {
     let share = seen.share();
     match fact {
         Path::QueuedMostly(_) => format!("a queue stood on the path for {share} of the time"),
@@ -67,7 +67,7 @@ fn carries(name: &str, source: &str, model: f64, goodput: Bps) -> String {
     }
 }
 
-pub(super) fn of_gap(seen: &Seen<'_>, fact: Gaps) -> String {
+pub fn of_gap(seen: &Seen<'_>, fact: Gaps) -> String {
     match fact {
         Gaps::FullSegmentsLost(_) => {
             format!("{:.0} retransmissions of full segments, and none was acknowledged", seen.value)

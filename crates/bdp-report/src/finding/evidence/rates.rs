@@ -4,9 +4,9 @@ use bdp_model::finding::fact::{Queues, Rates};
 use bdp_model::units::{Nanos, format_bps};
 
 use super::super::quantity::{part, rate, time};
-use super::Seen;
+use super::seen::Seen;
 
-pub(super) fn of_rate(seen: &Seen<'_>, fact: Rates) -> String {
+pub fn of_rate(seen: &Seen<'_>, fact: Rates) -> String {
     let (evidence, name, share, part) = (seen.evidence, seen.name(), seen.share(), part(seen.value));
     match fact {
         Rates::OfCeiling(of) => {
@@ -37,7 +37,7 @@ pub(super) fn of_rate(seen: &Seen<'_>, fact: Rates) -> String {
     }
 }
 
-pub(super) fn of_queue(seen: &Seen<'_>, fact: Queues) -> String {
+pub fn of_queue(seen: &Seen<'_>, fact: Queues) -> String {
     let added = seen.time();
     let beside = |there: Option<Nanos>| {
         there.map_or_else(String::new, |there| format!(", {} to the way there", time(there)))

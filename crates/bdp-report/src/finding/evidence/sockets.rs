@@ -3,10 +3,10 @@
 use bdp_model::finding::fact::{Experiments, Sockets};
 
 use super::super::quantity::{percent, rate, size, time};
-use super::Seen;
+use super::seen::Seen;
 use crate::number::three_digits;
 
-pub(super) fn of_socket(seen: &Seen<'_>, fact: Sockets) -> String {
+pub fn of_socket(seen: &Seen<'_>, fact: Sockets) -> String {
     let (host, share) = (seen.host(), seen.share());
     match fact {
         Sockets::UnreadData(waits) => {
@@ -33,7 +33,7 @@ pub(super) fn of_socket(seen: &Seen<'_>, fact: Sockets) -> String {
     }
 }
 
-pub(super) fn of_experiment(seen: &Seen<'_>, fact: Experiments) -> String {
+pub fn of_experiment(seen: &Seen<'_>, fact: Experiments) -> String {
     match fact {
         Experiments::LossesWhilePaced(paced) => format!(
             "experiment: held to {}, below the goodput, it lost segments {:.0} times; the losses of the test lead to expect {}",

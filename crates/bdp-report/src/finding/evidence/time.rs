@@ -3,10 +3,10 @@
 use bdp_model::finding::fact::{Beginning, Processors, Time, TimeShare, WaitedForProgram};
 
 use super::super::quantity::{percent, size, time};
-use super::Seen;
+use super::seen::Seen;
 use crate::time_spent;
 
-pub(super) fn of_time(seen: &Seen<'_>, fact: Time) -> String {
+pub fn of_time(seen: &Seen<'_>, fact: Time) -> String {
     let (value, host, share) = (seen.value, seen.host(), seen.share());
     match fact {
         Time::WaitedForProgram(WaitedForProgram { time: spent, waits }) => {
@@ -59,7 +59,7 @@ pub(super) fn of_time(seen: &Seen<'_>, fact: Time) -> String {
     }
 }
 
-pub(super) fn of_beginning(seen: &Seen<'_>, fact: Beginning) -> String {
+pub fn of_beginning(seen: &Seen<'_>, fact: Beginning) -> String {
     let value = seen.value;
     match fact {
         Beginning::TookRoundTrips(took) => {
@@ -75,7 +75,7 @@ pub(super) fn of_beginning(seen: &Seen<'_>, fact: Beginning) -> String {
     }
 }
 
-pub(super) fn of_processor(seen: &Seen<'_>, fact: Processors) -> String {
+pub fn of_processor(seen: &Seen<'_>, fact: Processors) -> String {
     let (host, share) = (seen.host(), seen.share());
     match fact {
         Processors::SendingThread(_) => format!("a sending thread used {share} of a processor"),

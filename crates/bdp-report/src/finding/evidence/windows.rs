@@ -1,16 +1,18 @@
 //! Windows, buffers, and how hosts are set.
 
-use bdp_model::finding::Limit;
-use bdp_model::finding::fact::{Bps, Bytes, Settings, WindowFull, Windows};
+use bdp_model::finding::fact::{
+    Bps, BufferBelowNeed, Bytes, OfFlightRate, OfWindowRate, Settings, WindowFull, Windows,
+};
+use bdp_model::finding::{Finding, Limit};
 use bdp_model::units::Nanos;
 
 use super::super::quantity::{rate, size, time};
-use super::{Seen, nanos, reached};
+use super::seen::{Seen, nanos, reached};
 
 /// Without window scaling no window is larger.
 const AT_MOST_64_KIB: &str = "no window is larger than 64 KiB without window scaling (RFC 7323)";
 
-pub(super) fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
+pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
     let (value, share) = (seen.value, || seen.share());
     match fact {
         Windows::OfWindowRate(of) => {
@@ -106,7 +108,7 @@ fn of_full(seen: &Seen<'_>, full: WindowFull) -> String {
     }
 }
 
-pub(super) fn of_setting(seen: &Seen<'_>, fact: Settings) -> String {
+pub fn of_setting(seen: &Seen<'_>, fact: Settings) -> String {
     let (value, host, name) = (seen.value, seen.host(), seen.name());
     match fact {
         Settings::SettingMaximum(_) => {
@@ -137,7 +139,7 @@ pub(super) fn of_setting(seen: &Seen<'_>, fact: Settings) -> String {
 }
 
 /// A window of each of several streams: `4 x 64 KiB`.
-pub(in super::super) fn of_each(streams: Option<u64>, window: Bytes) -> String {
+pub fn of_each(streams: Option<u64>, window: Bytes) -> String {
     let window = size(window.0);
     match streams {
         Some(streams) if streams > 1 => format!("{streams} x {window}"),
@@ -146,12 +148,14 @@ pub(in super::super) fn of_each(streams: Option<u64>, window: Bytes) -> String {
 }
 
 /// What is in flight, and what it carries: `78.6 KiB in flight / 24.6 ms = 26.2 Mbit/s`, with a name for the time.
-pub(in super::super) fn in_flight(
-    streams: Option<u64>,
-    bytes: Bytes,
-    round_trip: Nanos,
-    carries: Bps,
-    name: &str,
-) -> String {
+pub fn in_flight(streams: Option<u64>, bytes: Bytes, round_trip: Nanos, carries: Bps, name: &str) -> String {
     format!("{} in flight / {}{name} = {}", of_each(streams, bytes), time(round_trip), rate(carries.0))
+}
+
+/// Streams that share what is said of a window, as the evidence has it.
+pub fn streams(finding: &Finding) -> u64 {
+    let of_window = finding.figures().map(|of: OfWindowRate| of.streams);
+    let in_flight = || finding.figures().map(|of: OfFlightRate| of.streams);
+    let buffered = || finding.figures().map(|of: BufferBelowNeed| of.streams);
+    of_window.or_else(in_flight).or_else(buffered).flatten().unwrap_or(1).max(1)
 }

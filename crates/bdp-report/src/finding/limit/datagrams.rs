@@ -1,13 +1,21 @@
 //! Datagrams.
 
 use bdp_model::finding::fact::{DatagramsLost, RateHeld, Received, SentOfAsked};
+use bdp_model::finding::limit::Datagrams;
 use bdp_model::finding::{Cause, Evidence, Fact, Finding};
 
 use super::super::quantity::{percent, rate};
-use super::{Words, device, name, plain, programs};
+use super::words::{Words, device, name, plain};
 
-pub(super) const PATH_LOSS: Words = Words {
-    noun: "loss on the path",
+pub const fn words(limit: Datagrams) -> &'static Words {
+    match limit {
+        Datagrams::PathLoss => &PATH_LOSS,
+        Datagrams::ReceivingHost => &RECEIVING_HOST,
+        Datagrams::SendingHost => &SENDING_HOST,
+    }
+}
+
+const PATH_LOSS: Words = Words {
     subject: |_| "the path".to_owned(),
     claim: |finding| match finding.observed(Fact::RateHeld) {
         Some(held) => format!("{} is the most that the path carries{}", rate(held.value), without_loss(held)),
@@ -47,8 +55,7 @@ fn without_loss(held: &Evidence) -> String {
     }
 }
 
-pub(super) const RECEIVING_HOST: Words = Words {
-    noun: "the receiving host",
+const RECEIVING_HOST: Words = Words {
     subject: |finding| format!("receiving socket of {}", name(finding)),
     claim: |finding| {
         let (name, received) = (name(finding), finding.observed(Fact::Received));
@@ -70,11 +77,15 @@ pub(super) const RECEIVING_HOST: Words = Words {
     figures: |finding| {
         finding.observed(Fact::RateHeld).is_none().then(|| "that is no loss of the path".to_owned())
     },
-    reason: programs::SLOW_READER.reason,
+    reason: |_, _, to| {
+        Some((
+            format!("{to} reads data more slowly than it arrives"),
+            format!("A faster processor, or less other work, on {to} helps."),
+        ))
+    },
 };
 
-pub(super) const SENDING_HOST: Words = Words {
-    noun: "the sending host",
+const SENDING_HOST: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::DeviceDrops) => format!("queue of {} on {}", device(finding), name(finding)),
         _ => format!("sender on {}", name(finding)),

@@ -1,42 +1,18 @@
-//! Hosts: their processors, what they drop, and those that answer no more.
+//! Processors and devices of hosts.
 
 use bdp_model::finding::Cause;
+use bdp_model::finding::limit::Hosts;
 
-use super::{Words, end, first_line, name, plain};
+use super::words::{Words, end, first_line, name};
 
-pub(super) const PEER_GONE: Words = Words {
-    noun: "the other end, which answers no more",
-    subject: |finding| format!("an end that answers no more, {}", name(finding)),
-    claim: |finding| format!("{} answers no more", name(finding)),
-    figures: first_line,
-    reason: |_, _, to| {
-        Some((format!("{to} answers no more"), format!("Find whether {to} still runs and can be reached.")))
-    },
-};
+pub const fn words(limit: Hosts) -> &'static Words {
+    match limit {
+        Hosts::Cpu => &CPU,
+        Hosts::HostDrops => &HOST_DROPS,
+    }
+}
 
-pub(super) const NOT_ESTABLISHED: Words = Words {
-    noun: "a connection that was never made",
-    subject: |_| "a connection that was never made".to_owned(),
-    claim: |finding| match finding.cause {
-        Some(Cause::Refused) => {
-            format!("the connection was never made: {} refused it by a reset", name(finding))
-        }
-        Some(Cause::Unreachable) => {
-            "the connection was never made: ICMP said that it can't be reached, or is prohibited".to_owned()
-        }
-        _ => format!("the connection was never made: {} did not answer", name(finding)),
-    },
-    figures: first_line,
-    reason: |_, _, _| {
-        plain(
-            "the connection was never made",
-            "Look for a firewall on the way, and for a program that listens there.",
-        )
-    },
-};
-
-pub(super) const CPU: Words = Words {
-    noun: "the processor",
+const CPU: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::Throttled) => format!("processor quota of {}", name(finding)),
         _ => format!("processor of {}", name(finding)),
@@ -74,8 +50,7 @@ pub(super) const CPU: Words = Words {
     },
 };
 
-pub(super) const HOST_DROPS: Words = Words {
-    noun: "packet drops of the host",
+const HOST_DROPS: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::DeviceDrops) => format!("network device of {}", name(finding)),
         _ => format!("receive backlog of {}", name(finding)),

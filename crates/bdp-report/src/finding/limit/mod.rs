@@ -1,72 +1,32 @@
-//! Limits in words: for each what a finding is about, its claim, its figures, and its reason in plain language. What is said of one limit stands in one place.
+//! Limits in words: for each what a finding is about, its claim, its figures, and its reason in plain language. What is said of one limit stands in one place, in
+//! the file of its kind.
 
 mod datagrams;
 mod hosts;
+mod packets;
 mod path;
 mod programs;
-mod recovery;
 mod windows;
+mod words;
 
-use bdp_model::finding::{At, Cause, Confidence, Fact, Finding, Limit};
+use bdp_model::finding::limit::{Kind, NotKnown};
+use bdp_model::finding::{Cause, Confidence, Finding, Limit};
 
-use super::lines::lines;
-
-pub(super) use windows::streams;
-
-/// What is said of a limit.
-struct Words {
-    /// As a noun, as where it binds next.
-    noun: &'static str,
-    /// What a finding is about: `receive window of ams1`.
-    subject: fn(&Finding) -> String,
-    /// The claim alone.
-    claim: fn(&Finding) -> String,
-    /// What the claim rests on first, or is of.
-    figures: fn(&Finding) -> Option<String>,
-    /// Why, and what to do, for readers who are no network engineers; of data that goes from one host to another.
-    reason: fn(&Finding, &str, &str) -> Option<(String, String)>,
-}
+use words::{Words, first_line};
 
 const fn words(limit: Limit) -> &'static Words {
-    match limit {
-        Limit::ReceiveWindow => &windows::RECEIVE_WINDOW,
-        Limit::SendBuffer => &windows::SEND_BUFFER,
-        Limit::SlowStart => &windows::SLOW_START,
-        Limit::Ceiling => &path::CEILING,
-        Limit::PathRate => &path::PATH_RATE,
-        Limit::ShallowQueue => &path::SHALLOW_QUEUE,
-        Limit::HalfDuplex => &path::HALF_DUPLEX,
-        Limit::CrossTraffic => &path::CROSS_TRAFFIC,
-        Limit::EcnMarks => &path::ECN_MARKS,
-        Limit::Policer => &path::POLICER,
-        Limit::ReversePath => &path::REVERSE_PATH,
-        Limit::MtuBlackHole => &path::MTU_BLACK_HOLE,
-        Limit::PathChanged => &path::PATH_CHANGED,
-        Limit::CongestionLoss => &recovery::CONGESTION_LOSS,
-        Limit::RandomLoss => &recovery::RANDOM_LOSS,
-        Limit::SackMissing => &recovery::SACK_MISSING,
-        Limit::TimestampsMissing => &recovery::TIMESTAMPS_MISSING,
-        Limit::Reordering => &recovery::REORDERING,
-        Limit::AskedRate => &programs::ASKED_RATE,
-        Limit::SlowWriter => &programs::SLOW_WRITER,
-        Limit::SlowReader => &programs::SLOW_READER,
-        Limit::ClientIdle => &programs::CLIENT_IDLE,
-        Limit::RoundTrips => &programs::ROUND_TRIPS,
-        Limit::ProgramWindow => &programs::PROGRAM_WINDOW,
-        Limit::Nagle => &programs::NAGLE,
-        Limit::PeerGone => &hosts::PEER_GONE,
-        Limit::NotEstablished => &hosts::NOT_ESTABLISHED,
-        Limit::Cpu => &hosts::CPU,
-        Limit::HostDrops => &hosts::HOST_DROPS,
-        Limit::PathLoss => &datagrams::PATH_LOSS,
-        Limit::ReceivingHost => &datagrams::RECEIVING_HOST,
-        Limit::SendingHost => &datagrams::SENDING_HOST,
-        Limit::Unknown => &UNKNOWN,
+    match limit.kind() {
+        Kind::Windows(limit) => windows::words(limit),
+        Kind::Path(limit) => path::words(limit),
+        Kind::Packets(limit) => packets::words(limit),
+        Kind::Programs(limit) => programs::words(limit),
+        Kind::Hosts(limit) => hosts::words(limit),
+        Kind::Datagrams(limit) => datagrams::words(limit),
+        Kind::NotKnown(NotKnown::Unknown) => &UNKNOWN,
     }
 }
 
 const UNKNOWN: Words = Words {
-    noun: "something unknown",
     subject: |_| "what limits it".to_owned(),
     claim: |finding| match may_be(finding) {
         Some(candidates) => format!("limit unknown, perhaps {candidates}"),
@@ -83,11 +43,6 @@ const UNKNOWN: Words = Words {
     },
     reason: |_, _, _| None,
 };
-
-/// A limit as a noun, as where it binds next.
-pub const fn noun(limit: Limit) -> &'static str {
-    words(limit).noun
-}
 
 /// What a finding is about: `receive window of ams1`.
 pub(crate) fn subject(finding: &Finding) -> String {
@@ -126,35 +81,8 @@ pub(crate) fn may_be(finding: &Finding) -> Option<String> {
     let mut all: Vec<String> = finding
         .candidates
         .iter()
-        .map(|one| format!("{} ({:.0} %)", noun(one.limit), one.probability * 100.0))
+        .map(|one| format!("{} ({:.0} %)", one.limit.noun(), one.probability * 100.0))
         .collect();
     let last = all.pop()?;
     Some(if all.is_empty() { last } else { format!("{} or {last}", all.join(", ")) })
-}
-
-fn first_line(finding: &Finding) -> Option<String> {
-    lines(finding).into_iter().next()
-}
-
-fn name(finding: &Finding) -> &str {
-    finding.place.name.as_deref().unwrap_or("the host")
-}
-
-fn device(finding: &Finding) -> &str {
-    let dropped = finding.observed(Fact::DroppedByDevice);
-    dropped.and_then(|dropped| dropped.name.as_deref()).unwrap_or("its device")
-}
-
-/// The end that a finding is about.
-fn end<'a>(finding: &'a Finding, from: &'a str, to: &'a str) -> &'a str {
-    match finding.place.at {
-        At::Sender => from,
-        At::Receiver => to,
-        _ => finding.place.name.as_deref().unwrap_or("one of the two"),
-    }
-}
-
-/// Cause and advice that name no host.
-fn plain(cause: &str, advice: &str) -> Option<(String, String)> {
-    Some((cause.to_owned(), advice.to_owned()))
 }

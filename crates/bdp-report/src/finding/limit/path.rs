@@ -1,14 +1,25 @@
-//! The path: its rate, its queues, and what else it does.
+//! The path, and the queues on it.
 
-use bdp_model::finding::fact::{FullSegmentsLost, Received, Steady};
+use bdp_model::finding::fact::{Received, Steady};
+use bdp_model::finding::limit::Path;
 use bdp_model::finding::{Fact, Finding};
 
 use super::super::evidence::{nanos, text};
-use super::super::quantity::{part, percent, rate, time};
-use super::{Words, first_line, plain};
+use super::super::quantity::{part, rate, time};
+use super::words::{Words, first_line, plain};
 
-pub(super) const CEILING: Words = Words {
-    noun: "the ceiling",
+pub const fn words(limit: Path) -> &'static Words {
+    match limit {
+        Path::Ceiling => &CEILING,
+        Path::PathRate => &PATH_RATE,
+        Path::ShallowQueue => &SHALLOW_QUEUE,
+        Path::HalfDuplex => &HALF_DUPLEX,
+        Path::CrossTraffic => &CROSS_TRAFFIC,
+        Path::EcnMarks => &ECN_MARKS,
+    }
+}
+
+const CEILING: Words = Words {
     subject: |finding| finding.place.name.as_deref().unwrap_or("the ceiling").to_owned(),
     claim: |finding| {
         let of = |fact| finding.observed(fact);
@@ -25,8 +36,7 @@ pub(super) const CEILING: Words = Words {
     },
 };
 
-pub(super) const PATH_RATE: Words = Words {
-    noun: "the path's bottleneck",
+const PATH_RATE: Words = Words {
     subject: |_| "the path's bottleneck".to_owned(),
     claim: |_| "the path's bottleneck is full".to_owned(),
     figures: |finding| match finding.observed(Fact::Received) {
@@ -56,8 +66,7 @@ fn full_path(finding: &Finding) -> Option<String> {
     })
 }
 
-pub(super) const SHALLOW_QUEUE: Words = Words {
-    noun: "the short queue",
+const SHALLOW_QUEUE: Words = Words {
     subject: |_| "a short queue on the path".to_owned(),
     claim: |_| "limited by a short queue on the path".to_owned(),
     figures: first_line,
@@ -69,8 +78,7 @@ pub(super) const SHALLOW_QUEUE: Words = Words {
     },
 };
 
-pub(super) const HALF_DUPLEX: Words = Words {
-    noun: "the half-duplex medium",
+const HALF_DUPLEX: Words = Words {
     subject: |_| "a half-duplex medium on the path".to_owned(),
     claim: |_| "limited by a half-duplex medium on the path".to_owned(),
     figures: first_line,
@@ -82,8 +90,7 @@ pub(super) const HALF_DUPLEX: Words = Words {
     },
 };
 
-pub(super) const CROSS_TRAFFIC: Words = Words {
-    noun: "other traffic",
+const CROSS_TRAFFIC: Words = Words {
     subject: |_| "other traffic on the path".to_owned(),
     claim: |_| "limited by other traffic on the path".to_owned(),
     figures: first_line,
@@ -92,8 +99,7 @@ pub(super) const CROSS_TRAFFIC: Words = Words {
     },
 };
 
-pub(super) const ECN_MARKS: Words = Words {
-    noun: "congestion marks (ECN)",
+const ECN_MARKS: Words = Words {
     subject: |_| "congestion marks (ECN) on the path".to_owned(),
     claim: |_| "limited by congestion marks (ECN) on the path".to_owned(),
     figures: first_line,
@@ -103,67 +109,4 @@ pub(super) const ECN_MARKS: Words = Words {
             "That keeps delays short; only a faster path carries more.",
         )
     },
-};
-
-pub(super) const POLICER: Words = Words {
-    noun: "the policer",
-    subject: |_| "a policer on the path".to_owned(),
-    claim: |finding| match finding.remedy.as_ref().and_then(|remedy| remedy.value) {
-        Some(bps) => format!("limited by a policer on the path, at {} of goodput", rate(bps)),
-        None => "limited by a policer on the path".to_owned(),
-    },
-    figures: |_| Some("it drops what exceeds its rate, and has no queue".to_owned()),
-    reason: |_, _, _| {
-        plain(
-            "something on the path discards whatever exceeds a certain rate",
-            "Ask the provider which rate was agreed, or send no faster than that.",
-        )
-    },
-};
-
-pub(super) const REVERSE_PATH: Words = Words {
-    noun: "the way back",
-    subject: |_| "the way back".to_owned(),
-    claim: |_| "limited by the way back".to_owned(),
-    figures: |finding| match finding.observed(Fact::ProbesLost) {
-        Some(lost) => Some(format!("it loses acknowledgements, as {} of the probes", percent(lost.value))),
-        None => first_line(finding),
-    },
-    reason: |_, from, to| {
-        Some((
-            format!("the answers of {to} get lost on their way back"),
-            format!("Look for a congested or faulty link on the way from {to} to {from}."),
-        ))
-    },
-};
-
-pub(super) const MTU_BLACK_HOLE: Words = Words {
-    noun: "the MTU black hole",
-    subject: |_| "an MTU black hole on the path".to_owned(),
-    claim: |_| "nothing came through".to_owned(),
-    figures: |finding| {
-        let FullSegmentsLost { segment } = finding.figures()?;
-        Some(format!("packets of full size ({:.0} B of payload) vanish, and small ones arrive", segment.0))
-    },
-    reason: |_, from, _| {
-        Some((
-            "large packets vanish on the way, and small ones come through".to_owned(),
-            format!("A smaller MTU on {from}, or a tunnel that reports its own, cures it."),
-        ))
-    },
-};
-
-pub(super) const PATH_CHANGED: Words = Words {
-    noun: "the change of the path",
-    subject: |_| "a path that changed during the test".to_owned(),
-    claim: |_| "the path changed during the test".to_owned(),
-    figures: |finding| match finding.observed(Fact::Gap) {
-        Some(gap) => {
-            let share = finding.observed(Fact::GapShare)?;
-            let (gap, share) = (time(nanos(gap.value)), percent(share.value));
-            Some(format!("nothing came through for {gap}, {share} of the time"))
-        }
-        None => first_line(finding),
-    },
-    reason: |_, _, _| plain("the path changed while it was measured", "Measure again, and for longer."),
 };

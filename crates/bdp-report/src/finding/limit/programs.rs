@@ -1,13 +1,45 @@
-//! Programs, and what they ask for.
+//! Programs and their connections.
 
-use bdp_model::finding::fact::{OfAskedRate, WindowShrunk};
+use bdp_model::finding::fact::{OfAskedRate, TookRoundTrips, WindowShrunk};
+use bdp_model::finding::limit::Programs;
 use bdp_model::finding::{Cause, Fact};
 
+use super::super::evidence::text;
 use super::super::quantity::{percent, rate, size};
-use super::{Words, end, first_line, name, plain};
+use super::words::{Words, end, first_line, name, plain};
 
-pub(super) const ASKED_RATE: Words = Words {
-    noun: "the asked rate",
+pub const fn words(limit: Programs) -> &'static Words {
+    match limit {
+        Programs::SlowStart => &SLOW_START,
+        Programs::AskedRate => &ASKED_RATE,
+        Programs::SlowWriter => &SLOW_WRITER,
+        Programs::SlowReader => &SLOW_READER,
+        Programs::ClientIdle => &CLIENT_IDLE,
+        Programs::RoundTrips => &ROUND_TRIPS,
+        Programs::ProgramWindow => &PROGRAM_WINDOW,
+        Programs::PeerGone => &PEER_GONE,
+        Programs::NotEstablished => &NOT_ESTABLISHED,
+        Programs::Nagle => &NAGLE,
+    }
+}
+
+const SLOW_START: Words = Words {
+    subject: |_| "slow start".to_owned(),
+    claim: |_| "limited by slow start".to_owned(),
+    figures: |finding| {
+        let seen = finding.observed(Fact::TookRoundTrips)?;
+        let took: TookRoundTrips = seen.figures()?;
+        Some(format!("{}, {} on average", text(finding, seen), rate(took.goodput.0)))
+    },
+    reason: |_, _, _| {
+        plain(
+            "the transfer was too short to reach full speed",
+            "A larger transfer over the same connection is faster.",
+        )
+    },
+};
+
+const ASKED_RATE: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::KeptByHost) => format!("a rate that {} keeps", name(finding)),
         _ => "the rate that was asked for".to_owned(),
@@ -40,8 +72,7 @@ pub(super) const ASKED_RATE: Words = Words {
     },
 };
 
-pub(super) const SLOW_WRITER: Words = Words {
-    noun: "the sending program",
+const SLOW_WRITER: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::ResponseTime) => format!("response time of {}", name(finding)),
         _ => format!("writer on {}", name(finding)),
@@ -68,8 +99,7 @@ pub(super) const SLOW_WRITER: Words = Words {
     },
 };
 
-pub(super) const SLOW_READER: Words = Words {
-    noun: "the receiving program",
+const SLOW_READER: Words = Words {
     subject: |finding| format!("reader on {}", name(finding)),
     claim: |finding| format!("limited by the reader on {}", name(finding)),
     figures: |finding| match finding.observed(Fact::Unread) {
@@ -95,8 +125,7 @@ pub(super) const SLOW_READER: Words = Words {
     },
 };
 
-pub(super) const CLIENT_IDLE: Words = Words {
-    noun: "the client, which had not asked",
+const CLIENT_IDLE: Words = Words {
     subject: |finding| format!("client on {}", name(finding)),
     claim: |finding| format!("no limit: the connection waits for the client on {} to ask", name(finding)),
     figures: first_line,
@@ -105,8 +134,7 @@ pub(super) const CLIENT_IDLE: Words = Words {
     },
 };
 
-pub(super) const ROUND_TRIPS: Words = Words {
-    noun: "round trips",
+const ROUND_TRIPS: Words = Words {
     subject: |finding| {
         let words = match finding.cause {
             Some(Cause::TlsSetup) => "the round trips of TLS setup",
@@ -129,8 +157,7 @@ pub(super) const ROUND_TRIPS: Words = Words {
     },
 };
 
-pub(super) const PROGRAM_WINDOW: Words = Words {
-    noun: "the programs' own window",
+const PROGRAM_WINDOW: Words = Words {
     subject: |finding| format!("window of the program on {}", name(finding)),
     claim: |finding| format!("limited by what the program on {} lets be in flight", name(finding)),
     figures: first_line,
@@ -142,8 +169,36 @@ pub(super) const PROGRAM_WINDOW: Words = Words {
     },
 };
 
-pub(super) const NAGLE: Words = Words {
-    noun: "Nagle's algorithm",
+const PEER_GONE: Words = Words {
+    subject: |finding| format!("an end that answers no more, {}", name(finding)),
+    claim: |finding| format!("{} answers no more", name(finding)),
+    figures: first_line,
+    reason: |_, _, to| {
+        Some((format!("{to} answers no more"), format!("Find whether {to} still runs and can be reached.")))
+    },
+};
+
+const NOT_ESTABLISHED: Words = Words {
+    subject: |_| "a connection that was never made".to_owned(),
+    claim: |finding| match finding.cause {
+        Some(Cause::Refused) => {
+            format!("the connection was never made: {} refused it by a reset", name(finding))
+        }
+        Some(Cause::Unreachable) => {
+            "the connection was never made: ICMP said that it can't be reached, or is prohibited".to_owned()
+        }
+        _ => format!("the connection was never made: {} did not answer", name(finding)),
+    },
+    figures: first_line,
+    reason: |_, _, _| {
+        plain(
+            "the connection was never made",
+            "Look for a firewall on the way, and for a program that listens there.",
+        )
+    },
+};
+
+const NAGLE: Words = Words {
     subject: |finding| format!("Nagle's algorithm on {}", name(finding)),
     claim: |finding| format!("limited by Nagle's algorithm on {}", name(finding)),
     figures: first_line,

@@ -1,15 +1,22 @@
 //! Windows and buffers.
 
-use bdp_model::finding::fact::{BufferBelowNeed, OfFlightRate, OfWindowRate, TookRoundTrips};
+use bdp_model::finding::fact::{OfFlightRate, OfWindowRate};
+use bdp_model::finding::limit::Windows;
 use bdp_model::finding::{Cause, Evidence, Fact, Finding};
 use bdp_model::units::asked_size;
 
-use super::super::evidence::{in_flight, of_each, reached, text};
+use super::super::evidence::{in_flight, of_each, reached};
 use super::super::quantity::{percent, rate, size, time};
-use super::{Words, name, plain};
+use super::words::{Words, name};
 
-pub(super) const RECEIVE_WINDOW: Words = Words {
-    noun: "the receive window",
+pub const fn words(limit: Windows) -> &'static Words {
+    match limit {
+        Windows::ReceiveWindow => &RECEIVE_WINDOW,
+        Windows::SendBuffer => &SEND_BUFFER,
+    }
+}
+
+const RECEIVE_WINDOW: Words = Words {
     subject: |finding| match finding.cause {
         Some(Cause::ScalingHalfStripped) => "window scaling on the path".to_owned(),
         _ => format!("receive window of {}", name(finding)),
@@ -57,8 +64,7 @@ fn scaling(finding: &Finding, uses: f64) -> &str {
     finding.evidence.iter().find(used).and_then(|e| e.host.as_deref()).unwrap_or("one end")
 }
 
-pub(super) const SEND_BUFFER: Words = Words {
-    noun: "the send buffer",
+const SEND_BUFFER: Words = Words {
     subject: |finding| format!("send buffer of {}", name(finding)),
     claim: |finding| match finding.observed(Fact::BufferBelowNeed) {
         Some(buffer) => format!("limited by the send buffer of {}, {}", name(finding), size(buffer.value)),
@@ -80,30 +86,5 @@ pub(super) const SEND_BUFFER: Words = Words {
             format!("{from} sends too little data at a time for a path this long"),
             format!("A larger send buffer on {from} makes it faster."),
         ))
-    },
-};
-
-/// Streams that share what is said of a window, as the evidence has it.
-pub(in super::super) fn streams(finding: &Finding) -> u64 {
-    let of_window = finding.figures().map(|of: OfWindowRate| of.streams);
-    let in_flight = || finding.figures().map(|of: OfFlightRate| of.streams);
-    let buffered = || finding.figures().map(|of: BufferBelowNeed| of.streams);
-    of_window.or_else(in_flight).or_else(buffered).flatten().unwrap_or(1).max(1)
-}
-
-pub(super) const SLOW_START: Words = Words {
-    noun: "slow start",
-    subject: |_| "slow start".to_owned(),
-    claim: |_| "limited by slow start".to_owned(),
-    figures: |finding| {
-        let seen = finding.observed(Fact::TookRoundTrips)?;
-        let took: TookRoundTrips = seen.figures()?;
-        Some(format!("{}, {} on average", text(finding, seen), rate(took.goodput.0)))
-    },
-    reason: |_, _, _| {
-        plain(
-            "the transfer was too short to reach full speed",
-            "A larger transfer over the same connection is faster.",
-        )
     },
 };

@@ -79,7 +79,7 @@ fn by_rules(facts: &Facts) -> Vec<Finding> {
 /// Without what is no number: a ratio to nothing, such as to the bytes in flight of a socket that had none whenever it was looked at, is no evidence.
 fn finite(mut finding: Finding) -> Finding {
     let is_number = |value: f64| value.is_finite();
-    finding.evidence.retain(|e| is_number(e.value) && e.with.iter().all(|q| is_number(q.value)));
+    finding.evidence.retain(|evidence| evidence.numbers().all(is_number));
     finding.next =
         finding.next.filter(|next| is_number(next.goodput_bps) && next.needed_bytes.is_none_or(is_number));
     if let Some(remedy) = &mut finding.remedy {
@@ -97,16 +97,14 @@ fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     // A program that pauses, where nobody knows the cause of what took most.
     let pauses = matches!(first.limit, Limit::SlowWriter | Limit::SlowReader)
         && facts.time_counted().is_some_and(|spent| {
-            spent
-                .parts()
-                .iter()
-                .any(|part| rule::part::names(first.limit, part.0) && part.1 >= rule::part::PAUSES)
+            spent.parts().iter().any(|part| first.limit.names(part.0) && part.1 >= rule::part::PAUSES)
         });
-    is_left_open || pauses || waits == Waits::Unknown || rule::part::names(first.limit, waits)
+    is_left_open || pauses || waits == Waits::Unknown || first.limit.names(waits)
 }
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::finding::fact::{self, Bytes};
     use bdp_model::finding::{Action, Confidence, Evidence, Limit, Next, Place, Quantity, Remedy};
 
     use super::*;
@@ -116,14 +114,14 @@ mod tests {
         let inf = f64::INFINITY;
         let finding = Finding::new(Limit::SendBuffer, Place::path(), Confidence::Low)
             .evidence([
-                Evidence::share(Fact::OfFlightRate, inf),
-                Evidence::share(Fact::BufferPayload, 0.5).with(Quantity::bytes(f64::NAN)),
-                Evidence::share(Fact::Starved, 0.7),
+                Evidence::share(fact::QueuedMostly, inf),
+                Evidence::share(fact::BufferPayload { buffer: Bytes(f64::NAN) }, 0.5),
+                Evidence::share(fact::Starved, 0.7),
             ])
             .next(Next { limit: Limit::PathRate, goodput_bps: inf, needed_bytes: None })
             .remedy(Remedy::new(Action::RaiseMaximum).value(Quantity::bytes(f64::NAN)));
         let kept = finite(finding);
-        assert_eq!(kept.evidence, [Evidence::share(Fact::Starved, 0.7)]);
+        assert_eq!(kept.evidence, [Evidence::share(fact::Starved, 0.7)]);
         assert_eq!((kept.next, kept.remedy.unwrap().value), (None, None));
     }
 }

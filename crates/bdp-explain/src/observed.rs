@@ -2,7 +2,8 @@
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, LossPicture, Queue, Source, TimeState};
-use bdp_model::finding::{Evidence, Fact, Lack, Missing, Quantity, Unit};
+use bdp_model::finding::fact::{self, Bps, Share};
+use bdp_model::finding::{Evidence, Lack, Missing, Quantity, Unit};
 use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
@@ -10,32 +11,34 @@ use bdp_model::threshold::{
 /// What load adds at the 95th percentile; nothing where it adds less than one notices.
 pub fn load_adds(facts: &Facts) -> Option<Evidence> {
     let added = facts.rtt_added_p95().filter(|&added| added > NOTICEABLE_DELAY)?;
-    Some(Evidence::time(Fact::LoadAdds, added).at_least(NOTICEABLE_DELAY.0 as f64))
+    Some(Evidence::time(fact::LoadAdds, added).at_least(NOTICEABLE_DELAY.0 as f64))
 }
 
 /// Goodput beside the ceiling.
 pub fn of_ceiling(facts: &Facts) -> Option<Evidence> {
     let (share, ceiling) = (facts.of_ceiling()?, facts.ceiling.as_ref()?);
-    let fact = if facts.udp.is_some() { Fact::OfCeilingInDatagrams } else { Fact::OfCeiling };
-    let evidence = Evidence::share(fact, share)
-        .with(Quantity::rate(facts.goodput_bps))
-        .with(Quantity::rate(ceiling.goodput_bps))
-        .named(&ceiling.by);
+    let (goodput, most) = (Bps(facts.goodput_bps), Bps(ceiling.goodput_bps));
+    let evidence = match facts.udp {
+        Some(_) => Evidence::share(fact::OfCeilingInDatagrams { goodput, ceiling: most }, share),
+        None => Evidence::share(fact::OfCeiling { goodput, ceiling: most }, share),
+    };
+    let evidence = evidence.named(&ceiling.by);
     Some(if share >= AT_CEILING { evidence.at_least(AT_CEILING) } else { evidence })
 }
 
 /// Goodput that a ceiling does not allow.
 pub fn above_ceiling(facts: &Facts) -> Option<Evidence> {
     let share = facts.of_ceiling().filter(|&share| share > ABOVE_CEILING)?;
-    Some(Evidence::share(Fact::AboveCeiling, share).at_least(ABOVE_CEILING))
+    Some(Evidence::share(fact::AboveCeiling, share).at_least(ABOVE_CEILING))
 }
 
 /// Goodput beside the rate that was asked for, by which setting.
 pub fn of_asked_rate(facts: &Facts, asked_bps: f64, setting: &str) -> Evidence {
-    Evidence::share(Fact::OfAskedRate, facts.goodput_bps / asked_bps)
-        .with(Quantity::rate(facts.goodput_bps))
-        .with(Quantity::rate(asked_bps))
-        .named(setting)
+    Evidence::share(
+        fact::OfAskedRate { goodput: Bps(facts.goodput_bps), asked: Bps(asked_bps) },
+        facts.goodput_bps / asked_bps,
+    )
+    .named(setting)
 }
 
 /// Evidence with the bounds of a range, where it lies within.
@@ -47,33 +50,35 @@ pub fn within(evidence: Evidence, range: std::ops::RangeInclusive<f64>) -> Evide
 }
 
 /// How many streams share what is said of a window, where there are several.
-pub fn several_streams(facts: &Facts) -> Option<Quantity> {
-    (facts.streams() > 1).then(|| Quantity::count(u64::from(facts.streams())))
+pub fn several_streams(facts: &Facts) -> Option<u64> {
+    Some(u64::from(facts.streams())).filter(|&streams| streams > 1)
 }
 
 /// A queue, which adds at least this share of the idle round trip.
 pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
-    let fact = if queue.own_way { Fact::QueueOneWay } else { Fact::QueueRoundTrip };
     let idle = facts.rtt_idle().unwrap_or_default();
     let least = (share * idle.0 as f64).max(QUEUE_NOISE.0 as f64);
-    Evidence::time(fact, queue.added).at_least(least).with(Quantity::time(idle))
+    let evidence = match queue.own_way {
+        true => Evidence::time(fact::QueueOneWay { idle: Some(idle) }, queue.added),
+        false => Evidence::time(fact::QueueRoundTrip { idle }, queue.added),
+    };
+    evidence.at_least(least)
 }
 
 /// Segments that were retransmitted, of those that carried what was received.
 pub fn retransmitted(facts: &Facts) -> Option<Evidence> {
     let (again, share) = facts.retransmitted().filter(|&(again, _)| again > 0)?;
     let total = facts.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| facts.bytes.div_ceil(mss));
-    let evidence = Evidence::count(Fact::Retransmitted, again);
-    Some(evidence.with(Quantity::count(total)).with(Quantity::share(share)))
+    Some(Evidence::count(fact::Retransmitted { segments: total, share: Share(share) }, again))
 }
 
 /// A thread that has used up its processor.
 pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
-    let fact = match task {
-        Task::Sending => Fact::SendingThread,
-        Task::Receiving => Fact::ReceivingThread,
+    let evidence = match task {
+        Task::Sending => Evidence::share(fact::SendingThread, cpu),
+        Task::Receiving => Evidence::share(fact::ReceivingThread, cpu),
     };
-    Evidence::share(fact, cpu).at_least(BUSY_THREAD)
+    evidence.at_least(BUSY_THREAD)
 }
 
 /// The kernel's count of the time limited by the receive window, where that is worth a word.
@@ -81,14 +86,13 @@ pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
     // Of a capture no kernel counts it: what is inferred of it is said already.
     let share =
         facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD && facts.source != Source::Captured)?;
-    Some(Evidence::share(Fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
+    Some(Evidence::share(fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
 }
 
 /// Goodput of the first stream beside its highest rate of delivery.
 pub fn beside_peak(facts: &Facts) -> Option<Evidence> {
     let (reached, peak) = facts.of_peak().zip(facts.delivery_peak_bps())?;
-    let evidence = Evidence::share(Fact::OfPeakRate, reached);
-    Some(evidence.with(Quantity::rate(facts.stream_bps())).with(Quantity::rate(peak)))
+    Some(Evidence::share(fact::OfPeakRate { goodput: Bps(facts.stream_bps()), peak: Bps(peak) }, reached))
 }
 
 /// The same, where it has this share of that rate at the least.
@@ -119,6 +123,5 @@ pub fn held_back(facts: &Facts) -> bool {
 /// What each loss cost.
 pub fn lost_each(picture: &LossPicture) -> Option<Evidence> {
     let each = Quantity { value: picture.lost_each, unit: Unit::Count };
-    (picture.settled > 0)
-        .then(|| Evidence::new(Fact::LostEach, each).with(Quantity::count(picture.settled as u64)))
+    (picture.settled > 0).then(|| Evidence::new(fact::LostEach { losses: picture.settled as u64 }, each))
 }

@@ -6,6 +6,7 @@ use bdp_explain::experiment;
 use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
 use bdp_model::ends::{Direction, End, PeerProtocol, Task};
 use bdp_model::finding::Fact;
+
 use bdp_model::measurement::Measurement;
 use bdp_model::method::EndReason;
 use bdp_model::mtu_search::IPV6_MINIMUM;
@@ -497,6 +498,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::finding::fact;
     use bdp_model::finding::{Confidence, Evidence, Finding, Limit, Place};
     use bdp_model::measurement::MeasureRequest;
 
@@ -635,7 +637,7 @@ mod tests {
         assert_eq!(said(&[&found], |_| false).len(), 1);
         assert!(said(&[&found], |_| true).is_empty());
         let finding = Finding::new(Limit::Unknown, Place::path(), Confidence::Low);
-        let thread = Evidence::share(Fact::SendingThread, 0.95).at_least(0.9);
+        let thread = Evidence::share(fact::SendingThread, 0.95).at_least(0.9);
         found.directions[0].findings = vec![finding.evidence([thread])];
         assert!(said(&[&found], |_| false).is_empty());
     }

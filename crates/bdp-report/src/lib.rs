@@ -49,7 +49,6 @@ pub use comparison::{COMPARISON_SCHEMA, ComparedText};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
 pub use figure::{VectorFigure, figures_of_cases, figures_of_comparison, figures_of_measurements};
-pub use finding::noun as limit_noun;
 pub use hops::{path_text, phase_words};
 pub use html::{About, html, html_of_captures, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;

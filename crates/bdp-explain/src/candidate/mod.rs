@@ -10,7 +10,7 @@ mod weights;
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::{Action, Confidence, Fact, Finding, Likely, Limit, Place, Quantity, Remedy};
 
-use crate::rule::{black_hole, part, unknown};
+use crate::rule::{self, black_hole, part, unknown};
 
 pub use terms::Term;
 pub use weights::TERMS;
@@ -74,8 +74,8 @@ fn largest(facts: &Facts) -> Waits {
 }
 
 /// Whether a limit may be the cause of what took most of the time.
-const fn is_cause(limit: Limit, waits: Waits) -> bool {
-    !matches!(limit, Limit::Unknown) && (matches!(waits, Waits::Unknown) || part::names(limit, waits))
+fn is_cause(limit: Limit, waits: Waits) -> bool {
+    limit != Limit::Unknown && (waits == Waits::Unknown || limit.names(waits))
 }
 
 /// A cause that a rule claims.
@@ -104,7 +104,7 @@ impl Grounds {
             None => vec![(Waits::Unknown, 1.0)],
         };
         let large = parts.iter().filter(|part| part.1 >= WORTH_A_CANDIDATE);
-        let of_parts = large.clone().flat_map(|(waits, _)| part::causes(facts, *waits));
+        let of_parts = large.clone().flat_map(|(waits, _)| rule::causes(facts, *waits));
         let plain = large.map(|&(waits, share)| part::plain(facts, waits, share));
         let mut findings = vec![first.clone()];
         for claim in black_hole::judge(facts).into_iter().chain(of_parts).chain(plain) {
@@ -112,8 +112,8 @@ impl Grounds {
                 findings.push(claim);
             }
         }
-        let own_part = |limit| {
-            let own = parts.iter().filter(|part| part::names(limit, part.0)).map(|part| part.1);
+        let own_part = |limit: Limit| {
+            let own = parts.iter().filter(|part| limit.names(part.0)).map(|part| part.1);
             own.sum::<f64>().min(1.0)
         };
         let terms = terms::of(facts, &parts, findings.len() - 1);

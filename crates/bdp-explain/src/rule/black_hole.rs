@@ -1,7 +1,8 @@
 //! Packets of full size that vanish without a word (RFC 2923), so that nothing comes through.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
 /// Claims that packets of full size vanish: none was acknowledged, however often it was retransmitted, and small ones came through.
@@ -26,11 +27,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     };
     let finding = Finding::new(Limit::MtuBlackHole, Place::path(), confidence)
         .evidence([
-            Evidence::count(Fact::FullSegmentsLost, last.retransmits?)
-                .at_least(AGAIN as f64)
-                .with(Quantity::bytes(mss as f64)),
-            Evidence::time(Fact::ProbesAnswered, Nanos(idle.max)).samples(idle.received, idle.sent),
-            Evidence::bytes(Fact::SegmentSizeKept, mss as f64),
+            Evidence::count(fact::FullSegmentsLost { segment: Bytes(mss as f64) }, last.retransmits?)
+                .at_least(AGAIN as f64),
+            Evidence::time(fact::ProbesAnswered, Nanos(idle.max)).samples(idle.received, idle.sent),
+            Evidence::bytes(fact::SegmentSizeKept, mss as f64),
         ])
         .remedy(match probes_mtu(facts) {
             true => Remedy::new(Action::ProbeMtu),

@@ -2,9 +2,8 @@
 //! queue stands, and what is in flight does not.
 
 use bdp_model::facts::{Facts, Source, TimeSpent, TimeState, Waits};
-use bdp_model::finding::{
-    Action, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
 use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
 use bdp_model::units::Nanos;
 
@@ -67,17 +66,20 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let name = &facts.sender.name;
     let finding = Finding::new(Limit::SendBuffer, Place::sender(name), Confidence::Low)
         .evidence([
-            Evidence::share(Fact::OfFlightRate, reached)
-                .at_least(*FLIGHT_EXPLAINS.start())
-                .at_most(*FLIGHT_EXPLAINS.end())
-                .with(Quantity::bytes(window.in_flight_bytes))
-                .with(Quantity::time(facts.rtt_loaded()?))
-                .with(Quantity::rate(carried)),
-            Evidence::time(Fact::RoundTripAboveLeast, above)
-                .at_most(bound)
-                .with(Quantity::time(least + above))
-                .with(Quantity::time(least)),
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(
+                fact::OfFlightRate {
+                    in_flight: Bytes(window.in_flight_bytes),
+                    round_trip: facts.rtt_loaded()?,
+                    carries: Bps(carried),
+                    streams: None,
+                },
+                reached,
+            )
+            .at_least(*FLIGHT_EXPLAINS.start())
+            .at_most(*FLIGHT_EXPLAINS.end()),
+            Evidence::time(fact::RoundTripAboveLeast { round_trip: least + above, least }, above)
+                .at_most(bound),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
         ])
         .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_wmem").host(name))
         .missing([Missing::new(Lack::SenderFigures).host(name)]);
@@ -95,7 +97,7 @@ pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
     let share =
         of_capture(facts)?.share_of(|state| matches!(state, TimeState::FullPath | TimeState::Probing));
     let settled = facts.loss_picture().map_or(0, |picture| picture.settled);
-    let queued = Evidence::share(Fact::QueuedMostly, share).at_least(FULL);
+    let queued = Evidence::share(fact::QueuedMostly, share).at_least(FULL);
     (settled == 0 && share >= FULL).then(|| full(facts, queued, Confidence::Medium))
 }
 
@@ -105,7 +107,7 @@ pub fn full_mostly(facts: &Facts) -> Option<Finding> {
     let spent = of_capture(facts)?;
     let share = spent.share(TimeState::FullPath);
     let of_path = spent.share_of(|state| state.waits() == Waits::Path);
-    let queued = Evidence::share(Fact::QueuedMostly, share);
+    let queued = Evidence::share(fact::QueuedMostly, share);
     (share > 0.0 && share >= NEARLY * of_path).then(|| full(facts, queued, Confidence::Medium))
 }
 
@@ -116,7 +118,7 @@ pub fn plain_path(facts: &Facts) -> Option<Finding> {
     if share < spent.share_of(|state| state.waits() == Waits::Path) - share {
         return losses(facts);
     }
-    Some(full(facts, Evidence::share(Fact::QueuedMostly, share), Confidence::Low))
+    Some(full(facts, Evidence::share(fact::QueuedMostly, share), Confidence::Low))
 }
 
 /// The path carries what it can, by the time in which a queue stood.
@@ -136,7 +138,7 @@ fn losses(facts: &Facts) -> Option<Finding> {
     });
     let limit = if queued { Limit::CongestionLoss } else { Limit::RandomLoss };
     let finding = Finding::new(limit, Place::path(), Confidence::Low)
-        .evidence([again, Evidence::share(Fact::Repairing, repaired)])
+        .evidence([again, Evidence::share(fact::Repairing, repaired)])
         .remedy(Remedy::new(if queued { Action::AddCapacity } else { Action::FindErrors }));
     Some(finding)
 }

@@ -2,15 +2,14 @@
 //! the rules of that part alone.
 
 use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::CAPTURE_LACKS;
 use bdp_model::units::Nanos;
 
 use crate::rule::beside::BESIDE;
 use crate::rule::part::{self, sure};
-use crate::rule::{black_hole, captured, unknown};
+use crate::rule::{self, black_hole, captured, unknown};
 
 /// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
 const OTHERS_TURN: f64 = 0.5;
@@ -54,8 +53,8 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     if 1.0 - active >= LEFT_OPEN {
         let (name, place) = client(facts, conversation);
         let open = Nanos(((1.0 - active) * spent.total_ns() as f64) as u64);
-        let evidence = Evidence::share(Fact::LeftOpen, 1.0 - active).at_least(LEFT_OPEN);
-        let evidence = evidence.with(Quantity::time(open)).on(name);
+        let evidence =
+            Evidence::share(fact::LeftOpen { time: open }, 1.0 - active).at_least(LEFT_OPEN).on(name);
         left_open = Some(Finding::new(Limit::ClientIdle, place, sure(1.0 - active)).evidence([evidence]));
     }
     let Some((waits, share)) = spent.waited_for() else { return Vec::new() };
@@ -101,7 +100,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
 
 /// Of a capture that lacks much only pauses are known, and none of them surely.
 fn of_pauses(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
-    let missing = Evidence::share(Fact::CaptureLacks, conversation.missing).at_least(CAPTURE_LACKS);
+    let missing = Evidence::share(fact::CaptureLacks, conversation.missing).at_least(CAPTURE_LACKS);
     let is_known = matches!(waits, Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips);
     let mut finding = match is_known && share >= part::MOST {
         true => of(facts, conversation, waits, share),
@@ -126,7 +125,8 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
     {
         return finding;
     }
-    let of_time = |state: TimeState| Evidence::share(Fact::TimeShare, share).named(state.name());
+    let of_time =
+        |state: TimeState| Evidence::share(fact::TimeShare { time: None }, share).named(state.name());
     let plain = |limit, place| Finding::new(limit, place, sure(share));
     match waits {
         Waits::Client => program(facts, conversation, Role::Client, TimeState::NotAsked, share),
@@ -149,21 +149,21 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
             .remedy(Remedy::new(Action::LargerProgramWindow)),
         Waits::Connection => plain(Limit::RoundTrips, Place::path()).cause(Cause::Handshake).evidence([
             of_time(TimeState::Unanswered),
-            Evidence::count(Fact::SynsSent, conversation.syns)
-                .with(Quantity::time(Nanos(spent_on(conversation, TimeState::Unanswered))))
-                .on(server(facts, conversation)),
+            Evidence::count(
+                fact::SynsSent { time: Nanos(spent_on(conversation, TimeState::Unanswered)) },
+                conversation.syns,
+            )
+            .on(server(facts, conversation)),
         ]),
         Waits::Unknown | Waits::Uncaptured => unknown::judge(facts),
-        _ => part::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
+        _ => rule::cause(facts, waits).unwrap_or_else(|| part::plain(facts, waits, share)),
     }
 }
 
 /// Seconds of a state, and of how many waits.
 fn waited(conversation: &Conversation, state: TimeState, waits: u64) -> Evidence {
     let (share, total) = (conversation.spent.share(state), conversation.spent.total_ns());
-    Evidence::share(Fact::WaitedForProgram, share)
-        .with(Quantity::time(Nanos((share * total as f64) as u64)))
-        .with(Quantity::count(waits))
+    Evidence::share(fact::WaitedForProgram { time: Nanos((share * total as f64) as u64), waits }, share)
 }
 
 /// The connection waits for the program of an end.
@@ -252,8 +252,7 @@ fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Findin
         .into_iter()
         .filter(|&state| of(state) > 0.0)
         .map(|state| {
-            Evidence::share(Fact::TimeShare, of(state))
-                .with(Quantity::time(Nanos(spent_on(conversation, state))))
+            Evidence::share(fact::TimeShare { time: Some(Nanos(spent_on(conversation, state))) }, of(state))
                 .named(state.name())
         });
     Finding::new(Limit::RoundTrips, Place::path(), sure(share))
@@ -267,7 +266,7 @@ fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
     let mss = facts.mss_bytes.unwrap_or(1);
     let stops = conversation.stops_at_amount;
     (stops >= STOPS.0 && conversation.amount_bytes >= STOPS.1 * mss).then(|| {
-        Evidence::count(Fact::StoppedAtAmount, stops).with(Quantity::bytes(conversation.amount_bytes as f64))
+        Evidence::count(fact::StoppedAtAmount { amount: Bytes(conversation.amount_bytes as f64) }, stops)
     })
 }
 
@@ -283,12 +282,16 @@ pub fn oversized(facts: &Facts, conversation: &Conversation) -> Option<Finding> 
     let confidence = if found.is_heard { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::MtuBlackHole, Place::path(), confidence)
         .evidence([
-            Evidence::count(Fact::SentInVain, conversation.sent_in_vain)
-                .at_least(IN_VAIN as f64)
-                .with(Quantity::time(Nanos(conversation.in_vain_ns)))
-                .on(&facts.receiver.name),
-            Evidence::bytes(Fact::LargerThanPassed, found.bytes as f64)
-                .with(Quantity::bytes(found.passed_bytes as f64)),
+            Evidence::count(
+                fact::SentInVain { time: Nanos(conversation.in_vain_ns) },
+                conversation.sent_in_vain,
+            )
+            .at_least(IN_VAIN as f64)
+            .on(&facts.receiver.name),
+            Evidence::bytes(
+                fact::LargerThanPassed { passed: Bytes(found.passed_bytes as f64) },
+                found.bytes as f64,
+            ),
         ])
         .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
     Some(finding)
@@ -298,10 +301,8 @@ pub fn oversized(facts: &Facts, conversation: &Conversation) -> Option<Finding> 
 fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let took = Nanos(spent_on(conversation, TimeState::RoundTrips));
     let each = Nanos(took.0 / conversation.turns.max(1));
-    let turns = Evidence::share(Fact::TurnsTook, share)
-        .with(Quantity::time(took))
-        .with(Quantity::count(conversation.turns))
-        .with(Quantity::time(each));
+    let turns =
+        Evidence::share(fact::TurnsTook { time: took, turns: conversation.turns, round_trip: each }, share);
     Finding::new(Limit::RoundTrips, Place::path(), sure(share))
         .evidence([turns])
         .evidence(stopped_at(facts, conversation))
@@ -317,7 +318,7 @@ fn not_made(facts: &Facts, conversation: &Conversation, refusal: Refusal) -> Fin
         Refusal::Reset => (Cause::Refused, Place::receiver(name)),
         Refusal::Unreachable => (Cause::Unreachable, Place::path()),
     };
-    let syns = Evidence::count(Fact::SynsSent, conversation.syns).with(Quantity::time(tried)).on(name);
+    let syns = Evidence::count(fact::SynsSent { time: tried }, conversation.syns).on(name);
     Finding::new(Limit::NotEstablished, place, Confidence::High)
         .cause(cause)
         .evidence([syns])
@@ -331,8 +332,8 @@ fn broken_off(facts: &Facts, conversation: &Conversation) -> Finding {
     let round_trips = facts.rtt_least().map_or(0, |rtt| gap.0 / rtt.0.max(1));
     Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
         .evidence([
-            Evidence::time(Fact::Gap, gap).with(Quantity::count(round_trips)),
-            Evidence::share(Fact::GapShare, share).at_least(OTHERS_TURN),
+            Evidence::time(fact::Gap { round_trips }, gap),
+            Evidence::share(fact::GapShare, share).at_least(OTHERS_TURN),
         ])
         .remedy(Remedy::new(Action::FindOutage))
 }
@@ -341,9 +342,11 @@ fn broken_off(facts: &Facts, conversation: &Conversation) -> Finding {
 fn peer_gone(facts: &Facts, conversation: &Conversation) -> Finding {
     let name = &facts.receiver.name;
     Finding::new(Limit::PeerGone, Place::receiver(name), Confidence::High)
-        .evidence([Evidence::count(Fact::SentInVain, conversation.sent_in_vain)
-            .at_least(IN_VAIN as f64)
-            .with(Quantity::time(Nanos(conversation.in_vain_ns)))
-            .on(name)])
+        .evidence([Evidence::count(
+            fact::SentInVain { time: Nanos(conversation.in_vain_ns) },
+            conversation.sent_in_vain,
+        )
+        .at_least(IN_VAIN as f64)
+        .on(name)])
         .remedy(Remedy::new(Action::FindHost).host(name))
 }

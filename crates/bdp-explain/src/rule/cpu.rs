@@ -6,9 +6,8 @@
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{End, Facts};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
 
 use crate::observed;
@@ -100,9 +99,9 @@ fn reason(demand: &Demand, cause: Cause) -> Option<Evidence> {
     match cause {
         Cause::Throttled => {
             let least = if demand.waited.is_some() { THROTTLED } else { THROTTLED_ALONE };
-            Some(Evidence::share(Fact::Throttled, demand.end.throttled()?).at_least(least).on(name))
+            Some(Evidence::share(fact::Throttled, demand.end.throttled()?).at_least(least).on(name))
         }
-        Cause::Stolen => Some(Evidence::share(Fact::Stolen, demand.end.steal()?).at_least(STOLEN).on(name)),
+        Cause::Stolen => Some(Evidence::share(fact::Stolen, demand.end.steal()?).at_least(STOLEN).on(name)),
         _ => None,
     }
 }
@@ -110,12 +109,12 @@ fn reason(demand: &Demand, cause: Cause) -> Option<Evidence> {
 /// For how long it ran and was ready to; of a thread that runs all the time the former alone is worth a word.
 fn ready(demand: &Demand, cause: Cause) -> Option<Evidence> {
     demand.waited.filter(|_| cause != Cause::ThreadFull)?;
-    let fact = match demand.task {
-        Task::Sending => Fact::SendingThreadReady,
-        Task::Receiving => Fact::ReceivingThreadReady,
+    let (ran, wanted) = (Share(demand.ran), demand.wanted());
+    let evidence = match demand.task {
+        Task::Sending => Evidence::share(fact::SendingThreadReady { ran }, wanted),
+        Task::Receiving => Evidence::share(fact::ReceivingThreadReady { ran }, wanted),
     };
-    let evidence = Evidence::share(fact, demand.wanted()).at_least(PROCESSOR_WANTED);
-    Some(evidence.with(Quantity::share(demand.ran)).on(&demand.end.name))
+    Some(evidence.at_least(PROCESSOR_WANTED).on(&demand.end.name))
 }
 
 fn remedy(facts: &Facts, cause: Cause) -> Remedy {

@@ -2,7 +2,8 @@
 //! changes nevertheless, others take what is missing, or the rate of the link changes, as radio does.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
@@ -46,10 +47,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::CrossTraffic, Place::path(), Confidence::Medium)
         .evidence([
             observed::queue(facts, queue, QUEUE_SHARE),
-            Evidence::share(Fact::ProbesQueued, met as f64 / of as f64)
+            Evidence::share(fact::ProbesQueued, met as f64 / of as f64)
                 .at_least(MET_QUEUE.0)
                 .samples(met as u64, of as u64),
-            Evidence::share(Fact::Steady, steady).at_most(UNSTEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_most(UNSTEADY),
             of_peak.at_most(OF_PEAK),
         ])
         .remedy(Remedy::new(Action::FindTraffic));

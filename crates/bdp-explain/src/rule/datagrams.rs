@@ -1,8 +1,9 @@
 //! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
 
 use bdp_model::facts::{Facts, Source};
+use bdp_model::finding::fact::{self, Bps, Bytes, Share};
 use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+    Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED};
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
@@ -46,10 +47,8 @@ fn loss_ratio(facts: &Facts) -> f64 {
 }
 
 fn lost_as_allowed(facts: &Facts, udp: &UdpReport) -> Evidence {
-    Evidence::share(Fact::LostAsAllowed, udp.loss_ratio)
+    Evidence::share(fact::LostAsAllowed { lost: udp.lost, sent: udp.sent }, udp.loss_ratio)
         .at_most(loss_ratio(facts))
-        .with(Quantity::count(udp.lost))
-        .with(Quantity::count(udp.sent))
 }
 
 /// The delay above the least that half of the datagrams had, where that is a queue.
@@ -95,15 +94,19 @@ fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
     };
     Finding::new(limit, place, sure(next.dropped_by_receiver))
         .cause(by_receiver.then_some(Cause::SocketDrops))
-        .evidence([Evidence::rate(Fact::RateHeld, udp.asked_bps.unwrap_or(udp.sent_bps))
-            .with(Quantity::time(Nanos(facts.duration_ns)))
-            .with(Quantity::count(udp.lost))
-            .with(Quantity::share(loss_ratio(facts)))])
+        .evidence([Evidence::rate(
+            fact::RateHeld {
+                time: Nanos(facts.duration_ns),
+                lost: udp.lost,
+                allowed: Share(loss_ratio(facts)),
+            },
+            udp.asked_bps.unwrap_or(udp.sent_bps),
+        )])
         .evidence((udp.lost > 0).then(|| lost_as_allowed(facts, udp)))
-        .evidence([Evidence::rate(Fact::LostAtRate, next.rate_bps.unwrap_or(next.sent_bps))
-            .with(Quantity::count(next.lost))
-            .with(Quantity::count(next.sent))
-            .with(Quantity::share(next.loss_ratio))])
+        .evidence([Evidence::rate(
+            fact::LostAtRate { lost: next.lost, sent: next.sent, share: Share(next.loss_ratio) },
+            next.rate_bps.unwrap_or(next.sent_bps),
+        )])
         .evidence(dropped(next.dropped_by_receiver, next.lost, &facts.receiver.name))
         .evidence(observed::of_ceiling(facts))
         .remedy(by_receiver.then(|| receiver_remedy(facts, udp)))
@@ -124,9 +127,13 @@ fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
     let search = ceiling.is_none().then(|| search(facts, udp)).flatten();
     Finding::new(limit, place, Confidence::High)
         .evidence([match udp.lost {
-            0 => Evidence::count(Fact::AllArrived, udp.sent)
-                .with(Quantity::rate(facts.goodput_bps))
-                .with(Quantity::bytes(udp.datagram_bytes as f64)),
+            0 => Evidence::count(
+                fact::AllArrived {
+                    goodput: Bps(facts.goodput_bps),
+                    payload: Bytes(udp.datagram_bytes as f64),
+                },
+                udp.sent,
+            ),
             _ => lost_as_allowed(facts, udp),
         }])
         .evidence(observed::of_ceiling(facts))
@@ -151,11 +158,12 @@ fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
     Finding::new(Limit::SendingHost, Place::sender(&facts.sender.name), confidence)
         .cause(busy.then_some(Cause::ThreadFull))
         .evidence([match udp.asked_bps {
-            Some(asked) => Evidence::share(Fact::SentOfAsked, udp.sent_bps / asked.max(1.0))
-                .at_most(SENT_AS_ASKED)
-                .with(Quantity::rate(udp.sent_bps))
-                .with(Quantity::rate(asked)),
-            None => Evidence::rate(Fact::SentUnbounded, udp.sent_bps),
+            Some(asked) => Evidence::share(
+                fact::SentOfAsked { sent: Bps(udp.sent_bps), asked: Bps(asked) },
+                udp.sent_bps / asked.max(1.0),
+            )
+            .at_most(SENT_AS_ASKED),
+            None => Evidence::rate(fact::SentUnbounded, udp.sent_bps),
         }])
         .evidence(skipped(facts, udp))
         .evidence([busiest(facts.sender_thread(), &facts.sender.method)])
@@ -218,14 +226,12 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
         .evidence(match full {
             Some(added) => Some(standing(added)),
             None => {
-                rose.map(|added| Evidence::time(Fact::DatagramDelay, added).at_least(QUEUE_NOISE.0 as f64))
+                rose.map(|added| Evidence::time(fact::DatagramDelay, added).at_least(QUEUE_NOISE.0 as f64))
             }
         })
-        .evidence(
-            backlog
-                .filter(|&n| n > 0)
-                .map(|n| Evidence::count(Fact::DroppedByBacklog, n).on(&facts.receiver.name)),
-        )
+        .evidence(backlog.filter(|&n| n > 0).map(|n| {
+            Evidence::count(fact::DroppedByBacklog { retransmitted: None }, n).on(&facts.receiver.name)
+        }))
         .evidence(of_device)
         .evidence(skipped(facts, udp))
         .evidence(observed::of_ceiling(facts))
@@ -234,32 +240,29 @@ fn path(facts: &Facts, udp: &UdpReport) -> Finding {
 }
 
 fn lost(udp: &UdpReport) -> Evidence {
-    let evidence = Evidence::count(Fact::DatagramsLost, udp.lost);
-    evidence.with(Quantity::count(udp.sent)).with(Quantity::share(udp.loss_ratio))
+    Evidence::count(fact::DatagramsLost { sent: udp.sent, share: Share(udp.loss_ratio) }, udp.lost)
 }
 
 fn received(facts: &Facts, udp: &UdpReport) -> Evidence {
-    let evidence = Evidence::rate(Fact::Received, facts.goodput_bps);
-    evidence.with(Quantity::rate(udp.sent_bps)).with(Quantity::count(udp.lost))
+    Evidence::rate(fact::Received { sent: Bps(udp.sent_bps), lost: udp.lost }, facts.goodput_bps)
 }
 
 fn standing(added: Nanos) -> Evidence {
-    Evidence::time(Fact::DatagramQueue, added).at_least(QUEUE_NOISE.0 as f64)
+    Evidence::time(fact::DatagramQueue, added).at_least(QUEUE_NOISE.0 as f64)
 }
 
 fn skipped(facts: &Facts, udp: &UdpReport) -> Option<Evidence> {
     let skipped = udp.left_out > 0;
-    skipped.then(|| Evidence::count(Fact::Skipped, udp.left_out).on(&facts.sender.name))
+    skipped.then(|| Evidence::count(fact::Skipped, udp.left_out).on(&facts.sender.name))
 }
 
 fn dropped(by_receiver: Option<u64>, lost: u64, name: &str) -> Option<Evidence> {
-    let evidence = Evidence::count(Fact::DroppedBySocket, by_receiver?);
-    Some(evidence.with(Quantity::count(lost)).on(name))
+    Some(Evidence::count(fact::DroppedBySocket { lost }, by_receiver?).on(name))
 }
 
 fn dropped_on_the_way_out(facts: &Facts, udp: &UdpReport) -> Option<Evidence> {
-    let evidence = Evidence::count(Fact::DroppedByDevice, dropped_by_device(facts)?);
-    let evidence = evidence.with(Quantity::count(udp.lost)).on(&facts.sender.name);
+    let evidence = Evidence::count(fact::DroppedByDevice { missing: udp.lost }, dropped_by_device(facts)?);
+    let evidence = evidence.on(&facts.sender.name);
     Some(match facts.sender.host.device.as_ref() {
         Some(device) => evidence.named(&device.name),
         None => evidence,
@@ -267,7 +270,7 @@ fn dropped_on_the_way_out(facts: &Facts, udp: &UdpReport) -> Option<Evidence> {
 }
 
 fn busiest(thread: f64, method: &str) -> Evidence {
-    let evidence = Evidence::share(Fact::BusiestThread, thread);
+    let evidence = Evidence::share(fact::BusiestThread, thread);
     if method.is_empty() { evidence } else { evidence.named(method) }
 }
 
@@ -275,7 +278,7 @@ fn busiest(thread: f64, method: &str) -> Evidence {
 fn rmem_maximum(facts: &Facts) -> Option<Evidence> {
     const RMEM_MAX: &str = "net.core.rmem_max";
     let most: u64 = value_of(&facts.receiver, RMEM_MAX)?.parse().ok()?;
-    Some(Evidence::bytes(Fact::SettingMaximum, most as f64).named(RMEM_MAX).on(&facts.receiver.name))
+    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(RMEM_MAX).on(&facts.receiver.name))
 }
 
 fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> Remedy {

@@ -1,7 +1,8 @@
 //! A queue on the path that marks packets instead of dropping them, so that the sender slows down without a loss (RFC 3168).
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::path::{cubic, mathis};
 use bdp_model::record::EpisodeKind;
 
@@ -30,12 +31,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let confidence = if by_marks { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::EcnMarks, Place::path(), confidence)
         .evidence([
-            Evidence::share(Fact::Marked, share)
-                .at_least(MARKED)
-                .with(Quantity::count(marked))
-                .with(Quantity::count(delivered)),
-            Evidence::count(Fact::WindowReductions, reduced as u64)
-                .with(Quantity::count(lost as u64))
+            Evidence::share(fact::Marked { marked, delivered }, share).at_least(MARKED),
+            Evidence::count(fact::WindowReductions { for_losses: lost as u64 }, reduced as u64)
                 .named(&facts.congestion_control),
         ])
         .remedy(Remedy::new(Action::RaiseMarking));

@@ -2,7 +2,8 @@
 
 use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps, Count};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::QUEUE_SHARE;
 use bdp_model::units::Nanos;
 
@@ -127,9 +128,10 @@ impl Slower {
         };
         let least = facts.rtt_least()?.as_secs_f64() * 1e9;
         let is_empty = experiment.rtt_added_ns.is_none_or(|added| added as f64 <= EMPTY * least);
-        let evidence = Evidence::count(Fact::LossesWhilePaced, experiment.loss_events)
-            .with(Quantity::rate(rate_bps))
-            .with(Quantity { value: expected, ..Quantity::count(0) });
+        let evidence = Evidence::count(
+            fact::LossesWhilePaced { rate: Bps(rate_bps), expected: Count(expected) },
+            experiment.loss_events,
+        );
         Some(Self { losses, is_empty, evidence: evidence.named(&facts.congestion_control) })
     }
 }
@@ -170,11 +172,15 @@ impl More {
             Some(added) if added as f64 >= SEGMENTS * segment_ns => Depth::Short,
             Some(_) => Depth::None,
         };
-        let added = experiment.rtt_added_ns.map(|ns| Quantity::time(Nanos(ns)));
-        let evidence = Evidence::share(Fact::MoreStreams, gain)
-            .with(Quantity::rate(experiment.goodput_bps))
-            .with(Quantity::count(u64::from(streams)))
-            .with_all(added);
+        let added = experiment.rtt_added_ns.map(Nanos);
+        let evidence = Evidence::share(
+            fact::MoreStreams {
+                goodput: Bps(experiment.goodput_bps),
+                streams: u64::from(streams),
+                queue: added,
+            },
+            gain,
+        );
         let lost = experiment.retransmitted_share(mss as u64).unwrap_or(0.0);
         let bound = (OWN.0 * least).clamp(OWN.1.0 as f64, OWN.2.0 as f64);
         let waited_nowhere = experiment.own_rtt_added_ns.is_some_and(|added| added as f64 <= bound);
@@ -215,11 +221,15 @@ impl Bursts {
             () => Room::Unclear,
         };
         let arrived_bps = burst.arrived_bps();
-        let evidence = Evidence::time(Fact::BurstDelay, Nanos(burst.delay_added_ns))
-            .with(Quantity::time(least))
-            .with(Quantity::count(burst.sent))
-            .with(Quantity::count(burst.lost))
-            .with(Quantity::rate(arrived_bps));
+        let evidence = Evidence::time(
+            fact::BurstDelay {
+                round_trip: least,
+                sent: burst.sent,
+                lost: burst.lost,
+                arrived: Bps(arrived_bps),
+            },
+            Nanos(burst.delay_added_ns),
+        );
         Some(Self { queue, passed: arrived_bps / goodput.max(1.0), evidence })
     }
 }
@@ -303,7 +313,7 @@ fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option
     }
     let share = facts.settled_losses().map(|settled| settled.share).or(facts.retransmitted_share())?;
     let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence)
-        .evidence([Evidence::share(Fact::RetransmittedShare, share)])
+        .evidence([Evidence::share(fact::RetransmittedShare, share)])
         .remedy(Remedy::new(Action::FindErrors));
     Some(finding)
 }

@@ -1,7 +1,8 @@
 //! A medium that carries one direction at a time: acknowledgements wait for data, and data for acknowledgements.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
 use super::reverse_path;
@@ -38,16 +39,15 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let confidence = if turns { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::HalfDuplex, Place::path(), confidence)
         .evidence([
-            Evidence::time(Fact::QueueOneWay, own).at_least(ADDED.0.0 as f64),
-            Evidence::time(Fact::QueueWayBack, back)
+            Evidence::time(fact::QueueOneWay { idle: None }, own).at_least(ADDED.0.0 as f64),
+            Evidence::time(fact::QueueWayBack { there: Some(own) }, back)
                 .at_least(ADDED.1.0 as f64)
-                .at_most(BACK * own.0 as f64)
-                .with(Quantity::time(own)),
+                .at_most(BACK * own.0 as f64),
         ])
         .evidence(
             facts
                 .steadiness()
-                .map(|steady| Evidence::share(Fact::Steady, steady).with(Quantity::rate(facts.goodput_bps))),
+                .map(|steady| Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady)),
         )
         .remedy(Remedy::new(Action::FixDuplex));
     Some(finding)

@@ -2,9 +2,8 @@
 //! each host counts its own.
 
 use bdp_model::facts::{End, Facts, TimeState};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 
 /// Packets that a host dropped / segments that were retransmitted: so many explain them.
 const EXPLAINED: f64 = 0.5;
@@ -19,9 +18,15 @@ const BACKLOG: &str = "net.core.netdev_max_backlog";
 
 /// What an end dropped, and where.
 struct Dropped {
-    cause: Cause,
+    at: At,
     packets: u64,
-    fact: Fact,
+}
+
+#[derive(Clone, Copy)]
+enum At {
+    Device,
+    Backlog,
+    Stack,
 }
 
 /// Claims the limit where one end counts drops for most of what was retransmitted.
@@ -44,18 +49,27 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let device = end.host.device.as_ref().map_or("its device", |device| device.name.as_str());
     let confidence = if explained >= EXPLAINED_ALL { Confidence::High } else { Confidence::Medium };
-    let remedy = match dropped.fact {
-        Fact::DroppedByDevice => Remedy::new(Action::RaiseRing).setting(device),
-        Fact::DroppedByBacklog => Remedy::new(Action::RaiseBacklog).setting(BACKLOG),
-        _ => Remedy::new(Action::QuieterHost),
+    let remedy = match dropped.at {
+        At::Device => Remedy::new(Action::RaiseRing).setting(device),
+        At::Backlog => Remedy::new(Action::RaiseBacklog).setting(BACKLOG),
+        At::Stack => Remedy::new(Action::QuieterHost),
     };
-    let evidence = Evidence::count(dropped.fact, dropped.packets)
-        .at_least((EXPLAINED * retransmits as f64).max(DROPS_MIN as f64))
-        .with(Quantity::count(retransmits))
-        .on(&end.name);
-    let evidence = if dropped.fact == Fact::DroppedByDevice { evidence.named(device) } else { evidence };
+    let evidence = match dropped.at {
+        At::Device => {
+            Evidence::count(fact::DroppedByDevice { missing: retransmits }, dropped.packets).named(device)
+        }
+        At::Backlog => {
+            let again = fact::DroppedByBacklog { retransmitted: Some(retransmits) };
+            Evidence::count(again, dropped.packets)
+        }
+        At::Stack => Evidence::count(fact::DroppedByStack { retransmitted: retransmits }, dropped.packets),
+    };
+    let evidence = evidence.at_least((EXPLAINED * retransmits as f64).max(DROPS_MIN as f64)).on(&end.name);
     let finding = Finding::new(Limit::HostDrops, place, confidence)
-        .cause(dropped.cause)
+        .cause(match dropped.at {
+            At::Device => Cause::DeviceDrops,
+            At::Backlog | At::Stack => Cause::BacklogDrops,
+        })
         .evidence([evidence])
         .evidence(crate::observed::retransmitted(facts))
         .remedy(remedy.host(&end.name));
@@ -74,13 +88,8 @@ fn on_receipt(end: &End) -> Option<Dropped> {
     let counters = end.host.counters.as_ref()?;
     let device = counters.device.as_ref().map(|d| d.rx_missed.saturating_add(d.rx_fifo).max(d.rx_dropped));
     let socket = end.stack().and_then(|stack| stack.dropped_on_receipt());
-    let all = [
-        (Cause::DeviceDrops, device, Fact::DroppedByDevice),
-        (Cause::BacklogDrops, counters.softnet_dropped, Fact::DroppedByBacklog),
-        (Cause::BacklogDrops, socket, Fact::DroppedByStack),
-    ];
-    let known =
-        all.into_iter().filter_map(|(cause, packets, fact)| Some(Dropped { cause, packets: packets?, fact }));
+    let all = [(At::Device, device), (At::Backlog, counters.softnet_dropped), (At::Stack, socket)];
+    let known = all.into_iter().filter_map(|(at, packets)| Some(Dropped { at, packets: packets? }));
     known.max_by_key(|dropped| dropped.packets)
 }
 
@@ -88,5 +97,5 @@ fn on_receipt(end: &End) -> Option<Dropped> {
 fn on_the_way_out(end: &End) -> Option<Dropped> {
     let device = end.host.counters.as_ref()?.device.as_ref()?;
     let packets = device.tx_dropped.max(device.tx_fifo);
-    Some(Dropped { cause: Cause::DeviceDrops, packets, fact: Fact::DroppedByDevice })
+    Some(Dropped { at: At::Device, packets })
 }

@@ -1,4 +1,5 @@
-//! The rules, one in each file.
+//! The rules, one in each file, and which of them name the cause of each part of the account of time, in an order in which an earlier answer makes later ones
+//! meaningless.
 
 pub mod asked_rate;
 pub mod at_ceiling;
@@ -37,3 +38,92 @@ pub mod transfer;
 pub mod unknown;
 pub mod watched;
 pub mod watched_account;
+
+use bdp_model::facts::{Facts, Waits};
+use bdp_model::finding::Finding;
+
+use beside::Rule;
+
+/// What is true of a path that is busy all the time, or that changed: whatever else is full is full because of it.
+const BUSY_PATH: [Rule; 8] = [
+    at_ceiling::judge,
+    outage::judge,
+    tokens::judge,
+    path_step::judge,
+    reverse_path::judge,
+    half_duplex::judge,
+    cross_traffic::judge,
+    path_rate::judge,
+];
+
+/// What keeps a congestion window below what the path holds: segments that overtake each other, taken for lost;
+pub const OVERTAKEN: [Rule; 1] = [reordering::judge];
+/// a queue that is short, or that losses don't empty;
+const SHORT_QUEUE: [Rule; 4] =
+    [path_rate::judge_shallow, plateau::judge, captured::full_since_the_start, captured::full_mostly];
+/// losses, or what stands for them.
+pub const LOSSES: [Rule; 5] = [
+    ecn_marks::judge,
+    // What a host dropped is no loss of the path.
+    host_drops::judge,
+    random_loss::judge,
+    threshold::judge,
+    // It makes the repair of losses slow, whatever they are of.
+    sack_missing::judge,
+];
+/// A path of which no more is known.
+const PLAIN_PATH: [Rule; 2] = [slow_start::outlasted, captured::plain_path];
+
+const RECEIVE_WINDOW: [Rule; 2] = [receive_window::half_scaled, receive_window::judge];
+const SEND_BUFFER: [Rule; 3] = [send_buffer::runs_dry, send_buffer::judge, captured::judge];
+
+/// Without an account: a program that pauses closes windows and fills queues in bursts, so that what later rules make of those would be wrong.
+const WITHOUT: [&[Rule]; 13] = [
+    &[receive_window::half_scaled],
+    &[asked_rate::judge],
+    &[cpu::judge],
+    &[nagle::judge],
+    &[slow_reader::judge, send_buffer::runs_dry, slow_start::judge],
+    &BUSY_PATH,
+    &RECEIVE_WINDOW,
+    &SEND_BUFFER,
+    &[slow_writer::judge],
+    &OVERTAKEN,
+    &SHORT_QUEUE,
+    &LOSSES,
+    &PLAIN_PATH,
+];
+
+/// The rules that name the cause of a part.
+const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
+    match waits {
+        Waits::Path => &[&BUSY_PATH, &OVERTAKEN, &SHORT_QUEUE, &LOSSES, &PLAIN_PATH],
+        Waits::SlowStart => &[&[slow_start::judge, slow_start::outlasted]],
+        Waits::ReceiveWindow => &[&RECEIVE_WINDOW],
+        Waits::SendBuffer => &[&SEND_BUFFER],
+        Waits::Reader => &[&[slow_reader::judge]],
+        Waits::Writer => &[&[slow_writer::judge]],
+        Waits::Nagle => &[&[nagle::judge]],
+        Waits::Pacing => &[&[asked_rate::judge]],
+        Waits::Processor => &[&[cpu::judge]],
+        Waits::Unknown => &WITHOUT,
+        Waits::Connection
+        | Waits::Client
+        | Waits::Server
+        | Waits::RoundTrips
+        | Waits::OtherWay
+        | Waits::ProgramWindow
+        | Waits::Uncaptured
+        | Waits::Nothing => &[],
+    }
+}
+
+/// The cause of a part, by the first of its rules that claims it.
+pub fn cause(facts: &Facts, waits: Waits) -> Option<Finding> {
+    rules(waits).iter().copied().flatten().find_map(|rule| rule(facts))
+}
+
+/// Every cause that a rule of the part claims, in their order.
+pub fn causes(facts: &Facts, waits: Waits) -> impl Iterator<Item = Finding> {
+    rules(waits).iter().copied().flatten().filter_map(|rule| rule(facts))
+}

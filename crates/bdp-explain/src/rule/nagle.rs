@@ -2,7 +2,8 @@
 //! before it acknowledges one alone (RFC 9293, section 3.8.6.3).
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 
 /// Share of the samples in which data waits in the send buffer though both windows have room for it.
 const HELD: f64 = 0.2;
@@ -31,12 +32,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let name = &facts.sender.name;
     let waiting = bdp_model::stats::median(&mut waiting)?;
     let finding = Finding::new(Limit::Nagle, Place::sender(name), Confidence::High)
-        .evidence([Evidence::share(Fact::SmallWriteHeld, share)
-            .at_least(HELD)
-            .samples(held, u64::from(of))
-            .with(Quantity::bytes(waiting))
-            .with(Quantity::bytes(mss as f64))
-            .on(name)])
+        .evidence([Evidence::share(
+            fact::SmallWriteHeld { held: Bytes(waiting), segment: Bytes(mss as f64) },
+            share,
+        )
+        .at_least(HELD)
+        .samples(held, u64::from(of))
+        .on(name)])
         .remedy(Remedy::new(Action::DisableNagle).host(name));
     Some(finding)
 }

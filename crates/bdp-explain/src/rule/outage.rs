@@ -1,7 +1,8 @@
 //! A path that carried nothing for a while.
 
 use bdp_model::facts::{Facts, Gap, Source};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
 /// Claims an outage: nothing came for much longer than a timeout takes, and before and after it data did.
@@ -49,19 +50,19 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let round_trips = gap.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
     let finding = Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
         .evidence([
-            Evidence::time(Fact::Gap, gap).at_least(least).with(Quantity::count(round_trips.round() as u64)),
-            Evidence::share(Fact::GapShare, share).at_least(SHARE),
+            Evidence::time(fact::Gap { round_trips: round_trips.round() as u64 }, gap).at_least(least),
+            Evidence::share(fact::GapShare, share).at_least(SHARE),
         ])
-        .evidence(again.map(|again| Evidence::count(Fact::RetransmittedMeanwhile, again).at_least(1.0)))
+        .evidence(again.map(|again| Evidence::count(fact::RetransmittedMeanwhile, again).at_least(1.0)))
         .evidence(probes.map(|(answered, sent)| {
-            let evidence = Evidence::count(Fact::ProbesMeanwhile, answered as u64);
+            let evidence = Evidence::count(fact::ProbesMeanwhile, answered as u64);
             let evidence = if all_silent { evidence.at_most(most_answered(sent) as f64) } else { evidence };
             evidence.samples((sent - answered) as u64, sent as u64)
         }))
         .evidence(
             silence
                 .filter(|_| !all_silent)
-                .map(|silence| Evidence::time(Fact::ProbesSilent, silence.took).at_least(silent)),
+                .map(|silence| Evidence::time(fact::ProbesSilent, silence.took).at_least(silent)),
         )
         .remedy(Remedy::new(Action::FindOutage));
     Some(finding)

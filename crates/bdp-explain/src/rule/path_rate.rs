@@ -1,7 +1,8 @@
 //! A hop between the devices gives all that it can: a queue stands before it while the goodput is steady.
 
 use bdp_model::facts::{Facts, Queue, Source, TimeState};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::probes::ProbePoint;
 use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 use bdp_model::units::Nanos;
@@ -93,19 +94,19 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
         return None;
     }
     let full = facts.window_use().filter(|w| w.receive_full >= WINDOW_FULL);
+    let steadiness = Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady);
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
             observed::queue(facts, queue, queue_share),
             match steady >= steady_from {
-                true => Evidence::share(Fact::Steady, steady).at_least(steady_from),
-                false => Evidence::share(Fact::Steady, steady),
-            }
-            .with(Quantity::rate(facts.goodput_bps)),
+                true => steadiness.at_least(steady_from),
+                false => steadiness,
+            },
         ])
         .evidence(at_peak)
-        .evidence(queued.map(|share| Evidence::share(Fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)))
+        .evidence(queued.map(|share| Evidence::share(fact::QueuedMostly, share).at_least(QUEUED_MOSTLY)))
         .evidence(full.map(|w| {
-            let evidence = Evidence::share(Fact::WindowFull, w.receive_full);
+            let evidence = Evidence::share(fact::WindowFull::ALONE, w.receive_full);
             evidence.at_least(WINDOW_FULL).share_of(w.samples)
         }))
         .evidence(observed::load_adds(facts))

@@ -1,7 +1,8 @@
 //! A path that has another rate or another length from some moment on.
 
 use bdp_model::facts::{Facts, Step, TimeState};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
+use bdp_model::finding::fact::{self, Bps, Count};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
 /// The lower rate / the higher one, at the most.
@@ -104,23 +105,30 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     {
         return None;
     }
-    let clearness = |step: &Step| Quantity { value: step.clearness, unit: Unit::Count };
     let finding = Finding::new(Limit::PathChanged, Place::path(), Confidence::Medium)
         .evidence(slower.map(|step| {
-            Evidence::share(Fact::RateStep, step.ratio())
-                .at_most(RATE)
-                .with(Quantity::rate(step.before))
-                .with(Quantity::rate(step.after))
-                .with(Quantity::time(step.at))
-                .with(clearness(&step))
+            Evidence::share(
+                fact::RateStep {
+                    before: Bps(step.before),
+                    after: Bps(step.after),
+                    at: step.at,
+                    clearness: Count(step.clearness),
+                },
+                step.ratio(),
+            )
+            .at_most(RATE)
         }))
         .evidence(longer.map(|step| {
-            Evidence::share(Fact::RoundTripStep, step.ratio())
-                .at_most(TRIP.0)
-                .with(Quantity::time(Nanos(step.before as u64)))
-                .with(Quantity::time(Nanos(step.after as u64)))
-                .with(Quantity::time(step.at))
-                .with(clearness(&step))
+            Evidence::share(
+                fact::RoundTripStep {
+                    before: Nanos(step.before as u64),
+                    after: Nanos(step.after as u64),
+                    at: step.at,
+                    clearness: Count(step.clearness),
+                },
+                step.ratio(),
+            )
+            .at_most(TRIP.0)
         }))
         .remedy(Remedy::new(Action::FindOutage));
     Some(finding)

@@ -4,6 +4,7 @@
 //! the losses of a burst.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact;
 use bdp_model::finding::{Confidence, Evidence, Fact, Finding, Limit};
 
 /// A pause reaches this much further than itself: what waited meanwhile comes at once.
@@ -19,14 +20,14 @@ pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
         return finding;
     };
     finding.confidence = Confidence::Low;
-    finding.evidence([Evidence::time(Fact::HostPaused, pause)])
+    finding.evidence([Evidence::time(fact::HostPaused, pause)])
 }
 
 fn may_be_of(facts: &Facts, finding: &Finding, pause_ns: f64) -> bool {
     let of = |fact| finding.observed(fact);
     let gap = of(Fact::Gap).is_some_and(|gap| gap.value <= REACH * pause_ns);
-    let step = of(Fact::RateStep).is_some_and(|step| {
-        let at = step.other(2);
+    let step = finding.figures().is_some_and(|fact::RateStep { at, .. }| {
+        let at = at.0 as f64;
         pause_ns >= OF_LEVEL * at.min(facts.duration_ns as f64 - at)
     });
     // A single pause makes no median longer: what hosts take as a rule does.

@@ -2,7 +2,8 @@
 //! queue that is short or marks.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::AT_PEAK;
 
 use crate::observed;
@@ -46,7 +47,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
             reached,
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
         ])
         .remedy(Remedy::new(Action::AddCapacity))
         .missing(observed::nic_speed(facts));

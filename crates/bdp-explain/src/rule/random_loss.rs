@@ -5,7 +5,8 @@
 //! that have nothing to do with the load come at any rate, one or a few segments at a time (`benches/explain` has the figures behind the bounds).
 
 use bdp_model::facts::{Facts, LossPicture, SettledLosses};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps, Share};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::path::{cubic, mathis};
 
 use crate::observed;
@@ -49,22 +50,19 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let settled = facts.settled_losses().filter(|settled| settled.share > 0.0)?;
+    let queue = Evidence::time(fact::QueueBeforeLosses { least }, picture.queue);
     let finding = Finding::new(Limit::RandomLoss, Place::path(), confidence(&picture))
         .evidence([
-            Evidence::share(Fact::RetransmittedShare, settled.share),
-            Evidence::share(Fact::LossesAtAnyRate, picture.variation)
+            Evidence::share(fact::RetransmittedShare, settled.share),
+            Evidence::share(fact::LossesAtAnyRate { losses: picture.settled as u64 }, picture.variation)
                 .at_least(varies)
-                .with(Quantity::count(picture.settled as u64))
                 .named(&facts.congestion_control),
         ])
         .evidence(observed::lost_each(&picture))
         .evidence([match picture.queue.as_secs_f64() <= QUEUE_LONG * least.as_secs_f64() {
-            true => {
-                Evidence::time(Fact::QueueBeforeLosses, picture.queue).at_most(QUEUE_LONG * least.0 as f64)
-            }
-            false => Evidence::time(Fact::QueueBeforeLosses, picture.queue),
-        }
-        .with(Quantity::time(least))])
+            true => queue.at_most(QUEUE_LONG * least.0 as f64),
+            false => queue,
+        }])
         .evidence(model(facts, settled))
         .remedy(Remedy::new(Action::FindErrors));
     Some(finding)
@@ -89,14 +87,17 @@ fn model(facts: &Facts, settled: SettledLosses) -> Option<Evidence> {
         return None;
     }
     let signals = (settled.reductions as f64 / settled.delivered as f64).min(1.0);
-    let of = |fact, bps: f64| {
-        Evidence::rate(fact, f64::from(facts.streams()) * bps)
-            .with(Quantity::share(signals))
-            .with(Quantity::rate(facts.goodput_bps))
-    };
+    let (loss, goodput) = (Share(signals), Bps(facts.goodput_bps));
+    let of_all = |bps: f64| f64::from(facts.streams()) * bps;
     match facts.congestion_control.as_str() {
-        "reno" => Some(of(Fact::MathisRate, mathis::rate_bps(mss, rtt, signals, mathis::C_INDEPENDENT))),
-        "cubic" => Some(of(Fact::CubicRate, cubic::independent_rate_bps(mss, rtt, signals))),
+        "reno" => {
+            let bps = mathis::rate_bps(mss, rtt, signals, mathis::C_INDEPENDENT);
+            Some(Evidence::rate(fact::MathisRate { loss, goodput }, of_all(bps)))
+        }
+        "cubic" => {
+            let bps = cubic::independent_rate_bps(mss, rtt, signals);
+            Some(Evidence::rate(fact::CubicRate { loss, goodput }, of_all(bps)))
+        }
         _ => None,
     }
 }

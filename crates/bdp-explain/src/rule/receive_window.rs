@@ -1,8 +1,9 @@
 //! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
 
 use bdp_model::facts::{Facts, WindowBound, WindowUse};
+use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+    Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 
@@ -72,7 +73,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence(evidence(facts, window, bound, reached, least_full))
         .evidence(bounds(facts, &Unscaled::of(facts).map_or(origin, Origin::Unscaled)))
         .evidence(facts.asked.window.map(|asked| {
-            let evidence = Evidence::bytes(Fact::WindowAsked, asked.as_bytes() as f64);
+            let evidence = Evidence::bytes(fact::WindowAsked, asked.as_bytes() as f64);
             evidence.named(name_of(facts, Setting::Window))
         }))
         .evidence(observed::kernel_counts_window(facts))
@@ -90,13 +91,13 @@ pub fn half_scaled(facts: &Facts) -> Option<Finding> {
         (false, true) => (&facts.receiver.name, &facts.sender.name),
         _ => return None,
     };
-    let uses = |name: &str, uses| Evidence::flag(Fact::ScalingUsed, uses).on(name);
+    let uses = |name: &str, uses| Evidence::flag(fact::ScalingUsed, uses).on(name);
     let finding =
         Finding::new(Limit::ReceiveWindow, Place::path(), Confidence::High)
             .cause(Cause::ScalingHalfStripped)
             .evidence([uses(using, true), uses(without, false)])
             .evidence(facts.window_use().map(|window| {
-                Evidence::bytes(Fact::WindowAsRead, window.receive_bytes).on(&facts.sender.name)
+                Evidence::bytes(fact::WindowAsRead, window.receive_bytes).on(&facts.sender.name)
             }))
             .remedy(Remedy::new(Action::PassWindowScaling));
     Some(finding)
@@ -175,25 +176,29 @@ fn evidence(
     least_full: f64,
 ) -> Vec<Evidence> {
     let of_all = facts.goodput_bps / bound.bps;
-    let of_rate = Evidence::share(Fact::OfWindowRate, of_all)
-        .with(Quantity::bytes(bound.bytes))
-        .with(Quantity::time(bound.rtt))
-        .with(Quantity::rate(bound.bps))
-        .with_all(observed::several_streams(facts));
-    let full = Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples);
+    let of_rate = Evidence::share(
+        fact::OfWindowRate {
+            window: Bytes(bound.bytes),
+            round_trip: bound.rtt,
+            carries: Bps(bound.bps),
+            streams: observed::several_streams(facts),
+        },
+        of_all,
+    );
+    let full = Evidence::share(fact::WindowFull::ALONE, window.receive_full).share_of(window.samples);
     let mut all = vec![
         if of_all >= WINDOW_REACHED { of_rate.at_least(WINDOW_REACHED) } else { of_rate },
         if window.receive_full >= least_full { full.at_least(least_full) } else { full },
     ];
-    all.extend(facts.queue_of_the_other_way().map(|added| Evidence::time(Fact::OtherWayQueue, added)));
+    all.extend(facts.queue_of_the_other_way().map(|added| Evidence::time(fact::OtherWayQueue, added)));
     if reached < REACHED_WELL && bound.stream_least_bps < REACHED_WELL * bound.stream_bps {
         let streams = f64::from(facts.streams());
-        all.push(Evidence::rate(Fact::DelayedAckRate, streams * bound.stream_least_bps));
+        all.push(Evidence::rate(fact::DelayedAckRate, streams * bound.stream_least_bps));
     }
     if holds_no_segment(facts, window, reached) {
         let mss = facts.mss_bytes.map_or(0.0, |mss| mss as f64);
-        let evidence = Evidence::bytes(Fact::NoWholeSegment, window.receive_bytes);
-        all.push(evidence.at_most(mss).with(Quantity::bytes(mss)));
+        let evidence = Evidence::bytes(fact::NoWholeSegment { segment: Bytes(mss) }, window.receive_bytes);
+        all.push(evidence.at_most(mss));
     }
     all
 }
@@ -203,18 +208,19 @@ fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     let name = &facts.receiver.name;
     Some(match origin {
         Origin::Unscaled(Unscaled::Off(host)) => {
-            Evidence::flag(Fact::ScalingSetting, false).named(SCALING).on(host)
+            Evidence::flag(fact::ScalingSetting, false).named(SCALING).on(host)
         }
-        Origin::Unscaled(Unscaled::Removed) => Evidence::flag(Fact::ScalingRemoved, false),
-        Origin::Unscaled(Unscaled::Unknown) => Evidence::flag(Fact::ScalingAgreed, false),
-        Origin::AutotuningOff => Evidence::flag(Fact::AutotuningSetting, false).named(AUTOTUNING).on(name),
-        Origin::Elsewhere { buffer, maximum } => Evidence::bytes(Fact::BufferBelowMaximum, *buffer)
-            .at_most(AT_MAXIMUM * maximum)
-            .with(Quantity::bytes(*maximum))
-            .on(name),
+        Origin::Unscaled(Unscaled::Removed) => Evidence::flag(fact::ScalingRemoved, false),
+        Origin::Unscaled(Unscaled::Unknown) => Evidence::flag(fact::ScalingAgreed, false),
+        Origin::AutotuningOff => Evidence::flag(fact::AutotuningSetting, false).named(AUTOTUNING).on(name),
+        Origin::Elsewhere { buffer, maximum } => {
+            Evidence::bytes(fact::BufferBelowMaximum { maximum: Bytes(*maximum) }, *buffer)
+                .at_most(AT_MAXIMUM * maximum)
+                .on(name)
+        }
         Origin::Maximum => {
             let most = maximum(&facts.receiver, RMEM)?;
-            Evidence::bytes(Fact::SettingMaximum, most as f64).named(RMEM).on(name)
+            Evidence::bytes(fact::SettingMaximum, most as f64).named(RMEM).on(name)
         }
         Origin::Asked => return None,
     })

@@ -1,7 +1,8 @@
 //! Segments that overtake others, so that the sender takes late ones for lost (RFC 4737).
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
 use crate::observed;
@@ -90,9 +91,9 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let again = facts.counted(|s| s.retransmits).unwrap_or(0);
     let retransmits = (again > 0).then(|| {
         let share = again as f64 / delivered as f64;
-        let evidence = Evidence::count(Fact::Retransmitted, again);
-        let evidence = evidence.with(Quantity::count(delivered)).with(Quantity::share(share));
-        let late = Evidence::count(Fact::NeedlessRetransmits, needless);
+        let evidence =
+            Evidence::count(fact::Retransmitted { segments: delivered, share: Share(share) }, again);
+        let late = Evidence::count(fact::NeedlessRetransmits, needless);
         [
             evidence,
             if matches!(seen, Seen::Late(..)) { late.at_least(NEEDLESS.0 * again as f64) } else { late },
@@ -100,9 +101,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     });
     let counted = match seen {
         Seen::Counted(times, _) => Some(
-            Evidence::share(Fact::Reordered, times as f64 / delivered as f64)
+            Evidence::share(fact::Reordered { times }, times as f64 / delivered as f64)
                 .at_least(SEEN)
-                .with(Quantity::count(times))
                 .named(&facts.congestion_control),
         ),
         Seen::Late(..) => None,

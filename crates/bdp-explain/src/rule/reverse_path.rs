@@ -1,7 +1,8 @@
 //! The way of the acknowledgements, which loses or delays them, so that data waits for them.
 
 use bdp_model::facts::{Facts, TimeState};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
@@ -51,17 +52,14 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let confidence = if lost.is_some() && delayed.is_some() { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::ReversePath, Place::way_back(), confidence)
-        .evidence(delayed.map(|back| {
-            let evidence = Evidence::time(Fact::QueueWayBack, back).at_least(noise as f64);
-            match own {
-                Some(own) => evidence.with(Quantity::time(own)),
-                None => evidence,
-            }
-        }))
+        .evidence(
+            delayed
+                .map(|back| Evidence::time(fact::QueueWayBack { there: own }, back).at_least(noise as f64)),
+        )
         .evidence(lost.into_iter().flat_map(|((idle, loaded), data)| {
             [
-                Evidence::share(Fact::ProbesLost, loaded).at_least(LOST).with(Quantity::share(idle)),
-                Evidence::share(Fact::RetransmittedShare, data).at_most(DATA_LOST * loaded),
+                Evidence::share(fact::ProbesLost { before: Some(Share(idle)) }, loaded).at_least(LOST),
+                Evidence::share(fact::RetransmittedShare, data).at_most(DATA_LOST * loaded),
             ]
         }))
         .remedy(Remedy::new(Action::FixWayBack).host(&facts.sender.name));
@@ -83,12 +81,9 @@ fn times_out(facts: &Facts, lost: f64) -> bool {
 /// Sees a queue on the way back beside one on the data's own way: acknowledgements that stand in it come in bursts, and some are lost.
 pub fn is_full_too(facts: &Facts) -> Option<Finding> {
     let back = queued(facts).filter(|_| !facts.both_directions && !is_unhindered(facts))?;
-    let evidence = Evidence::time(Fact::QueueWayBackP95, back).at_least(noise_ns(facts)? as f64);
+    let queued = fact::QueueWayBackP95 { there: facts.own_way_added_p95() };
     let finding = Finding::new(Limit::ReversePath, Place::way_back(), Confidence::Medium)
-        .evidence([match facts.own_way_added_p95() {
-            Some(own) => evidence.with(Quantity::time(own)),
-            None => evidence,
-        }])
+        .evidence([Evidence::time(queued, back).at_least(noise_ns(facts)? as f64)])
         .remedy(Remedy::new(Action::FixWayBack).host(&facts.sender.name));
     Some(finding)
 }

@@ -1,7 +1,8 @@
 //! Losses that are repaired without selective acknowledgements: one segment each round trip (RFC 6582), or after a timeout.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 
 use crate::observed;
 
@@ -20,8 +21,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let finding = Finding::new(Limit::SackMissing, Place::path(), Confidence::Medium)
         .evidence([
-            Evidence::flag(Fact::SackUsed, false),
-            Evidence::share(Fact::Repairing, repairs).at_least(REPAIRS),
+            Evidence::flag(fact::SackUsed, false),
+            Evidence::share(fact::Repairing, repairs).at_least(REPAIRS),
         ])
         .evidence(observed::retransmitted(facts))
         .remedy(Remedy::new(Action::EnableSack));

@@ -1,9 +1,8 @@
 //! The sending socket's buffer holds no more, while both windows have room.
 
 use bdp_model::facts::{Facts, WindowUse};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
 use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 
 use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
@@ -57,27 +56,33 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::SendBuffer, Place::sender(&facts.sender.name), confidence)
         .cause(cause(facts, buffer))
         .evidence([observed::within(
-            Evidence::share(Fact::OfFlightRate, facts.goodput_bps / (streams * carried)),
+            Evidence::share(
+                fact::OfFlightRate {
+                    in_flight: Bytes(window.in_flight_bytes),
+                    round_trip: facts.rtt_loaded()?,
+                    carries: Bps(streams * carried),
+                    streams: observed::several_streams(facts),
+                },
+                facts.goodput_bps / (streams * carried),
+            ),
             FLIGHT_EXPLAINS,
-        )
-        .with(Quantity::bytes(window.in_flight_bytes))
-        .with(Quantity::time(facts.rtt_loaded()?))
-        .with(Quantity::rate(streams * carried))
-        .with_all(observed::several_streams(facts))])
+        )])
         .evidence(facts.sndbuf_limited().map(|share| {
-            let evidence = Evidence::share(Fact::KernelCountsSendBuffer, share);
+            let evidence = Evidence::share(fact::KernelCountsSendBuffer, share);
             if counted { evidence.at_least(LIMITED) } else { evidence }
         }))
         .evidence(buffer.map(|b| {
             let payload = window.in_flight_bytes / b as f64;
-            let evidence = Evidence::share(Fact::BufferPayload, payload).with(Quantity::bytes(b as f64));
+            let evidence = Evidence::share(fact::BufferPayload { buffer: Bytes(b as f64) }, payload);
             if full { evidence.at_least(BUFFER_PAYLOAD) } else { evidence }
         }))
         .evidence(ends_at(facts))
-        .evidence([Evidence::share(Fact::WindowsHaveRoom, window.congestion_full)
-            .at_most(WINDOW_FULL)
-            .share_of(window.samples)
-            .with(Quantity::bytes(window.receive_bytes))])
+        .evidence([Evidence::share(
+            fact::WindowsHaveRoom { window: Bytes(window.receive_bytes) },
+            window.congestion_full,
+        )
+        .at_most(WINDOW_FULL)
+        .share_of(window.samples)])
         .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
         .remedy(remedy(facts, buffer))
         .missing(uncounted.then(|| Missing::new(Lack::SendBufferCount)));
@@ -92,8 +97,7 @@ fn receive_window(facts: &Facts, window: WindowUse) -> Option<(Limit, f64)> {
 /// The largest send buffer that autotuning may make, where none was asked for.
 fn ends_at(facts: &Facts) -> Option<Evidence> {
     let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
-    let evidence = Evidence::bytes(Fact::SettingMaximum, most as f64);
-    Some(evidence.named(WMEM).on(&facts.sender.name))
+    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(WMEM).on(&facts.sender.name))
 }
 
 /// What keeps the buffer from being larger, where that is known.
@@ -131,17 +135,21 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
     if buffer as f64 >= needed {
         return None;
     }
-    let in_samples = Evidence::share(Fact::Starved, window.starved);
+    let in_samples = Evidence::share(fact::Starved, window.starved);
     let finding = Finding::new(Limit::SendBuffer, Place::sender(&facts.sender.name), Confidence::Medium)
         .cause(Cause::BufferRunsDry)
         .evidence([
             in_samples.at_least(STARVED).share_of(window.samples),
-            Evidence::bytes(Fact::BufferBelowNeed, buffer as f64)
-                .at_most(needed)
-                .with(Quantity::rate(facts.stream_bps()))
-                .with(Quantity::time(facts.rtt_idle()?))
-                .with(Quantity::bytes(needed))
-                .with_all(observed::several_streams(facts)),
+            Evidence::bytes(
+                fact::BufferBelowNeed {
+                    goodput: Bps(facts.stream_bps()),
+                    round_trip: facts.rtt_idle()?,
+                    needed: Bytes(needed),
+                    streams: observed::several_streams(facts),
+                },
+                buffer as f64,
+            )
+            .at_most(needed),
         ])
         .next(next::after_window(facts, window.in_flight_bytes, receive_window(facts, window)))
         .remedy(remedy(facts, Some(buffer)));

@@ -2,9 +2,8 @@
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, TimeState};
-use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy,
-};
+use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK};
 
 use crate::observed;
@@ -67,26 +66,29 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
         .cause(cause)
         .evidence(unread.map(|bytes| {
-            let evidence =
-                Evidence::bytes(Fact::Unread, bytes).at_least(UNREAD * window.receive_bytes).on(name);
-            evidence.with(Quantity::bytes(window.receive_bytes))
-        }))
-        .evidence((window.receive_shrunk >= WINDOW_SHRUNK).then(|| {
-            Evidence::share(Fact::WindowShrunk, window.receive_shrunk)
-                .at_least(WINDOW_SHRUNK)
-                .share_of(window.samples)
-                .with(Quantity::bytes(window.receive_largest_bytes))
-                .with(Quantity::bytes(window.receive_smallest_bytes))
+            Evidence::bytes(fact::Unread { window: Bytes(window.receive_bytes) }, bytes)
+                .at_least(UNREAD * window.receive_bytes)
                 .on(name)
         }))
+        .evidence((window.receive_shrunk >= WINDOW_SHRUNK).then(|| {
+            Evidence::share(
+                fact::WindowShrunk {
+                    largest: Bytes(window.receive_largest_bytes),
+                    smallest: Bytes(window.receive_smallest_bytes),
+                },
+                window.receive_shrunk,
+            )
+            .at_least(WINDOW_SHRUNK)
+            .share_of(window.samples)
+            .on(name)
+        }))
         .evidence(
-            by_itself.map(|share| Evidence::share(Fact::ReadingPaused, share).at_least(PAUSED.0).on(name)),
+            by_itself.map(|share| Evidence::share(fact::ReadingPaused, share).at_least(PAUSED.0).on(name)),
         )
-        .evidence([Evidence::share(Fact::WindowFull, window.receive_full).share_of(window.samples)])
+        .evidence([Evidence::share(fact::WindowFull::ALONE, window.receive_full).share_of(window.samples)])
         .evidence(observed::kernel_counts_window(facts))
         .evidence(paused.map(|paused| {
-            let evidence = Evidence::time(Fact::ReceiverPaused, paused).on(name);
-            evidence.with(Quantity::time(facts.asked.interval))
+            Evidence::time(fact::ReceiverPaused { interval: facts.asked.interval }, paused).on(name)
         }))
         .evidence(busy.map(observed::busy_thread))
         .remedy(remedy.host(name));

@@ -1,7 +1,8 @@
 //! A transfer that was over before slow start was.
 
 use bdp_model::facts::{Facts, TimeState};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
+use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy, Unit};
 use bdp_model::units::Nanos;
 
 use crate::rule::part::MOST;
@@ -31,11 +32,15 @@ pub fn outlasted(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Low)
-        .evidence([Evidence::new(Fact::TookRoundTrips, Quantity { value: trips, unit: Unit::Count })
-            .at_least(growth)
-            .with(Quantity::bytes(bytes))
-            .with(Quantity::time(rtt))
-            .with(Quantity::rate(facts.goodput_bps))])
+        .evidence([Evidence::new(
+            fact::TookRoundTrips {
+                transferred: Bytes(bytes),
+                round_trip: rtt,
+                goodput: Bps(facts.goodput_bps),
+            },
+            Quantity { value: trips, unit: Unit::Count },
+        )
+        .at_least(growth)])
         .remedy(Remedy::new(Action::AddCapacity));
     Some(finding)
 }
@@ -63,13 +68,17 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let (first, last) = (*windows.first()?, *windows.last()?);
     let finding = Finding::new(Limit::SlowStart, Place::sender(&facts.sender.name), Confidence::High)
         .evidence([
-            Evidence::new(Fact::TookRoundTrips, Quantity { value: trips.max(1.0), unit: Unit::Count })
-                .at_most(ROUND_TRIPS)
-                .with(Quantity::bytes(bytes as f64))
-                .with(Quantity::time(rtt))
-                .with(Quantity::rate(facts.goodput_bps)),
-            Evidence::flag(Fact::StillInSlowStart, true),
-            Evidence::count(Fact::WindowGrew, u64::from(last)).with(Quantity::count(u64::from(first))),
+            Evidence::new(
+                fact::TookRoundTrips {
+                    transferred: Bytes(bytes as f64),
+                    round_trip: rtt,
+                    goodput: Bps(facts.goodput_bps),
+                },
+                Quantity { value: trips.max(1.0), unit: Unit::Count },
+            )
+            .at_most(ROUND_TRIPS),
+            Evidence::flag(fact::StillInSlowStart, true),
+            Evidence::count(fact::WindowGrew { from: u64::from(first) }, u64::from(last)),
         ])
         .remedy(Remedy::new(Action::KeepConnection));
     Some(finding)

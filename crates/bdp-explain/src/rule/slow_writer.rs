@@ -1,7 +1,8 @@
 //! The sending program writes less than the connection could carry, or nothing for a while.
 
 use bdp_model::facts::{Facts, TimeState};
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::BUFFER_PAYLOAD;
 
 /// Share of the time in which the sender had nothing to send.
@@ -39,7 +40,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let name = &facts.sender.name;
     let confidence = if dry >= MOSTLY { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::SlowWriter, Place::sender(name), confidence)
-        .evidence([Evidence::share(Fact::NothingToSend, dry).at_least(DRY).on(name)])
+        .evidence([Evidence::share(fact::NothingToSend, dry).at_least(DRY).on(name)])
         .remedy(Remedy::new(Action::FreeWriter).host(name));
     Some(finding)
 }

@@ -1,6 +1,7 @@
 //! Losses at a threshold: of a queue that is shorter than the bursts that come, or of a policer. What tells them apart is the queue.
 
 use bdp_model::facts::{Facts, LossPicture};
+use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE};
 use bdp_model::units::Nanos;
@@ -88,7 +89,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             true => queue.0 as f64 >= bound,
             false => is_queue(&picture, seen_by(facts, &picture, bound), least)?,
         };
-    let evidence = Evidence::time(Fact::QueueBeforeLosses, queue).with(Quantity::time(least));
+    let evidence = Evidence::time(fact::QueueBeforeLosses { least }, queue);
     // Several losses at one rate are a threshold; what a single one cost is that, or a burst that came at a bad moment.
     let at_one_rate = met.iter().any(|e| e.fact == Fact::LossesAtOneRate) && picture.settled > EVENTS_MIN;
     let confidence = match at_one_rate && met.len() > 1 {
@@ -108,7 +109,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             .evidence(met)
             .evidence([evidence])
             .evidence(dropped.map(|(lost, of)| {
-                Evidence::share(Fact::ProbesLost, lost as f64 / of.max(1) as f64)
+                Evidence::share(fact::ProbesLost { before: None }, lost as f64 / of.max(1) as f64)
                     .at_least(PROBES_LOST.1)
                     .samples(lost, of)
             }))
@@ -128,7 +129,7 @@ fn at_rate(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([
             reached,
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
         ])
         .evidence(observed::retransmitted(facts))
         .remedy(Remedy::new(Action::AddCapacity))
@@ -209,9 +210,7 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let bound = (QUEUE_LONG * least.0 as f64).max(QUEUE_NOISE.0 as f64);
     (queue.0 as f64 >= bound).then(|| {
         Finding::new(Limit::CongestionLoss, Place::path(), Confidence::Medium)
-            .evidence([Evidence::time(Fact::QueueBeforeLosses, queue)
-                .at_least(bound)
-                .with(Quantity::time(least))])
+            .evidence([Evidence::time(fact::QueueBeforeLosses { least }, queue).at_least(bound)])
             .evidence(observed::retransmitted(facts))
             .remedy(Remedy::new(Action::AddCapacity))
     })
@@ -264,19 +263,18 @@ fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let mut met = Vec::new();
     if at_one_rate {
         met.push(
-            Evidence::share(Fact::LossesAtOneRate, picture.variation)
-                .at_most(AT_ONE_RATE)
-                .with(Quantity::count(picture.settled as u64))
-                .with(Quantity::rate(picture.rate_bps)),
+            Evidence::share(
+                fact::LossesAtOneRate { losses: picture.settled as u64, rate: Bps(picture.rate_bps) },
+                picture.variation,
+            )
+            .at_most(AT_ONE_RATE),
         );
     }
     if costly {
         met.extend(observed::lost_each(picture));
     }
     if let Some((segments, share)) = picture.overshoot.filter(|_| overshot(picture)) {
-        met.push(
-            Evidence::share(Fact::Overshoot, share).at_least(OVERSHOT.1).with(Quantity::count(segments)),
-        );
+        met.push(Evidence::share(fact::Overshoot { segments }, share).at_least(OVERSHOT.1));
     }
     Some(met)
 }
@@ -286,8 +284,8 @@ fn probing(facts: &Facts, lost: f64) -> Option<Vec<Evidence>> {
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     (lost >= PROBING_LOST).then(|| {
         vec![
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
-            Evidence::share(Fact::RetransmittedShare, lost).at_least(PROBING_LOST),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
+            Evidence::share(fact::RetransmittedShare, lost).at_least(PROBING_LOST),
         ]
     })
 }

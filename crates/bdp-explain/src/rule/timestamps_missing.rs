@@ -2,7 +2,8 @@
 //! what it retransmits (RFC 6298, section 3). It costs where segments are retransmitted, and is never the only limit.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Remedy};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 
 use crate::observed;
 
@@ -16,7 +17,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     facts.retransmitted_share().filter(|&share| share >= RETRANSMITTED)?;
     let finding = Finding::new(Limit::TimestampsMissing, Place::path(), Confidence::High)
-        .evidence([Evidence::flag(Fact::TimestampsUsed, false)])
+        .evidence([Evidence::flag(fact::TimestampsUsed, false)])
         .evidence(observed::retransmitted(facts))
         .remedy(Remedy::new(Action::EnableTimestamps));
     Some(finding)

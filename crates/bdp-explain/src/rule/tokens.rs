@@ -1,7 +1,8 @@
 //! A policer whose tokens had gathered: all that comes passes until they are used up, and its rate from then on. To a receiver that is a path that became slower.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy, Unit};
+use bdp_model::finding::fact::{self, Bps, Count};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -26,18 +27,23 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if lost < LOSSES || after > (1.0 + NO_QUEUE) * idle || before < (1.0 + 2.0 * NO_QUEUE) * idle {
         return None;
     }
-    let clearness = Quantity { value: step.clearness, unit: Unit::Count };
     let finding = Finding::new(Limit::Policer, Place::path(), Confidence::Medium)
         .evidence([
-            Evidence::share(Fact::RateStep, step.ratio())
-                .at_most(RATE)
-                .with(Quantity::rate(step.before))
-                .with(Quantity::rate(step.after))
-                .with(Quantity::time(step.at))
-                .with(clearness),
-            Evidence::time(Fact::QueueBeforeLosses, Nanos((after - idle).max(0.0) as u64))
-                .at_most(NO_QUEUE * idle)
-                .with(Quantity::time(Nanos(idle as u64))),
+            Evidence::share(
+                fact::RateStep {
+                    before: Bps(step.before),
+                    after: Bps(step.after),
+                    at: step.at,
+                    clearness: Count(step.clearness),
+                },
+                step.ratio(),
+            )
+            .at_most(RATE),
+            Evidence::time(
+                fact::QueueBeforeLosses { least: Nanos(idle as u64) },
+                Nanos((after - idle).max(0.0) as u64),
+            )
+            .at_most(NO_QUEUE * idle),
         ])
         .evidence(observed::retransmitted(facts))
         .remedy(Remedy::new(Action::ShapeToRate).value(Quantity::rate(step.after)));

@@ -6,13 +6,13 @@ use bdp_model::threshold::EXCEEDED;
 
 use crate::next;
 use crate::rule::beside::BESIDE;
-use crate::rule::{beyond_doubt, black_hole, part, paused, unknown};
+use crate::rule::{self, beyond_doubt, black_hole, part, paused, unknown};
 
 /// What limits it, first, and what stands beside that.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     let (waits, share) = part::largest(facts).unwrap_or((Waits::Unknown, 1.0));
     // Where nothing of full size comes through, whatever is full is full of that.
-    let binding = black_hole::judge(facts).or_else(|| part::cause(facts, waits));
+    let binding = black_hole::judge(facts).or_else(|| rule::cause(facts, waits));
     let binding = binding.unwrap_or_else(|| uncaused(facts, waits, share));
     let binding = match binding.limit {
         Limit::Unknown => program_that_pauses(facts, waits).unwrap_or(binding),
@@ -41,7 +41,7 @@ fn programs_beside(facts: &Facts, largest: Waits, least: f64) -> impl Iterator<I
     let is_one = move |part: &(Waits, f64)| {
         matches!(part.0, Waits::Writer | Waits::Reader) && part.0 != largest && part.1 >= least
     };
-    parts.into_iter().filter(is_one).filter_map(|(waits, _)| part::cause(facts, waits))
+    parts.into_iter().filter(is_one).filter_map(|(waits, _)| rule::cause(facts, waits))
 }
 
 /// A part of the time whose cause no rule sees. It is that of the first stream, whose windows the rules of the part deny: they hold back less than was measured,

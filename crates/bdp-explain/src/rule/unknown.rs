@@ -1,7 +1,8 @@
 //! What no rule claims: what was seen all the same, and what is missing for an answer.
 
 use bdp_model::facts::{Facts, Source};
-use bdp_model::finding::{Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity};
+use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::{Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place};
 use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN, WORTH_A_WORD};
 
 use crate::observed;
@@ -16,7 +17,7 @@ pub fn judge(facts: &Facts) -> Finding {
 pub fn through_tunnel() -> Finding {
     Finding::new(Limit::Unknown, Place::path(), Confidence::Low)
         .cause(Cause::Tunnel)
-        .evidence([Evidence::flag(Fact::ThroughTunnel, true)])
+        .evidence([Evidence::flag(fact::ThroughTunnel, true)])
         .missing([Missing::new(Lack::DirectConnection)])
 }
 
@@ -29,28 +30,29 @@ fn seen(facts: &Facts) -> Vec<Evidence> {
         let again = facts.retransmits.unwrap_or(0);
         let needless = facts.needless_retransmits.map(|n| n.min(again)).filter(|&n| n > 0);
         all.push(retransmitted);
-        all.extend(needless.map(|n| Evidence::count(Fact::NeedlessRetransmits, n)));
+        all.extend(needless.map(|n| Evidence::count(fact::NeedlessRetransmits, n)));
     }
     if let Some(window) = facts.window_use() {
         if window.congestion_full >= WORTH_A_WORD {
-            let evidence = Evidence::share(Fact::CongestionWindowFull, window.congestion_full);
+            let evidence = Evidence::share(fact::CongestionWindowFull, window.congestion_full);
             let evidence = evidence.at_least(WORTH_A_WORD).share_of(window.samples);
             all.push(evidence.named(&facts.congestion_control));
         }
         if window.receive_full >= WORTH_A_WORD {
-            let full = Evidence::share(Fact::WindowFull, window.receive_full);
-            let full = full.at_least(WORTH_A_WORD).share_of(window.samples);
-            all.push(match facts.rate_bps(window.receive_bytes) {
-                Some(bps) => full
-                    .with(Quantity::bytes(window.receive_bytes))
-                    .with(Quantity::rate(f64::from(facts.streams()) * bps))
-                    .with_all(observed::several_streams(facts)),
-                None => full,
-            });
+            let full = match facts.rate_bps(window.receive_bytes) {
+                Some(bps) => fact::WindowFull {
+                    window: Some(Bytes(window.receive_bytes)),
+                    carries: Some(Bps(f64::from(facts.streams()) * bps)),
+                    streams: observed::several_streams(facts),
+                },
+                None => fact::WindowFull::ALONE,
+            };
+            let full = Evidence::share(full, window.receive_full);
+            all.push(full.at_least(WORTH_A_WORD).share_of(window.samples));
         }
     }
     if let Some(share) = facts.sndbuf_limited().filter(|&share| share >= WORTH_A_WORD) {
-        all.push(Evidence::share(Fact::KernelCountsSendBuffer, share).at_least(WORTH_A_WORD));
+        all.push(Evidence::share(fact::KernelCountsSendBuffer, share).at_least(WORTH_A_WORD));
     }
     all.extend(facts.standing_queue().map(|queue| observed::queue(facts, queue, QUEUE_SHARE)));
     if let Some(asked) = facts.asked_bps().filter(|&asked| asked > 0.0) {

@@ -2,8 +2,9 @@
 //! stands among what is missing.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{
-    Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
+    Action, Cause, Confidence, Evidence, Figures, Finding, Lack, Limit, Missing, Place, Remedy,
 };
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::stats::median;
@@ -54,10 +55,10 @@ impl Unread {
         })
     }
 
-    fn evidence(&self, fact: Fact, facts: &Facts) -> Evidence {
+    fn evidence<F: Figures>(&self, fact: impl FnOnce(Bytes) -> F, facts: &Facts) -> Evidence {
         let met = (self.often * self.samples as f64).round() as u64;
-        let evidence = Evidence::share(fact, self.share).samples(met, self.samples);
-        evidence.with(Quantity::bytes(self.bytes)).on(&facts.receiver.name)
+        let evidence = Evidence::share(fact(Bytes(self.bytes)), self.share);
+        evidence.samples(met, self.samples).on(&facts.receiver.name)
     }
 }
 
@@ -67,13 +68,13 @@ pub fn own_reader(facts: &Facts) -> Option<Finding> {
     let confidence = if unread.share >= UNREAD_MOSTLY { Confidence::High } else { Confidence::Medium };
     let name = &facts.receiver.name;
     let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)
-        .evidence([unread.evidence(Fact::UnreadData, facts).at_least(UNREAD)])
+        .evidence([unread.evidence(|unread| fact::UnreadData { unread }, facts).at_least(UNREAD)])
         .remedy(Remedy::new(Action::FreeReader).host(name));
     Some(finding)
 }
 
 /// What the window that this end gives carries in a round trip, by the kernel's estimate of that: goodput / it, with its terms.
-fn of_own_window(facts: &Facts, fact: Fact) -> Option<Evidence> {
+fn of_own_window<F: Figures>(facts: &Facts, fact: impl FnOnce(Bytes, Nanos, Bps) -> F) -> Option<Evidence> {
     let mut windows: Vec<f64> =
         facts.received.iter().filter_map(|s| s.rcv_wnd_bytes).map(|bytes| bytes as f64).collect();
     let mut rtts: Vec<f64> = facts.received.iter().filter_map(|s| s.rtt_ns).map(|ns| ns as f64).collect();
@@ -86,13 +87,14 @@ fn of_own_window(facts: &Facts, fact: Fact) -> Option<Evidence> {
         return None;
     }
     let usual = facts.arrival_rates().map_or(0.0, |rates| rates[1]);
-    let evidence = Evidence::share(fact, facts.goodput_bps.max(usual) / carries);
-    Some(evidence.with(Quantity::bytes(window)).with(Quantity::time(rtt)).with(Quantity::rate(carries)))
+    Some(Evidence::share(fact(Bytes(window), rtt, Bps(carries)), facts.goodput_bps.max(usual) / carries))
 }
 
 /// The window that this end gives is what arrives in a round trip.
 pub fn own_window(facts: &Facts) -> Option<Finding> {
-    let of_window = of_own_window(facts, Fact::OfWindowRate)
+    let of_window =
+        |window, round_trip, carries| fact::OfWindowRate { window, round_trip, carries, streams: None };
+    let of_window = of_own_window(facts, of_window)
         .filter(|reached| (WINDOW_REACHED..=ABOVE).contains(&reached.value))?;
     let name = &facts.receiver.name;
     let buffer = facts.window.socket_buffer_bytes.map(|bytes| bytes as f64);
@@ -102,8 +104,8 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
     let is_asked = asked == Some(true);
     let at_maximum = known.map(|(buffer, largest)| buffer >= AT_MAXIMUM * largest);
     let evidence = known.filter(|_| !is_asked).map(|(buffer, largest)| match at_maximum {
-        Some(true) => Evidence::bytes(Fact::SettingMaximum, largest).named(RMEM).on(name),
-        _ => Evidence::bytes(Fact::BufferBelowMaximum, buffer).with(Quantity::bytes(largest)).on(name),
+        Some(true) => Evidence::bytes(fact::SettingMaximum, largest).named(RMEM).on(name),
+        _ => Evidence::bytes(fact::BufferBelowMaximum { maximum: Bytes(largest) }, buffer).on(name),
     });
     // A window that is used up for seconds would have grown, so that its program may have asked for it: only that can tell.
     let may_grow = at_maximum == Some(false) && asked == Some(false);
@@ -129,14 +131,19 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
 /// Nothing at this end holds the data back, as far as it can tell.
 pub fn elsewhere(facts: &Facts) -> Finding {
     let keeps_up = Unread::of(facts).filter(|unread| unread.share < UNREAD);
-    let room = of_own_window(facts, Fact::WindowHasRoom).filter(|used| used.value < WINDOW_REACHED);
+    let has_room = |window, round_trip, carries| fact::WindowHasRoom { window, round_trip, carries };
+    let room = of_own_window(facts, has_room).filter(|used| used.value < WINDOW_REACHED);
     let out_of_order = |sample: Option<&ReceiverSample>| sample.and_then(|s| s.out_of_order);
     let first = out_of_order(facts.received.first());
     let late = out_of_order(facts.received.last()).zip(first).map(|(last, first)| last.saturating_sub(first));
     Finding::new(Limit::Unknown, Place::path(), Confidence::Low)
-        .evidence(keeps_up.map(|unread| unread.evidence(Fact::ReaderKeepsUp, facts).at_most(UNREAD)))
+        .evidence(
+            keeps_up.map(|unread| {
+                unread.evidence(|unread| fact::ReaderKeepsUp { unread }, facts).at_most(UNREAD)
+            }),
+        )
         .evidence(room.map(|room| room.at_most(WINDOW_REACHED).on(&facts.receiver.name)))
-        .evidence(late.filter(|&late| late > 0).map(|late| Evidence::count(Fact::CameOutOfOrder, late)))
+        .evidence(late.filter(|&late| late > 0).map(|late| Evidence::count(fact::CameOutOfOrder, late)))
         .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)])
 }
 
@@ -154,8 +161,7 @@ pub fn standing_queue(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Limit::PathRate, Place::path(), confidence)
         .evidence([queue])
         .evidence(steady.map(|steady| {
-            let evidence = Evidence::share(Fact::Steady, steady).at_least(STEADY);
-            evidence.with(Quantity::rate(facts.goodput_bps))
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY)
         }))
         .evidence(full.map(|full| congestion_full(facts, full)))
         .evidence(observed::retransmitted(facts))
@@ -164,7 +170,7 @@ pub fn standing_queue(facts: &Facts) -> Option<Finding> {
 }
 
 pub fn congestion_full(facts: &Facts, share: f64) -> Evidence {
-    let evidence = Evidence::share(Fact::CongestionWindowFull, share).at_least(WINDOW_FULL);
+    let evidence = Evidence::share(fact::CongestionWindowFull, share).at_least(WINDOW_FULL);
     evidence.share_of(facts.sent.len() as u64).named(&facts.congestion_control)
 }
 
@@ -177,8 +183,10 @@ pub fn queue_of(facts: &Facts) -> Option<Evidence> {
     }
     let usual = Nanos(median(&mut usual)? as u64);
     let bound = (QUEUE_SHARE * least.0 as f64).max(QUEUE_NOISE.0 as f64);
-    let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least)).at_least(bound);
-    Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
+    Some(
+        Evidence::time(fact::RoundTripAboveLeast { round_trip: usual, least }, usual.saturating_sub(least))
+            .at_least(bound),
+    )
 }
 
 /// Share of the samples that say yes, of those that say anything; `None` of too few.

@@ -1,6 +1,7 @@
 //! A socket that is watched, by the account of its time: the largest part of it is what limits it. What one end can't know is said to be missing.
 
 use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
+use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
@@ -78,7 +79,10 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
 
 /// Whether a round trip is usually longer than the least by more than half.
 fn is_stretched(facts: &Facts) -> bool {
-    watched::queue_of(facts).is_some_and(|queue| queue.other(0) > 1.5 * queue.other(1))
+    let queue = watched::queue_of(facts).and_then(|queue| queue.figures());
+    queue.is_some_and(|fact::RoundTripAboveLeast { round_trip, least }| {
+        round_trip.0 as f64 > 1.5 * least.0 as f64
+    })
 }
 
 fn unknown(facts: &Facts) -> Finding {
@@ -94,9 +98,9 @@ fn not_established(conversation: &Conversation) -> Option<Finding> {
     let confidence = if tries >= IN_VAIN { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::NotEstablished, Place::path(), confidence)
         .cause(Cause::NoAnswer)
-        .evidence([Evidence::count(Fact::SynsSent, tries + 1)
-            .at_least(1.0)
-            .with(Quantity::time(Nanos(conversation.in_vain_ns)))]);
+        .evidence([
+            Evidence::count(fact::SynsSent { time: Nanos(conversation.in_vain_ns) }, tries + 1).at_least(1.0)
+        ]);
     Some(finding)
 }
 
@@ -114,7 +118,7 @@ fn throttled(facts: &Facts) -> Option<Finding> {
     let name = &end.name;
     let finding = Finding::new(Limit::Cpu, place, Confidence::High)
         .cause(Cause::Throttled)
-        .evidence([Evidence::share(Fact::Throttled, quota.share)
+        .evidence([Evidence::share(fact::Throttled, quota.share)
             .samples(quota.throttled, quota.periods)
             .on(name)])
         .remedy(Remedy::new(Action::RaiseQuota).host(name));
@@ -123,14 +127,17 @@ fn throttled(facts: &Facts) -> Option<Finding> {
 
 /// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
 fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
-    let amount = Quantity::bytes(conversation.amount_bytes as f64);
+    let amount = conversation.amount_bytes as f64;
     Finding::new(
         Limit::ProgramWindow,
         conversation::giver(facts, conversation),
         sure(share).min(Confidence::Medium),
     )
-    .evidence([Evidence::count(Fact::StoppedAtAmount, conversation.stops_at_amount).with(amount)])
-    .remedy(Remedy::new(Action::LargerProgramWindow).value(amount))
+    .evidence([Evidence::count(
+        fact::StoppedAtAmount { amount: Bytes(amount) },
+        conversation.stops_at_amount,
+    )])
+    .remedy(Remedy::new(Action::LargerProgramWindow).value(Quantity::bytes(amount)))
 }
 
 /// Packets in flight take the whole send buffer, and the next write waits until some are acknowledged.
@@ -151,27 +158,31 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
     let explained = window.and_then(|w| {
         // Of a socket that was empty in most of the samples it explains nothing.
         let carried = facts.rate_bps(w.in_flight_bytes).filter(|&bps| bps > 0.0)?;
-        Some(
-            Evidence::share(Fact::OfFlightRate, facts.stream_bps() / carried)
-                .with(Quantity::bytes(w.in_flight_bytes))
-                .with(Quantity::time(facts.rtt_loaded()?))
-                .with(Quantity::rate(carried)),
-        )
+        Some(Evidence::share(
+            fact::OfFlightRate {
+                in_flight: Bytes(w.in_flight_bytes),
+                round_trip: facts.rtt_loaded()?,
+                carries: Bps(carried),
+                streams: None,
+            },
+            facts.stream_bps() / carried,
+        ))
     });
     let confidence = match asked {
         Some(true) => sure(share),
         _ => sure(share).min(Confidence::Medium),
     };
     let room = window.map(|w| {
-        Evidence::share(Fact::WindowsHaveRoom, w.congestion_full)
+        Evidence::share(fact::WindowsHaveRoom { window: Bytes(w.receive_bytes) }, w.congestion_full)
             .share_of(w.samples)
-            .with(Quantity::bytes(w.receive_bytes))
     });
     let payload = facts.send_buffer_bytes.zip(window).filter(|(_, w)| of > 0 && w.in_flight_bytes > 0.0).map(
         |(buffer, w)| {
-            Evidence::share(Fact::BufferPayload, w.in_flight_bytes / buffer as f64)
-                .samples(met, of)
-                .with(Quantity::bytes(buffer as f64))
+            Evidence::share(
+                fact::BufferPayload { buffer: Bytes(buffer as f64) },
+                w.in_flight_bytes / buffer as f64,
+            )
+            .samples(met, of)
         },
     );
     Finding::new(Limit::SendBuffer, Place::sender(name), confidence)
@@ -204,9 +215,9 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
             .or_else(|| by_model(facts, probing))
             .unwrap_or_else(|| unknown(facts));
     }
-    part::OVERTAKEN
+    rule::OVERTAKEN
         .iter()
-        .chain(&part::LOSSES)
+        .chain(&rule::LOSSES)
         .find_map(|rule| rule(facts))
         .or_else(|| losses(facts, lost))
         .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))
@@ -219,7 +230,7 @@ fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
     let repaired = conversation.spent.share(TimeState::Timeout);
     if repaired >= part::MOST * of_path {
         return Finding::new(Limit::RandomLoss, Place::path(), sure(repaired).min(Confidence::Medium))
-            .evidence([Evidence::share(Fact::Repairing, repaired)])
+            .evidence([Evidence::share(fact::Repairing, repaired)])
             .remedy(Remedy::new(Action::FindErrors));
     }
     let Some(queue) = queue_at_receiver(facts) else { return watched::elsewhere(facts) };
@@ -233,8 +244,7 @@ fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
         return Finding::new(Limit::PathRate, Place::path(), confidence)
             .evidence([queue])
             .evidence(steady.map(|steady| {
-                let evidence = Evidence::share(Fact::Steady, steady).at_least(STEADY);
-                evidence.with(Quantity::rate(facts.goodput_bps))
+                Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY)
             }))
             .missing(missing);
     }
@@ -242,7 +252,7 @@ fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
     let late = out_of_order(facts.received.last()).saturating_sub(out_of_order(facts.received.first()));
     // What was lost and what was overtaken look alike from here.
     Finding::new(Limit::RandomLoss, Place::path(), Confidence::Low)
-        .evidence([Evidence::count(Fact::CameOutOfOrder, late).at_least(LOSSES as f64), queue])
+        .evidence([Evidence::count(fact::CameOutOfOrder, late).at_least(LOSSES as f64), queue])
         .remedy(Remedy::new(Action::FindErrors))
         .missing(missing)
 }
@@ -252,8 +262,7 @@ fn queue_at_receiver(facts: &Facts) -> Option<Evidence> {
     let least = Nanos(facts.receiver.socket?.least_rtt_ns?);
     let mut usual: Vec<f64> = facts.received.iter().filter_map(|s| s.rtt_ns).map(|ns| ns as f64).collect();
     let usual = Nanos(median(&mut usual)? as u64);
-    let evidence = Evidence::time(Fact::RoundTripAboveLeast, usual.saturating_sub(least));
-    Some(evidence.with(Quantity::time(usual)).with(Quantity::time(least)))
+    Some(Evidence::time(fact::RoundTripAboveLeast { round_trip: usual, least }, usual.saturating_sub(least)))
 }
 
 /// Data that was sent again and again, and of which nothing was acknowledged.
@@ -264,8 +273,7 @@ fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
         return None;
     }
     let last = facts.sent.last()?;
-    let in_vain =
-        Evidence::count(Fact::SentInVain, again).at_least(IN_VAIN as f64).with(Quantity::time(took));
+    let in_vain = Evidence::count(fact::SentInVain { time: took }, again).at_least(IN_VAIN as f64);
     let came_before = last.acked_bytes.is_some_and(|bytes| bytes >= 10 * mss);
     let socket = socket(facts);
     if socket.full_segment_waits && (socket.small_ones_pass || !came_before) {
@@ -276,10 +284,9 @@ fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
         };
         let finding = Finding::new(Limit::MtuBlackHole, Place::path(), confidence)
             .evidence([
-                Evidence::count(Fact::FullSegmentsLost, again)
-                    .at_least(IN_VAIN as f64)
-                    .with(Quantity::bytes(mss as f64)),
-                Evidence::bytes(Fact::SegmentSizeKept, mss as f64),
+                Evidence::count(fact::FullSegmentsLost { segment: Bytes(mss as f64) }, again)
+                    .at_least(IN_VAIN as f64),
+                Evidence::bytes(fact::SegmentSizeKept, mss as f64),
             ])
             .remedy(Remedy::new(Action::ProbeMtu).host(&facts.sender.name));
         return Some(finding);
@@ -297,10 +304,11 @@ fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
 
 /// What was said of data that was sent in vain, when it came through after all.
 pub fn outage_over(gone: &Finding, rtt_ns: Option<u64>) -> Finding {
-    let took = gone.observed(Fact::SentInVain).map_or(0.0, |evidence| evidence.other(0));
-    let round_trips = took / rtt_ns.unwrap_or(0).max(1) as f64;
+    let gap = gone.figures().map(|fact::SentInVain { time }| {
+        Evidence::time(fact::Gap { round_trips: time.0 / rtt_ns.unwrap_or(0).max(1) }, time)
+    });
     Finding::new(Limit::PathChanged, Place::path(), gone.confidence)
-        .evidence([Evidence::time(Fact::Gap, Nanos(took as u64)).with(Quantity::count(round_trips as u64))])
+        .evidence(gap)
         .remedy(Remedy::new(Action::FindOutage))
 }
 
@@ -312,10 +320,10 @@ fn full(facts: &Facts, queued: f64) -> Finding {
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY);
     let confidence = if steady.is_some() { sure(queued).min(Confidence::Medium) } else { Confidence::Low };
     Finding::new(Limit::PathRate, Place::path(), confidence)
-        .evidence([Evidence::share(Fact::QueuedMostly, queued)])
+        .evidence([Evidence::share(fact::QueuedMostly, queued)])
         .evidence(watched::queue_of(facts))
         .evidence(steady.map(|steady| {
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps))
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY)
         }))
         .evidence(observed::retransmitted(facts))
         .missing([Missing::new(Lack::ProbeBeside).host(&facts.receiver.name)])
@@ -332,8 +340,8 @@ fn by_model(facts: &Facts, share: f64) -> Option<Finding> {
     let confidence = if at_peak.is_some() { sure(share).min(Confidence::Medium) } else { Confidence::Low };
     let finding = Finding::new(Limit::PathRate, Place::path(), confidence)
         .evidence([
-            Evidence::share(Fact::Steady, steady).at_least(STEADY).with(Quantity::rate(facts.goodput_bps)),
-            Evidence::share(Fact::TimeShare, share).named(TimeState::Probing.name()),
+            Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
+            Evidence::share(fact::TimeShare { time: None }, share).named(TimeState::Probing.name()),
         ])
         .evidence(at_peak)
         .evidence(observed::retransmitted(facts))
@@ -344,7 +352,7 @@ fn by_model(facts: &Facts, share: f64) -> Option<Finding> {
 /// Losses that no queue stands beside keep the congestion window small.
 fn losses(facts: &Facts, share: f64) -> Option<Finding> {
     let again = observed::retransmitted(facts)?;
-    let queue = watched::queue_of(facts)?;
+    let mut queue = watched::queue_of(facts)?;
     let bound = (QUEUE_SHARE * facts.rtt_least()?.0 as f64).max(QUEUE_NOISE.0 as f64);
     let is_idle = queue.value <= bound;
     let times = facts.retransmits.unwrap_or(0);
@@ -358,9 +366,9 @@ fn losses(facts: &Facts, share: f64) -> Option<Finding> {
         true => sure(share).min(Confidence::Medium),
         false => Confidence::Low,
     };
-    let queue = Evidence { at_least: None, at_most: is_idle.then_some(bound), ..queue };
+    (queue.at_least, queue.at_most) = (None, is_idle.then_some(bound));
     let finding = Finding::new(limit, Place::path(), confidence)
-        .evidence([again, queue, Evidence::share(Fact::Repairing, repaired)])
+        .evidence([again, queue, Evidence::share(fact::Repairing, repaired)])
         .evidence(full.filter(|&full| full >= 0.5).map(|full| watched::congestion_full(facts, full)))
         .remedy(Remedy::new(action));
     Some(finding)

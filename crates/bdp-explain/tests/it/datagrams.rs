@@ -2,6 +2,7 @@
 
 use bdp_explain::{ceiling, explain};
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact::{self, Bps, Share};
 use bdp_model::finding::{Action, At, Cause, Confidence, Fact, Finding, Lack, Limit, Remedy};
 use bdp_model::host_counters::{DeviceCounters, HostCounters};
 use bdp_model::measurement::{Direction, Measurement};
@@ -64,7 +65,8 @@ fn all_that_was_asked_for_is_no_limit_of_the_path() {
     let said = finding(m);
     assert_eq!(said.limit, Limit::Ceiling);
     let of_ceiling = said.observed(Fact::OfCeilingInDatagrams).unwrap();
-    assert_eq!(((of_ceiling.other(1) / 1e6).round(), of_ceiling.at_least), (957.0, Some(0.94)));
+    let figures: fact::OfCeilingInDatagrams = of_ceiling.figures().unwrap();
+    assert_eq!(((figures.ceiling.0 / 1e6).round(), of_ceiling.at_least), (957.0, Some(0.94)));
 }
 
 #[test]
@@ -75,13 +77,15 @@ fn loss_of_the_path_is_told_from_drops_of_the_receiving_host() {
     assert!(path.observed(Fact::DatagramQueue).is_none() && path.remedy.clone().unwrap().value.is_none());
     assert_eq!(actions(&path), [Action::LowerRate, Action::SearchRate]);
     let dropped = path.observed(Fact::DroppedBySocket).unwrap();
-    assert_eq!((dropped.value, dropped.other(0), dropped.host.as_deref()), (0.0, 40_000.0, Some("ams1")));
+    assert_eq!((dropped.value, dropped.host.as_deref()), (0.0, Some("ams1")));
+    assert_eq!(dropped.figures(), Some(fact::DroppedBySocket { lost: 40_000 }));
     let mut queued = measurement(100.0, 40_000, Some(0));
     udp(&mut queued).delay_variation_ns =
         Some(Distribution { p50: 19_000_000, p95: Some(20_000_000), ..Default::default() });
     let queued = finding(queued);
     let received = queued.observed(Fact::Received).unwrap();
-    assert_eq!(((received.value / 1e5).round(), received.other(0)), (529.0, 100e6));
+    assert_eq!((received.value / 1e5).round(), 529.0);
+    assert_eq!(received.figures::<fact::Received>().unwrap().sent, Bps(100e6));
     assert_eq!(queued.remedy.as_ref().unwrap().value, Some(received.value));
     assert_eq!((queued.limit, queued.confidence), (Limit::PathLoss, Confidence::High));
     let queue = queued.observed(Fact::DatagramQueue).unwrap();
@@ -114,7 +118,8 @@ fn a_sender_that_is_late_or_drops_its_own_is_named() {
     let late = finding(late);
     assert_eq!((late.limit, late.confidence), (Limit::SendingHost, Confidence::High));
     let sent = late.observed(Fact::SentOfAsked).unwrap();
-    assert_eq!((sent.value, sent.other(0), sent.other(1), sent.at_most), (0.6, 60e6, 100e6, Some(0.98)));
+    assert_eq!((sent.value, sent.at_most), (0.6, Some(0.98)));
+    assert_eq!(sent.figures(), Some(fact::SentOfAsked { sent: Bps(60e6), asked: Bps(100e6) }));
     assert_eq!(late.observed(Fact::Skipped).unwrap().value, 33_000.0);
     let mut own = measurement(100.0, 10_000, Some(0));
     let device = Some(DeviceCounters { tx_dropped: 9_900, ..Default::default() });
@@ -162,13 +167,15 @@ fn what_was_allowed_to_be_lost_is_not_called_whole() {
         Some(RateSearch { loss_ratio: 0.05, trial: Nanos::secs(1) });
     let said = finding(m.clone());
     let lost = said.observed(Fact::LostAsAllowed).unwrap();
-    assert_eq!((lost.other(0), lost.at_most), (2_760.0, Some(0.05)));
+    assert_eq!(lost.figures::<fact::LostAsAllowed>().unwrap().lost, 2_760);
+    assert_eq!(lost.at_most, Some(0.05));
     assert!(said.observed(Fact::AllArrived).is_none());
     udp(&mut m).trials = vec![trial(200.0, 4_000, false), trial(100.0, 0, true)];
     udp(&mut m).search = Some(SearchEnd::Held);
     let said = finding(m);
     let held = said.observed(Fact::RateHeld).unwrap();
-    assert_eq!((held.value, held.other(1), held.other(2)), (100e6, 2_760.0, 0.05));
+    let fact::RateHeld { lost, allowed, .. } = held.figures().unwrap();
+    assert_eq!((held.value, lost, allowed), (100e6, 2_760, Share(0.05)));
 }
 
 #[test]
@@ -180,7 +187,8 @@ fn a_queue_that_grows_is_a_full_path_though_nothing_is_lost_yet() {
     let said = finding(m.clone());
     assert_eq!((said.limit, said.confidence), (Limit::PathRate, Confidence::Medium), "{said:?}");
     let received = said.observed(Fact::Received).unwrap();
-    assert_eq!((received.value, received.other(0), received.at_most), (98.5e6, 100e6, Some(99e6)));
+    assert_eq!((received.value, received.at_most), (98.5e6, Some(99e6)));
+    assert_eq!(received.figures::<fact::Received>().unwrap().sent, Bps(100e6));
     // All of it came: the rate was reached, and the queue is evidence.
     m.directions[0].goodput_bps = 100e6;
     let said = finding(m);
@@ -212,7 +220,8 @@ fn a_search_is_explained_by_what_the_next_rate_lost() {
     assert_eq!((path.limit, path.confidence), (Limit::PathLoss, Confidence::High));
     assert_eq!(path.observed(Fact::RateHeld).unwrap().value, 100e6);
     let next = path.observed(Fact::LostAtRate).unwrap();
-    assert_eq!((next.value, next.other(0), next.other(1)), (102e6, 160.0, 8_000.0));
+    let fact::LostAtRate { lost, sent, .. } = next.figures().unwrap();
+    assert_eq!((next.value, lost, sent), (102e6, 160, 8_000));
     let host = searched(160);
     assert_eq!(host.limit, Limit::ReceivingHost);
     assert_eq!(host.cause, Some(Cause::SocketDrops));

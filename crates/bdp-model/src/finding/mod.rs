@@ -2,20 +2,24 @@
 
 mod cause;
 mod evidence;
-mod limit;
+pub mod fact;
+pub mod limit;
 mod missing;
 pub(crate) mod named;
 mod place;
-mod remedy;
+mod quantity;
+pub mod remedy;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use cause::Cause;
-pub use evidence::{Evidence, Fact, Quantity, Samples, Unit};
+pub use evidence::{Evidence, Samples};
+pub use fact::{Fact, Figures, Observed};
 pub use limit::Limit;
 pub use missing::{Lack, Missing};
 pub use place::{At, Place};
+pub use quantity::{Quantity, Unit};
 pub use remedy::{Action, Remedy};
 
 /// A conclusion, how sure it is, what it rests on, and what to do about it.
@@ -133,6 +137,11 @@ impl Finding {
     pub fn observed(&self, fact: Fact) -> Option<&Evidence> {
         self.evidence.iter().find(|evidence| evidence.fact == fact)
     }
+
+    /// The further numbers of the first evidence of a kind, by name.
+    pub fn figures<F: Figures>(&self) -> Option<F> {
+        self.observed(F::FACT)?.figures()
+    }
 }
 
 /// Reads findings and leaves out those that another version of bdp made in a form that this one does not know, such as the
@@ -175,15 +184,41 @@ mod tests {
     }
 
     #[test]
+    fn figures_are_stored_in_their_order_and_read_by_name() {
+        let of_rate = fact::OfWindowRate {
+            window: fact::Bytes(80_512.0),
+            round_trip: crate::units::Nanos(24_600_000),
+            carries: fact::Bps(26.18e6),
+            streams: Some(4),
+        };
+        let evidence = Evidence::share(of_rate, 0.97);
+        let json = serde_json::to_string(&evidence).unwrap();
+        let with = r#""with":[{"value":80512.0,"unit":"bytes"},{"value":24600000.0,"unit":"ns"},{"value":26180000.0,"unit":"bps"},{"value":4.0,"unit":"count"}]"#;
+        assert!(json.contains(with), "{json}");
+        let read = |with: &str| {
+            let json = format!(r#"{{"fact":"of_window_rate","value":0.97,"unit":"share","with":[{with}]}}"#);
+            serde_json::from_str::<Evidence>(&json).unwrap()
+        };
+        let three = r#"{"value":80512.0,"unit":"bytes"},{"value":24600000.0,"unit":"ns"},{"value":26180000.0,"unit":"bps"}"#;
+        assert_eq!(read(three).figures(), Some(fact::OfWindowRate { streams: None, ..of_rate }));
+        assert_eq!(read(three).figures::<fact::OfFlightRate>(), None, "another fact");
+        assert_eq!(read(r#"{"value":80512.0,"unit":"bytes"}"#).observed(), None, "two are absent");
+        assert_eq!(read(&three.replace("ns", "bytes")).observed(), None, "of another unit");
+        let names: Vec<&str> = Fact::OfWindowRate.figures().iter().map(|figure| figure.0).collect();
+        assert_eq!(names, ["window", "round_trip", "carries", "streams"]);
+    }
+
+    #[test]
     fn typed_finding_is_read_back_and_sentences_of_older_versions_are_left_out() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Flow {
             #[serde(deserialize_with = "read")]
             findings: Vec<Finding>,
         }
+        const WINDOW: fact::WindowFull = fact::WindowFull { window: None, carries: None, streams: None };
         let finding = Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
             .cause(Cause::RmemMaximum)
-            .evidence([Evidence::share(Fact::WindowFull, 0.96).at_least(0.5).samples(96, 100)])
+            .evidence([Evidence::share(WINDOW, 0.96).at_least(0.5).samples(96, 100)])
             .next(Next { limit: Limit::Ceiling, goodput_bps: 941e6, needed_bytes: Some(2.8e6) })
             .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_rmem").host("ams1"))
             .missing([Missing::new(Lack::NicSpeed)]);

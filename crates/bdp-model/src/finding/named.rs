@@ -29,4 +29,38 @@ macro_rules! named {
     };
 }
 
+/// Such an enumeration in kinds: each variant is one of the type of its kind, too, so that whoever goes by kinds has to know it.
+macro_rules! named_kinds {
+    (
+        $(#[$about:meta])*
+        pub enum $type:ident { $(
+            $(#[doc = $of:literal])+
+            $kind:ident { $( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, )+ }
+        )+ }
+    ) => {
+        named! {
+            $(#[$about])*
+            pub enum $type { $($( $(#[doc = $doc])+ $variant = $name, )+)+ }
+        }
+
+        $(
+            $(#[doc = $of])+
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub enum $kind { $( $(#[doc = $doc])+ $variant, )+ }
+        )+
+
+        /// One of them by its kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind { $( $(#[doc = $of])+ $kind($kind), )+ }
+
+        impl $type {
+            /// Its kind, and which one of that it is.
+            pub const fn kind(self) -> Kind {
+                match self { $($( Self::$variant => Kind::$kind($kind::$variant), )+)+ }
+            }
+        }
+    };
+}
+
 pub(crate) use named;
+pub(super) use named_kinds;

@@ -2,8 +2,7 @@
 
 use bdp_model::finding::{Evidence, Fact, Finding, Limit, Next};
 
-use super::evidence;
-use super::noun::noun;
+use super::evidence::{self, streams};
 use super::quantity::{rate, size};
 
 /// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
@@ -42,7 +41,7 @@ pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
 pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
     let goodput = rate(next.goodput_bps);
     let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };
-    let then = noun(next.limit);
+    let then = next.limit.noun();
     let needs = |needed| match streams(finding) {
         1 => size(needed),
         streams => format!("{streams} x {}", size(needed)),
@@ -52,11 +51,4 @@ pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
         (Some(needed), _) => format!("{goodput} needs {} {held}; then {then} is the limit", needs(needed)),
         (None, _) => format!("the next limit that is known is {then}, at {goodput}"),
     }
-}
-
-/// Streams that share what is said of a window, as the evidence has it.
-pub(super) fn streams(finding: &Finding) -> u64 {
-    let of_window = [Fact::OfWindowRate, Fact::OfFlightRate, Fact::BufferBelowNeed];
-    let seen = of_window.into_iter().find_map(|fact| finding.observed(fact));
-    seen.map_or(1, |seen| (seen.other(3) as u64).max(1))
 }

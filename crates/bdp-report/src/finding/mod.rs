@@ -3,18 +3,14 @@
 mod evidence;
 mod limit;
 mod lines;
-mod noun;
-mod plain;
 mod quantity;
 mod remedy;
 
 use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
 use serde_json::{Value, json as value};
 
-pub(crate) use limit::{claim, may_be, subject, summary};
+pub(crate) use limit::{claim, may_be, reason, subject, summary};
 pub(crate) use lines::{lines, of_experiments};
-pub use noun::noun;
-pub(crate) use plain::reason;
 pub(crate) use quantity::{rate, size, time};
 pub(crate) use remedy::text as remedy;
 

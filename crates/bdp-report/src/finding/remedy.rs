@@ -1,8 +1,10 @@
 //! Remedies in words.
 
-use bdp_model::finding::{Action, Cause, Fact, Finding, Limit, Remedy};
+use bdp_model::finding::fact::OfWindowRate;
+use bdp_model::finding::remedy::{Connections, Hosts, Kind, Load, Path, Windows};
+use bdp_model::finding::{Action, Cause, Finding, Limit, Remedy};
 
-use super::lines::streams;
+use super::evidence::streams;
 use super::quantity::{rate, size};
 
 const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
@@ -60,7 +62,7 @@ fn about(value: Option<f64>) -> String {
 
 /// What twice the window would carry, unless something else is known to bind before.
 fn twice(finding: &Finding, remedy: &Remedy) -> String {
-    let carried = finding.observed(Fact::OfWindowRate).map(|of_rate| of_rate.other(2));
+    let carried = finding.figures().map(|of_rate: OfWindowRate| of_rate.carries.0);
     let fits = |bps: f64| finding.next.is_none_or(|next| next.goodput_bps >= 2.0 * bps);
     carried.filter(|&bps| remedy.action == Action::AskWindow && fits(bps)).map_or_else(String::new, |bps| {
         format!("; twice the window would carry {}, if the path does", rate(bps * 2.0))
@@ -73,187 +75,202 @@ fn setting(remedy: &Remedy) -> &str {
 
 /// A remedy alone.
 fn phrase(finding: &Finding, remedy: &Remedy) -> String {
-    let (setting, host) = (setting(remedy), remedy.host.as_deref().unwrap_or("the host"));
-    let value = remedy.value;
-    // The sender's congestion control, unless it is what it could be changed to.
-    let changes = remedy.setting.is_some();
-    let words = match remedy.action {
-        Action::RaiseMaximum => {
+    let host = remedy.host.as_deref().unwrap_or("the host");
+    match remedy.action.kind() {
+        Kind::Windows(action) => of_windows(action, finding, remedy, host),
+        Kind::Load(action) => of_load(action, remedy),
+        Kind::Hosts(action) => of_hosts(action, remedy, host),
+        Kind::Path(action) => of_path(action, remedy, host),
+        Kind::Connections(action) => of_connections(action, host),
+    }
+}
+
+fn of_windows(action: Windows, finding: &Finding, remedy: &Remedy, host: &str) -> String {
+    let (setting, value) = (setting(remedy), remedy.value);
+    match action {
+        Windows::RaiseMaximum => {
             let to = value.map_or_else(String::new, |value| format!(" to {} or more", size(value)));
-            return format!("raise the last number of {setting} on {host}{to}");
+            format!("raise the last number of {setting} on {host}{to}")
         }
-        Action::Set => return format!("set {setting} = {} on {host}", value.unwrap_or(1.0)),
-        Action::AskWindow => {
+        Windows::Set => format!("set {setting} = {} on {host}", value.unwrap_or(1.0)),
+        Windows::AskWindow => {
             let each = if streams(finding) > 1 { " for each stream" } else { "" };
             let at_least = value.map_or_else(String::new, |value| format!(", {} or more{each}", size(value)));
-            return format!("ask for a larger window ({setting}{at_least}), or for none");
+            format!("ask for a larger window ({setting}{at_least}), or for none")
         }
-        Action::AskSocketBuffer => {
-            return match (setting, &remedy.host) {
-                ("SO_SNDBUF" | "SO_RCVBUF", Some(host)) => format!(
-                    "ask for a larger {setting} in the program on {host}, or for none: once setsockopt({setting}) is \
-                     called, the kernel no longer sizes the buffer, whatever {} says",
-                    if setting == "SO_SNDBUF" { "tcp_wmem" } else { "tcp_rmem" }
-                ),
-                _ => format!(
-                    "ask for a larger socket buffer ({setting}, which sets SO_SNDBUF and SO_RCVBUF), or for none"
-                ),
-            };
-        }
-        Action::LargerSocketBuffer => {
+        Windows::AskSocketBuffer => match (setting, &remedy.host) {
+            ("SO_SNDBUF" | "SO_RCVBUF", Some(host)) => format!(
+                "ask for a larger {setting} in the program on {host}, or for none: once setsockopt({setting}) is \
+                 called, the kernel no longer sizes the buffer, whatever {} says",
+                if setting == "SO_SNDBUF" { "tcp_wmem" } else { "tcp_rmem" }
+            ),
+            _ => format!(
+                "ask for a larger socket buffer ({setting}, which sets SO_SNDBUF and SO_RCVBUF), or for none"
+            ),
+        },
+        Windows::LargerSocketBuffer => {
             let than = value.map_or_else(String::new, |value| format!(" than {}", size(value)));
-            return format!("a larger socket buffer{than} ({setting})");
+            format!("a larger socket buffer{than} ({setting})")
         }
-        Action::SmallerWindow => {
-            return format!(
-                "a smaller window ({setting}{}) keeps the goodput and empties the queue",
-                about(value)
-            );
+        Windows::SmallerWindow => {
+            format!("a smaller window ({setting}{}) keeps the goodput and empties the queue", about(value))
         }
-        Action::SmallerWindowOneWay => {
-            return format!(
-                "a smaller window ({setting}{}) for this direction alone keeps the goodput and empties the queue; with \
-                 --bidir it binds both",
-                about(value)
-            );
-        }
-        Action::PassWindowScaling => match finding.cause {
-            Some(Cause::ScalingHalfStripped) => PASS_THE_OPTION,
-            _ => return format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
+        Windows::SmallerWindowOneWay => format!(
+            "a smaller window ({setting}{}) for this direction alone keeps the goodput and empties the queue; with \
+             --bidir it binds both",
+            about(value)
+        ),
+        Windows::PassWindowScaling => match finding.cause {
+            Some(Cause::ScalingHalfStripped) => PASS_THE_OPTION.to_owned(),
+            _ => format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
         },
-        Action::FindWindowScaling => {
+        Windows::FindWindowScaling => {
             "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
+                .to_owned()
         }
-        Action::LeaveOut => return format!("leave {setting} out to measure what the path carries"),
-        Action::SearchRate => return format!("{setting} finds the highest rate without loss"),
-        Action::LowerRate => match value {
-            Some(bps) => return format!("a rate below {} ({setting})", rate(bps)),
-            None => return format!("a lower rate ({setting})"),
-        },
-        Action::BoundRate => match value {
-            Some(bps) => return format!("a rate of {} at most ({setting})", rate(bps)),
-            None => return format!("a lower rate ({setting})"),
-        },
-        Action::MoreStreams => match &remedy.host {
-            Some(host) => return format!("more streams ({setting}), or a faster processor on {host}"),
-            None => return format!("more streams ({setting})"),
-        },
-        Action::LargerDatagrams => return format!("larger datagrams ({setting})"),
-        Action::QuieterHost => match &remedy.host {
-            Some(host) => return format!("less other work on {host}"),
-            None => "a quieter host",
-        },
-        Action::FreeReader => {
-            return format!(
-                "find what keeps the receiving process on {host} from reading: a processor quota, other load, a stop; a \
-                 larger tcp_rmem only bridges pauses"
-            );
+    }
+}
+
+fn of_load(action: Load, remedy: &Remedy) -> String {
+    let setting = setting(remedy);
+    match (action, remedy.value, &remedy.host) {
+        (Load::LeaveOut, ..) => format!("leave {setting} out to measure what the path carries"),
+        (Load::SearchRate, ..) => format!("{setting} finds the highest rate without loss"),
+        (Load::LowerRate, Some(bps), _) => format!("a rate below {} ({setting})", rate(bps)),
+        (Load::BoundRate, Some(bps), _) => format!("a rate of {} at most ({setting})", rate(bps)),
+        (Load::LowerRate | Load::BoundRate, None, _) => format!("a lower rate ({setting})"),
+        (Load::MoreStreams, _, Some(host)) => {
+            format!("more streams ({setting}), or a faster processor on {host}")
         }
-        Action::FreeWriter => {
-            return format!(
-                "find what keeps the sending process on {host} from writing: a slow disk, a processor quota, too few \
-                 requests at a time"
-            );
-        }
-        Action::FreeServer => {
-            return format!(
-                "find what keeps the server's program on {host} from answering: a slow disk, a database, a processor quota"
-            );
-        }
-        Action::AskMore => {
+        (Load::MoreStreams, _, None) => format!("more streams ({setting})"),
+        (Load::LargerDatagrams, ..) => format!("larger datagrams ({setting})"),
+    }
+}
+
+fn of_hosts(action: Hosts, remedy: &Remedy, host: &str) -> String {
+    match action {
+        Hosts::QuieterHost if remedy.host.is_none() => "a quieter host".to_owned(),
+        Hosts::QuieterHost => format!("less other work on {host}"),
+        Hosts::FreeReader => format!(
+            "find what keeps the receiving process on {host} from reading: a processor quota, other load, a stop; a \
+             larger tcp_rmem only bridges pauses"
+        ),
+        Hosts::FreeWriter => format!(
+            "find what keeps the sending process on {host} from writing: a slow disk, a processor quota, too few \
+             requests at a time"
+        ),
+        Hosts::FreeServer => format!(
+            "find what keeps the server's program on {host} from answering: a slow disk, a database, a processor quota"
+        ),
+        Hosts::AskMore => {
             "ask for more with each question, or for several at a time (pipelining, parallel requests)"
+                .to_owned()
         }
-        Action::LargerProgramWindow => {
+        Hosts::LargerProgramWindow => {
             "find the program's own window: requests at a time, channel buffers, flow control of HTTP/2"
+                .to_owned()
         }
-        Action::OpenPort => {
-            return format!(
-                "see that a program listens on {host}, and that no firewall on the way keeps it from being reached"
-            );
+        Hosts::OpenPort => format!(
+            "see that a program listens on {host}, and that no firewall on the way keeps it from being reached"
+        ),
+        Hosts::FindHost => format!("find whether {host} still runs and can be reached"),
+        Hosts::DisableNagle => {
+            format!("set TCP_NODELAY in the program on {host}, or have it write more at once")
         }
-        Action::FindHost => return format!("find whether {host} still runs and can be reached"),
-        Action::DisableNagle => {
-            return format!("set TCP_NODELAY in the program on {host}, or have it write more at once");
+        Hosts::RaiseQuota => format!("raise the processor quota of its control group on {host}"),
+        Hosts::MoveMachine => {
+            format!("move {host} to a machine with processors to spare, or reserve some for it")
         }
-        Action::RaiseQuota => return format!("raise the processor quota of its control group on {host}"),
-        Action::MoveMachine => {
-            return format!("move {host} to a machine with processors to spare, or reserve some for it");
+        Hosts::RaiseRing => format!(
+            "enlarge the rings of {} on {host} (ethtool -G), or spread its queues over more processors",
+            setting(remedy)
+        ),
+        Hosts::RaiseBacklog => {
+            let to = remedy.value.map_or_else(String::new, |value| format!(" to {value:.0} or more"));
+            format!("raise {} on {host}{to}, or spread receiving over more processors (RPS)", setting(remedy))
         }
-        Action::RaiseRing => {
-            return format!(
-                "enlarge the rings of {setting} on {host} (ethtool -G), or spread its queues over more processors"
-            );
-        }
-        Action::RaiseBacklog => {
-            let to = value.map_or_else(String::new, |value| format!(" to {value:.0} or more"));
-            return format!("raise {setting} on {host}{to}, or spread receiving over more processors (RPS)");
-        }
-        Action::ProbeMtu if remedy.host.is_none() => {
+    }
+}
+
+fn of_path(action: Path, remedy: &Remedy, host: &str) -> String {
+    // The sender's congestion control, unless it is what it could be changed to.
+    let changes = remedy.setting.is_some();
+    let words = match action {
+        Path::ProbeMtu if remedy.host.is_none() => {
             "clamp the MSS at the router, or let ICMP 'fragmentation needed' pass"
         }
-        Action::ProbeMtu => {
+        Path::ProbeMtu => {
             return format!(
                 "set net.ipv4.tcp_mtu_probing = 1 on {host}, clamp the MSS at the router, or let ICMP 'fragmentation \
                  needed' pass"
             );
         }
-        Action::FindOutage => "look for a link or a route that failed at that moment, and measure again",
-        Action::ShapeToRate => {
+        Path::FindOutage => "look for a link or a route that failed at that moment, and measure again",
+        Path::ShapeToRate => {
             "ask which rate is agreed for this path; shape to that rate at the sender (fq, tbf) to lose less"
         }
-        Action::FindErrors => {
+        Path::FindErrors => {
             let until = if changes { "; until then bbr at the sender goes less by losses" } else { "" };
             return format!(
                 "look for errors on the way (a cable, an optic, a duplex mismatch, radio){until}"
             );
         }
-        Action::FindSpreading => {
+        Path::FindSpreading => {
             "find what spreads one connection's packets over several links: load balancing by packet, a bonded link, radio \
              retransmission"
         }
-        Action::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
-        Action::DeepenQueue => {
-            let queue =
-                value.map_or("rate x round trip".to_owned(), |v| format!("rate x round trip ({})", size(v)));
+        Path::FixWayBack => return format!("look for a faulty or congested link on the way to {host}"),
+        Path::DeepenQueue => {
+            let queue = remedy
+                .value
+                .map_or("rate x round trip".to_owned(), |v| format!("rate x round trip ({})", size(v)));
             let pace = if changes { ", or pace the sender (fq, bbr) so that bursts fit" } else { "" };
             return format!("lengthen the queue before the bottleneck to {queue}{pace}");
         }
-        Action::FixDuplex => {
+        Path::FixDuplex => {
             "have both ends of the link use full duplex (ethtool); a radio channel carries one direction at a time"
         }
-        Action::FindTraffic => {
+        Path::FindTraffic => {
             "find the other traffic (ss, a capture at the bottleneck), or measure when it is gone; more streams take a larger \
              share from it"
         }
-        Action::AddCapacity => {
-            let control =
-                changes.then(|| "a congestion control that reduces its window less (cubic, bbr)".to_owned());
-            let queue = value.map(|value| format!("a queue of rate x round trip ({})", size(value)));
-            let busier: Vec<String> = control.into_iter().chain(queue).collect();
-            return match busier.is_empty() {
-                true => "only a faster bottleneck carries more".to_owned(),
-                false => format!(
-                    "{} keeps the bottleneck busier; beyond its rate only a faster one carries more",
-                    busier.join(", or ")
-                ),
-            };
-        }
-        Action::RaiseMarking => {
+        Path::AddCapacity => return add_capacity(changes, remedy.value),
+        Path::RaiseMarking => {
             "let the queue mark later, where it is yours: a threshold below rate x round trip leaves the bottleneck idle at times; \
              beyond its rate only a faster one carries more"
         }
-        Action::EnableSack => {
+    };
+    words.to_owned()
+}
+
+fn add_capacity(changes: bool, queue: Option<f64>) -> String {
+    let control =
+        changes.then(|| "a congestion control that reduces its window less (cubic, bbr)".to_owned());
+    let queue = queue.map(|value| format!("a queue of rate x round trip ({})", size(value)));
+    let busier: Vec<String> = control.into_iter().chain(queue).collect();
+    match busier.is_empty() {
+        true => "only a faster bottleneck carries more".to_owned(),
+        false => format!(
+            "{} keeps the bottleneck busier; beyond its rate only a faster one carries more",
+            busier.join(", or ")
+        ),
+    }
+}
+
+fn of_connections(action: Connections, host: &str) -> String {
+    let words = match action {
+        Connections::EnableSack => {
             return format!(
                 "set net.ipv4.tcp_sack = 1 on {host}, or have the middlebox that removes the option let it pass"
             );
         }
-        Action::EnableTimestamps => {
+        Connections::EnableTimestamps => {
             "set net.ipv4.tcp_timestamps = 1 at both ends, or have the middlebox that removes the option let it pass"
         }
-        Action::ReuseConnection => {
+        Connections::ReuseConnection => {
             "keep the connection open and use it again, or resume TLS sessions (TLS 1.3 takes a round trip less than TLS 1.2)"
         }
-        Action::KeepConnection => {
+        Connections::KeepConnection => {
             "keep the connection open for several transfers, or begin with a larger window (ip route ... initcwnd)"
         }
     };

@@ -1,3 +1,4 @@
+use bdp_model::finding::fact::{self, Bps, Bytes, Share};
 use bdp_model::finding::{
     Action, At, Cause, Confidence, Evidence, Fact, Finding, Lack, Likely, Limit, Missing, Next, Place,
     Quantity, Remedy,
@@ -13,14 +14,19 @@ fn window_bound() -> Finding {
     Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
         .cause(Cause::RmemMaximum)
         .evidence([
-            Evidence::share(Fact::OfWindowRate, 0.970)
-                .at_least(0.7)
-                .with(Quantity::bytes(80_512.0))
-                .with(Quantity::time(Nanos(24_600_000)))
-                .with(Quantity::rate(26.18e6)),
-            Evidence::share(Fact::WindowFull, 0.96).at_least(0.5).samples(96, 100),
-            Evidence::bytes(Fact::SettingMaximum, 2.0 * MIB).named("net.ipv4.tcp_rmem").on("ams1"),
-            Evidence::share(Fact::KernelCountsWindow, 0.47).at_least(0.05),
+            Evidence::share(
+                fact::OfWindowRate {
+                    window: Bytes(80_512.0),
+                    round_trip: Nanos(24_600_000),
+                    carries: Bps(26.18e6),
+                    streams: None,
+                },
+                0.970,
+            )
+            .at_least(0.7),
+            Evidence::share(fact::WindowFull::ALONE, 0.96).at_least(0.5).samples(96, 100),
+            Evidence::bytes(fact::SettingMaximum, 2.0 * MIB).named("net.ipv4.tcp_rmem").on("ams1"),
+            Evidence::share(fact::KernelCountsWindow, 0.47).at_least(0.05),
         ])
         .next(Next { limit: Limit::Ceiling, goodput_bps: 941e6, needed_bytes: Some(2.72 * MIB) })
         .remedy(
@@ -56,11 +62,13 @@ fn receive_window_is_worded_with_its_numbers() {
 #[test]
 fn window_of_several_streams_is_worded_as_that_of_all() {
     let mut finding = window_bound();
-    let of_rate = &mut finding.evidence[0];
-    of_rate.with[0] = Quantity::bytes(65_536.0);
-    of_rate.with[1] = Quantity::time(Nanos(50_000_000));
-    of_rate.with[2] = Quantity::rate(41.94e6);
-    of_rate.with.push(Quantity::count(4));
+    let of_rate = fact::OfWindowRate {
+        window: Bytes(65_536.0),
+        round_trip: Nanos(50_000_000),
+        carries: Bps(41.94e6),
+        streams: Some(4),
+    };
+    finding.evidence[0] = Evidence::share(of_rate, finding.evidence[0].value);
     let larger = Remedy::new(Action::AskWindow).setting("-w").value(Quantity::bytes(MIB));
     let finding = finding.remedy(larger);
     assert_eq!(
@@ -88,8 +96,8 @@ fn no_share_is_more_than_all() {
     }
     let model = |goodput| {
         let losses = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Low);
-        let rate = Evidence::rate(Fact::CubicRate, 6.63e6).with(Quantity::share(1e-3));
-        lines(&losses.evidence([rate.with(Quantity::rate(goodput))])).remove(0)
+        let rate = Evidence::rate(fact::CubicRate { loss: Share(1e-3), goodput: Bps(goodput) }, 6.63e6);
+        lines(&losses.evidence([rate])).remove(0)
     };
     assert_eq!(model(7e6), "CUBIC carries about 6.63 Mbit/s with such losses (RFC 9438)");
     assert_eq!(
@@ -102,7 +110,7 @@ fn no_share_is_more_than_all() {
 #[test]
 fn asked_window_is_named_with_its_option_and_what_it_needs_besides() {
     let mut finding = window_bound().cause(Cause::WindowAsked);
-    finding.evidence.push(Evidence::bytes(Fact::WindowAsked, MIB).named("-w"));
+    finding.evidence.push(Evidence::bytes(fact::WindowAsked, MIB).named("-w"));
     let scaling = Remedy::new(Action::Set).setting("net.ipv4.tcp_window_scaling").value(Quantity::count(1));
     let larger = Remedy::new(Action::AskWindow).setting("-w").value(Quantity::bytes(2.72 * MIB));
     let finding = finding.remedy(larger.also(scaling.host("far")));
@@ -129,12 +137,12 @@ fn window_scaling_is_worded_by_what_shows_it() {
     };
     let removed = of(
         Cause::ScalingStripped,
-        vec![Evidence::flag(Fact::ScalingRemoved, false)],
+        vec![Evidence::flag(fact::ScalingRemoved, false)],
         Action::PassWindowScaling,
     );
     assert!(lines(&removed)[0].contains("a middlebox removed the option"), "{:?}", lines(&removed));
     assert!(remedy(&removed).unwrap().ends_with("have it pass; a larger tcp_rmem does not help"));
-    let uses = |host, uses| Evidence::flag(Fact::ScalingUsed, uses).on(host);
+    let uses = |host, uses| Evidence::flag(fact::ScalingUsed, uses).on(host);
     let half = of(
         Cause::ScalingHalfStripped,
         vec![uses("fra1", true), uses("ams1", false)],
@@ -156,11 +164,16 @@ fn window_scaling_is_worded_by_what_shows_it() {
 #[test]
 fn send_buffer_is_worded_with_its_numbers() {
     let finding = Finding::new(Limit::SendBuffer, Place::sender("fra1"), Confidence::High).evidence([
-        Evidence::share(Fact::OfFlightRate, 0.98)
-            .with(Quantity::bytes(MIB / 2.0))
-            .with(Quantity::time(Nanos(24_200_000)))
-            .with(Quantity::rate(173e6)),
-        Evidence::share(Fact::KernelCountsSendBuffer, 0.9).at_least(0.3),
+        Evidence::share(
+            fact::OfFlightRate {
+                in_flight: Bytes(MIB / 2.0),
+                round_trip: Nanos(24_200_000),
+                carries: Bps(173e6),
+                streams: None,
+            },
+            0.98,
+        ),
+        Evidence::share(fact::KernelCountsSendBuffer, 0.9).at_least(0.3),
     ]);
     assert_eq!(
         summary(&finding),
@@ -173,11 +186,16 @@ fn send_buffer_is_worded_with_its_numbers() {
     let dry = Finding::new(Limit::SendBuffer, Place::sender("fra1"), Confidence::Medium)
         .cause(Cause::BufferRunsDry)
         .evidence([
-            Evidence::share(Fact::Starved, 0.9),
-            Evidence::bytes(Fact::BufferBelowNeed, 65_536.0)
-                .with(Quantity::rate(61e6))
-                .with(Quantity::time(Nanos(24_200_000)))
-                .with(Quantity::bytes(184_525.0)),
+            Evidence::share(fact::Starved, 0.9),
+            Evidence::bytes(
+                fact::BufferBelowNeed {
+                    goodput: Bps(61e6),
+                    round_trip: Nanos(24_200_000),
+                    needed: Bytes(184_525.0),
+                    streams: None,
+                },
+                65_536.0,
+            ),
         ]);
     assert_eq!(
         summary(&dry),
@@ -191,14 +209,13 @@ fn send_buffer_is_worded_with_its_numbers() {
 
 #[test]
 fn full_path_and_reached_rate_are_told_apart() {
-    let queue = || Evidence::time(Fact::QueueOneWay, Nanos(63_800_000)).at_least(4.84e6);
-    let steady = Evidence::share(Fact::Steady, 0.97).with(Quantity::rate(92e6));
+    let queue = || Evidence::time(fact::QueueOneWay { idle: None }, Nanos(63_800_000)).at_least(4.84e6);
+    let steady = Evidence::share(fact::Steady { goodput: Bps(92e6) }, 0.97);
     let full = Finding::new(Limit::PathRate, Place::path(), Confidence::Medium).evidence([queue(), steady]);
     assert_eq!(summary(&full), "the path's bottleneck is full: 92 Mbit/s, with a standing queue of 63.8 ms");
     let asked = || {
-        let of_asked = Evidence::share(Fact::OfAskedRate, 0.99).with(Quantity::rate(198e6));
-        Finding::new(Limit::AskedRate, Place::request(), Confidence::High)
-            .evidence([of_asked.with(Quantity::rate(200e6)).named("-b")])
+        let of_asked = Evidence::share(fact::OfAskedRate { goodput: Bps(198e6), asked: Bps(200e6) }, 0.99);
+        Finding::new(Limit::AskedRate, Place::request(), Confidence::High).evidence([of_asked.named("-b")])
     };
     assert_eq!(summary(&asked()), "asked rate reached: 198 Mbit/s; the path may carry more");
     assert_eq!(lines(&asked()), ["198 Mbit/s is 99 % of the 200 Mbit/s that -b asks for"]);
@@ -211,10 +228,9 @@ fn loss_and_its_absence_are_worded_with_shares() {
     let unknown = |evidence: [Evidence; 2]| {
         Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence(evidence)
     };
-    let again = Evidence::count(Fact::Retransmitted, 240)
-        .with(Quantity::count(291_782))
-        .with(Quantity::share(240.0 / 291_782.0));
-    let needless = Evidence::count(Fact::NeedlessRetransmits, 200);
+    let again =
+        Evidence::count(fact::Retransmitted { segments: 291_782, share: Share(240.0 / 291_782.0) }, 240);
+    let needless = Evidence::count(fact::NeedlessRetransmits, 200);
     let finding = unknown([again, needless]);
     assert_eq!(
         lines(&finding),
@@ -224,9 +240,8 @@ fn loss_and_its_absence_are_worded_with_shares() {
         ]
     );
     assert!(summary(&finding).starts_with("limit unknown; 240 segments of 291782"));
-    let one =
-        Evidence::count(Fact::Retransmitted, 1).with(Quantity::count(3_000_000)).with(Quantity::share(3e-7));
-    let full = Evidence::share(Fact::CongestionWindowFull, 0.96).named("cubic");
+    let one = Evidence::count(fact::Retransmitted { segments: 3_000_000, share: Share(3e-7) }, 1);
+    let full = Evidence::share(fact::CongestionWindowFull, 0.96).named("cubic");
     assert_eq!(
         lines(&unknown([one, full])),
         [
@@ -235,9 +250,9 @@ fn loss_and_its_absence_are_worded_with_shares() {
         ]
     );
     let random = Finding::new(Limit::RandomLoss, Place::path(), Confidence::Medium).evidence([
-        Evidence::share(Fact::RetransmittedShare, 0.012),
-        Evidence::time(Fact::NoQueue, Nanos(400_000)).at_most(2e6),
-        Evidence::share(Fact::LossesAtAnyRate, 0.42).with(Quantity::count(31)).named("reno"),
+        Evidence::share(fact::RetransmittedShare, 0.012),
+        Evidence::time(fact::NoQueue, Nanos(400_000)).at_most(2e6),
+        Evidence::share(fact::LossesAtAnyRate { losses: 31 }, 0.42).named("reno"),
     ]);
     assert_eq!(
         summary(&random),
@@ -251,11 +266,8 @@ fn loss_and_its_absence_are_worded_with_shares() {
 
 #[test]
 fn datagrams_are_worded_by_what_became_of_them() {
-    let received =
-        Evidence::rate(Fact::Received, 52.9e6).with(Quantity::rate(100e6)).with(Quantity::count(9));
-    let lost = Evidence::count(Fact::DatagramsLost, 40_000)
-        .with(Quantity::count(84_918))
-        .with(Quantity::share(0.471));
+    let received = Evidence::rate(fact::Received { sent: Bps(100e6), lost: 9 }, 52.9e6);
+    let lost = Evidence::count(fact::DatagramsLost { sent: 84_918, share: Share(0.471) }, 40_000);
     let lower = |value: Option<f64>| {
         Remedy::new(Action::LowerRate)
             .setting("-b")
@@ -271,13 +283,15 @@ fn datagrams_are_worded_by_what_became_of_them() {
         "a lower rate (-b), or -b auto, which finds one; loss that remains does not depend on the rate"
     );
     let overload = loss
-        .evidence([Evidence::time(Fact::DatagramQueue, Nanos(19_000_000)).at_least(2e6)])
+        .evidence([Evidence::time(fact::DatagramQueue, Nanos(19_000_000)).at_least(2e6)])
         .remedy(lower(Some(52.9e6)));
     assert_eq!(summary(&overload), "the path carried 52.9 Mbit/s of the 100 Mbit/s sent and lost the rest");
     assert_eq!(remedy(&overload).unwrap(), "a rate below 52.9 Mbit/s (-b), or -b auto, which finds one");
     let held = |allowed| {
-        let held = Evidence::rate(Fact::RateHeld, 100e6).with(Quantity::time(Nanos(10_000_000_000)));
-        let held = held.with(Quantity::count(0)).with(Quantity::share(allowed));
+        let held = Evidence::rate(
+            fact::RateHeld { time: Nanos(10_000_000_000), lost: 0, allowed: Share(allowed) },
+            100e6,
+        );
         Finding::new(Limit::PathLoss, Place::path(), Confidence::High).evidence([held])
     };
     assert_eq!(summary(&held(0.0)), "100 Mbit/s is the most that the path carries without loss");
@@ -289,7 +303,7 @@ fn datagrams_are_worded_by_what_became_of_them() {
         .also(Remedy::new(Action::LowerRate).setting("-b"));
     let host = Finding::new(Limit::ReceivingHost, Place::receiver("ams1"), Confidence::High)
         .cause(Cause::SocketDrops)
-        .evidence([received, Evidence::count(Fact::DroppedBySocket, 0).on("ams1")])
+        .evidence([received, Evidence::count(fact::DroppedBySocket { lost: 40_000 }, 0).on("ams1")])
         .remedy(buffer);
     assert_eq!(
         summary(&host),
@@ -354,18 +368,41 @@ fn every_limit_is_worded_even_without_evidence() {
     }
     // No limit has the words of another.
     let words: std::collections::BTreeSet<String> =
-        Limit::ALL.iter().map(|&limit| noun::noun(limit).to_owned()).collect();
+        Limit::ALL.iter().map(|&limit| limit.noun().to_owned()).collect();
     assert_eq!(words.len(), Limit::ALL.len());
+}
+
+/// A fact as a document has it, with so many of its further numbers: each of them a 7.
+fn stored(fact: Fact, value: f64, numbers: usize) -> Evidence {
+    let all = fact.figures().iter().take(numbers);
+    let with: Vec<Value> = all.map(|(_, unit)| value!({ "value": 7.0, "unit": unit })).collect();
+    let stored = value!({ "fact": fact, "value": 0.0, "unit": "share", "with": with });
+    let mut evidence: Evidence = serde_json::from_value(stored).unwrap();
+    evidence.value = value;
+    evidence
+}
+
+#[test]
+fn numbers_that_a_document_lacks_are_left_out() {
+    let finding = window_bound();
+    let said = |fact: Fact, numbers| evidence::text(&finding, &stored(fact, 0.5, numbers));
+    assert_eq!(said(Fact::OfWindowRate, 3), "7 B / 7 ns = 7 bit/s, 50 % of it reached");
+    assert_eq!(said(Fact::OfWindowRate, 4), "7 x 7 B / 7 ns = 7 bit/s, 50 % of it reached");
+    assert_eq!(said(Fact::OfWindowRate, 2), "of_window_rate is 50 %");
+    assert_eq!(said(Fact::TimeShare, 0), "unknown took 50 % of the time");
+    let without = Finding { evidence: vec![stored(Fact::OfWindowRate, 0.5, 2)], ..finding };
+    assert_eq!(summary(&without), "limited by the receive window of ams1");
 }
 
 #[test]
 fn every_fact_remedy_and_lack_is_worded() {
     for limit in [Limit::Unknown, Limit::PathRate, Limit::PathLoss, Limit::ReversePath] {
         let finding = Finding::new(limit, Place::path(), Confidence::Low);
-        for &fact in Fact::ALL {
+        for (fact, numbers) in
+            Fact::ALL.iter().flat_map(|fact| (0..=fact.figures().len()).map(move |n| (*fact, n)))
+        {
             for value in [0.0, 1.0, 0.5, 4e9, f64::NAN] {
-                // As a file that somebody changed may have it: without the numbers that belong to it.
-                let text = evidence::text(&finding, &Evidence::new(fact, Quantity::share(value)));
+                let text = evidence::text(&finding, &stored(fact, value, numbers));
                 assert!(!text.is_empty(), "{fact:?}");
                 assert!(value.is_nan() || !text.contains("NaN"), "{fact:?}: {text}");
             }
@@ -380,7 +417,9 @@ fn every_fact_remedy_and_lack_is_worded() {
     let mut texts: Vec<String> = Vec::new();
     let finding = Finding::new(Limit::Unknown, Place::path(), Confidence::Low);
     for &fact in Fact::ALL {
-        let text = evidence::text(&finding, &Evidence::count(fact, 3));
+        let whole = stored(fact, 3.0, fact.figures().len());
+        assert!(whole.observed().is_some(), "{fact:?}");
+        let text = evidence::text(&finding, &whole);
         assert!(!texts.contains(&text), "{fact:?} is worded as another fact: {text}");
         texts.push(text);
     }
@@ -426,10 +465,10 @@ fn processor_of_a_host_is_worded_by_what_keeps_the_thread_from_running() {
             .evidence(evidence)
             .remedy(Remedy::new(action).host("fra1"))
     };
-    let ready = Evidence::share(Fact::SendingThreadReady, 0.95).with(Quantity::share(0.1)).on("fra1");
+    let ready = Evidence::share(fact::SendingThreadReady { ran: Share(0.1) }, 0.95).on("fra1");
     let quota = of(
         Cause::Throttled,
-        vec![Evidence::share(Fact::Throttled, 0.74).on("fra1"), ready.clone()],
+        vec![Evidence::share(fact::Throttled, 0.74).on("fra1"), ready.clone()],
         Action::RaiseQuota,
     );
     assert_eq!(subject(&quota), "processor quota of fra1");
@@ -451,7 +490,7 @@ fn processor_of_a_host_is_worded_by_what_keeps_the_thread_from_running() {
         summary(&shared)
     );
     assert_eq!(remedy(&shared).unwrap(), "less other work on fra1");
-    let stolen = of(Cause::Stolen, vec![Evidence::share(Fact::Stolen, 0.4).on("fra1")], Action::MoveMachine);
+    let stolen = of(Cause::Stolen, vec![Evidence::share(fact::Stolen, 0.4).on("fra1")], Action::MoveMachine);
     assert_eq!(
         summary(&stolen),
         "limited by the processor of fra1, of which its hypervisor takes a part: the hypervisor of fra1 took 40 % of its \
@@ -461,28 +500,27 @@ fn processor_of_a_host_is_worded_by_what_keeps_the_thread_from_running() {
 
 #[test]
 fn packets_that_a_host_drops_are_worded_with_where_it_dropped_them() {
-    let of = |cause, fact, name: Option<&str>| {
-        let evidence = Evidence::count(fact, 190).with(Quantity::count(200)).on("ams1");
-        let evidence = match name {
-            Some(name) => evidence.named(name),
-            None => evidence,
-        };
+    let of = |cause, evidence: Evidence| {
         Finding::new(Limit::HostDrops, Place::receiver("ams1"), Confidence::High)
             .cause(cause)
-            .evidence([evidence])
+            .evidence([evidence.on("ams1")])
     };
+    let device = Evidence::count(fact::DroppedByDevice { missing: 200 }, 190).named("eth0");
     assert_eq!(
-        summary(&of(Cause::DeviceDrops, Fact::DroppedByDevice, Some("eth0"))),
+        summary(&of(Cause::DeviceDrops, device)),
         "limited by packets that the network device of ams1 drops: eth0 on ams1 dropped 190 packets, and 200 segments were \
          retransmitted"
     );
     assert_eq!(
-        summary(&of(Cause::BacklogDrops, Fact::DroppedByBacklog, None)),
+        summary(&of(
+            Cause::BacklogDrops,
+            Evidence::count(fact::DroppedByBacklog { retransmitted: Some(200) }, 190)
+        )),
         "limited by packets that the kernel of ams1 drops: the kernel of ams1 dropped 190 packets of its backlog (softnet), \
          and 200 segments were retransmitted"
     );
     assert_eq!(
-        lines(&of(Cause::BacklogDrops, Fact::DroppedByStack, None)),
+        lines(&of(Cause::BacklogDrops, Evidence::count(fact::DroppedByStack { retransmitted: 200 }, 190))),
         ["190 segments found no room in a socket of ams1, and 200 were retransmitted"]
     );
 }

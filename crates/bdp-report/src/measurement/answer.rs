@@ -9,7 +9,7 @@ use bdp_model::measurement::{Direction, Measurement};
 use super::arrow;
 use super::conclusion::word;
 use super::heading::far_name;
-use crate::finding::{confidence, missing, noun, rate, remedy, subject, summary};
+use crate::finding::{confidence, missing, rate, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::number::{RateUnit, percent};
 use crate::style::{Style, Tint};
@@ -108,7 +108,7 @@ fn cure(finding: &Finding) -> Option<String> {
         Some(next) => {
             format!(
                 "{remedy}; the next limit that is known is {}, at {}",
-                noun(next.limit),
+                next.limit.noun(),
                 rate(next.goodput_bps)
             )
         }

@@ -83,18 +83,18 @@ fn lines(finding: &Finding) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::finding::{Confidence, Evidence, Fact, Place};
+    use bdp_model::finding::{Confidence, Evidence, Place, fact};
 
     use super::*;
 
     #[test]
     fn what_stands_beside_the_limit_follows_it_and_is_no_limit() {
-        let of = |limit, fact| {
-            let finding = Finding::new(limit, Place::path(), Confidence::Medium);
-            finding.evidence([Evidence::flag(fact, false)])
-        };
-        let both =
-            [of(Limit::SackMissing, Fact::SackUsed), of(Limit::TimestampsMissing, Fact::TimestampsUsed)];
+        let of =
+            |limit, evidence| Finding::new(limit, Place::path(), Confidence::Medium).evidence([evidence]);
+        let both = [
+            of(Limit::SackMissing, Evidence::flag(fact::SackUsed, false)),
+            of(Limit::TimestampsMissing, Evidence::flag(fact::TimestampsUsed, false)),
+        ];
         let text = findings_lines("->", &both, ", in 2 of 3 runs", &Style::plain());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "-> LIMIT    loss recovery without SACK (medium confidence, in 2 of 3 runs)");

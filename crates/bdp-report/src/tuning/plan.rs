@@ -5,7 +5,7 @@ use bdp_model::tuning::{Change, Plan, PlanDirection};
 use bdp_model::units::Nanos;
 
 use super::words;
-use crate::finding::{noun, rate, time};
+use crate::finding::{rate, time};
 use crate::grid::{tame, wrap};
 use crate::measurement::arrow;
 use crate::style::{Style, Tint};
@@ -72,7 +72,7 @@ fn heading(plan: &Plan, style: &Style) -> String {
 fn direction_line(of: &PlanDirection, style: &Style) -> String {
     let mut parts = Vec::new();
     parts.extend(of.goodput_bps.map(|bps| format!("measured {}", rate(bps))));
-    parts.extend(of.limit.map(|limit| format!("limited by {}", noun(limit))));
+    parts.extend(of.limit.map(|limit| format!("limited by {}", limit.noun())));
     parts.push(match of.rate_bps {
         Some(bps) => format!("planned for {}", rate(bps)),
         None => "what it can carry is not known".to_owned(),

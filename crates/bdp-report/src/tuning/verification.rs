@@ -3,7 +3,7 @@
 use bdp_model::tuning::{Outcome, Verdict, Verification, Verified};
 use bdp_model::units::Nanos;
 
-use crate::finding::{noun, rate, time};
+use crate::finding::{rate, time};
 use crate::grid::{tame, wrap};
 use crate::measurement::arrow;
 use crate::number::percent;
@@ -39,11 +39,11 @@ fn lines(of: &Verified, style: &Style) -> String {
     }
     let limit = match (of.limit_before, of.limit_now) {
         (Some(before), Some(now)) if before == now && is_better(&of.goodput_bps) => {
-            format!("{way} {} binds still, at the rate that was planned", noun(now))
+            format!("{way} {} binds still, at the rate that was planned", now.noun())
         }
-        (Some(before), Some(now)) if before == now => format!("{way} still limited by {}", noun(now)),
-        (Some(before), Some(now)) => format!("{way} limited by {}, before by {}", noun(now), noun(before)),
-        (_, Some(now)) => format!("{way} limited by {}", noun(now)),
+        (Some(before), Some(now)) if before == now => format!("{way} still limited by {}", now.noun()),
+        (Some(before), Some(now)) => format!("{way} limited by {}, before by {}", now.noun(), before.noun()),
+        (_, Some(now)) => format!("{way} limited by {}", now.noun()),
         _ => return text,
     };
     text.push_str(&wrap("why         ", Tint::Faint, &limit, style));

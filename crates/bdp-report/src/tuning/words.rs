@@ -4,7 +4,7 @@ use bdp_model::ends::End;
 use bdp_model::tuning::{Change, Gain, Plan, Reason, Target, Why};
 use bdp_model::units::Nanos;
 
-use crate::finding::{noun, rate, size, time};
+use crate::finding::{rate, size, time};
 use crate::grid::tame;
 use crate::measurement::arrow;
 use crate::number::percent;
@@ -79,7 +79,7 @@ pub(super) fn gain(gain: &Gain, style: &Style) -> String {
         Some(less) => format!("by the model {way} up to {} less round trip under load", time(Nanos(less))),
         None => {
             let next =
-                gain.next.map_or_else(String::new, |next| format!("; then {} is the limit", noun(next)));
+                gain.next.map_or_else(String::new, |next| format!("; then {} is the limit", next.noun()));
             format!("by the model {way} {} -> {}{next}", rate(gain.before_bps), rate(gain.after_bps))
         }
     }
@@ -112,7 +112,7 @@ pub(super) fn why(why: &Why, style: &Style) -> String {
             format!("somebody set it to '{}', and bdp could not put that back", tame(value))
         }
         Why::NotOfHosts { direction, limit } => {
-            format!("{} {}: no setting of a host changes that", arrow(*direction, style), noun(*limit))
+            format!("{} {}: no setting of a host changes that", arrow(*direction, style), limit.noun())
         }
         Why::Asked { option } => format!("{} was asked for, and binds; leave it out", tame(option)),
     }

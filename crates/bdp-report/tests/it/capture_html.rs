@@ -7,7 +7,8 @@ use bdp_model::capture::{
     FlowProtocol, NumberedProtocol, QuicHandshake, ReadCapture, Retransmissions, SpinState, TracePoint,
 };
 use bdp_model::facts::{Facts, Source};
-use bdp_model::finding::{Confidence, Evidence, Fact, Finding, Limit, Place};
+use bdp_model::finding::fact;
+use bdp_model::finding::{Confidence, Evidence, Finding, Limit, Place};
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_report::{About, Shown, Style, captures_json, captures_text, html_of_captures};
 use roxmltree::{Document, Node};
@@ -84,7 +85,7 @@ fn flow(port: u16) -> ExplainedFlow {
         quic: None,
     };
     let finding = Finding::new(Limit::SackMissing, Place::path(), Confidence::Medium)
-        .evidence([Evidence::flag(Fact::SackUsed, false)]);
+        .evidence([Evidence::flag(fact::SackUsed, false)]);
     ExplainedFlow { flow, facts: [Some(Box::new(facts)), None], findings: [vec![finding], Vec::new()] }
 }
 

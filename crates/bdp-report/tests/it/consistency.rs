@@ -8,6 +8,7 @@ mod shape;
 use bdp_explain::{ceiling, explain};
 use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact;
 use bdp_model::finding::{Action, Fact, Finding, Limit, Unit};
 use bdp_model::measurement::Measurement;
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
@@ -141,8 +142,8 @@ fn conflicts(facts: &Facts, finding: &Finding) -> Vec<String> {
     }
     let goodput = facts.goodput_bps;
     must(finding.next.is_none_or(|next| next.goodput_bps >= goodput), "what binds next is reached already");
-    if let Some(of_rate) = finding.observed(Fact::OfWindowRate) {
-        must(2.0 * of_rate.other(2) >= goodput, "twice the window carries less than is carried");
+    if let Some(fact::OfWindowRate { carries, .. }) = finding.figures() {
+        must(2.0 * carries.0 >= goodput, "twice the window carries less than is carried");
     }
     let mut remedy = finding.remedy.as_ref();
     while let Some(this) = remedy {

@@ -5,7 +5,8 @@ use bdp_model::Probability;
 use bdp_model::breach::Breach;
 use bdp_model::case::{Published, PublishedRow};
 use bdp_model::caveat::WindowShortfall;
-use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::link::Loss;
 use bdp_model::record::Record;
 use bdp_report::{Style, table};
@@ -383,11 +384,9 @@ fn what_limits_flows_stands_below_once() {
     };
     let by = "the link near->far, 100 Mbit/s";
     let full = Finding::new(Limit::Ceiling, Place::hop(by), Confidence::High).evidence([Evidence::share(
-        Fact::OfCeiling,
+        fact::OfCeiling { goodput: Bps(93e6), ceiling: Bps(94.15e6) },
         0.99,
     )
-    .with(Quantity::rate(93e6))
-    .with(Quantity::rate(94.15e6))
     .named(by)]);
     let text = table(&[point(16_384, window()), point(32_768, window()), point(524_288, full)], &UNICODE);
     assert!(text.contains("LIMIT    s1-64k: receive window of far, in 2 points\n"), "{text}");

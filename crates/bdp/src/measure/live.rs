@@ -93,7 +93,7 @@ fn line(progress: &Progress) -> String {
         Stage::Both => "<->".to_owned(),
         Stage::Trial(way) => format!("{} trial", arrow(way)),
         Stage::Experiment(way, limits) => {
-            let [one, other] = limits.map(|limit| bdp_report::limit_noun(limit).trim_start_matches("the "));
+            let [one, other] = limits.map(|limit| limit.noun().trim_start_matches("the "));
             format!("{} experiment: {one} or {other}?", arrow(way))
         }
     };

@@ -1,9 +1,11 @@
 //! What happens to the path and on its way back: steps, outages, one wire for both ways, packets that vanish.
 
 use bdp_model::facts::{Facts, OneWay, ProbesLost};
+use bdp_model::finding::fact;
 use bdp_model::finding::{Action, At, Confidence, Fact, Limit};
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::udp::OneWayDelay;
+use bdp_model::units::Nanos;
 
 use crate::rules::shape::{MS, came, findings, found, limit, retransmit};
 
@@ -51,7 +53,8 @@ fn rate_that_falls_is_a_path_that_changed_and_one_that_drifts_is_not() {
     assert_eq!((finding.limit, finding.confidence), (Limit::PathChanged, Confidence::Medium), "{finding:#?}");
     let step = finding.observed(Fact::RateStep).unwrap();
     assert!((step.value - 0.4).abs() < 0.01, "{step:?}");
-    assert!((5.9e9..6.3e9).contains(&step.other(2)), "{step:?}");
+    let at = step.figures::<fact::RateStep>().unwrap().at;
+    assert!((5_900_000_000..6_300_000_000).contains(&at.0), "{step:?}");
     assert_eq!(limit(|facts| rates(facts, |i| 20 - i * 12 / 100)), Limit::Unknown, "it falls evenly");
     assert_eq!(limit(|facts| rates(facts, |i| if i > 60 { 15 } else { 20 })), Limit::Unknown, "by a quarter");
     // A rate that was asked for has steps of its sender's own.
@@ -116,8 +119,8 @@ fn path_that_becomes_longer_takes_from_the_rate_and_a_queue_does_not() {
         rates(facts, |i| if i > 60 { 8 } else { 20 });
     });
     assert_eq!(finding.limit, Limit::PathChanged, "{finding:#?}");
-    let step = finding.observed(Fact::RoundTripStep).unwrap();
-    assert_eq!((step.other(0), step.other(1)), (24e6, 60e6));
+    let fact::RoundTripStep { before, after, .. } = finding.figures().unwrap();
+    assert_eq!((before, after), (Nanos(24_000_000), Nanos(60_000_000)));
     let queue = limit(|facts| facts.probes = Some(probes(longer)));
     assert_eq!(queue, Limit::Unknown, "the goodput is what it was");
 }

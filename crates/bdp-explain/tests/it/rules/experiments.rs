@@ -3,6 +3,7 @@
 use bdp_explain::{experiment, unweighed};
 use bdp_model::experiment::{Burst, Change, Experiment, Order};
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Confidence, Fact, Limit};
 use bdp_model::measurement::Direction;
 use bdp_model::units::{ByteCount, Nanos};
@@ -132,7 +133,8 @@ fn losses_below_the_rate_are_of_no_load_and_their_end_denies_that() {
         facts.experiments = vec![gain(), paced(3)];
     });
     let lost = all[0].observed(Fact::LossesWhilePaced).unwrap();
-    assert_eq!((lost.value, lost.other(0)), (3.0, 16e6));
+    assert_eq!(lost.value, 3.0);
+    assert_eq!(lost.figures::<fact::LossesWhilePaced>().unwrap().rate, Bps(16e6));
     assert!(all[0].observed(Fact::MoreStreams).is_some());
 }
 

@@ -2,6 +2,7 @@
 
 use bdp_model::connection::Connection;
 use bdp_model::facts::{Facts, ProbesLost};
+use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Fact, Limit};
 use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
 use bdp_model::units::Nanos;
@@ -40,7 +41,8 @@ fn losses_at_any_rate_are_random() {
     let finding = found(random);
     assert_eq!((finding.limit, finding.confidence), (Limit::RandomLoss, Confidence::High), "{finding:#?}");
     let varied = finding.observed(Fact::LossesAtAnyRate).unwrap();
-    assert_eq!((varied.other(0), varied.name.as_deref()), (12.0, Some("cubic")));
+    assert_eq!(varied.name.as_deref(), Some("cubic"));
+    assert_eq!(varied.figures(), Some(fact::LossesAtAnyRate { losses: 12 }));
     assert_eq!(finding.remedy.unwrap().action, Action::FindErrors);
     // Three have no spread to go by.
     assert_ne!(
@@ -81,7 +83,8 @@ fn losses_at_any_rate_are_random() {
     let model = reno.observed(Fact::MathisRate).unwrap();
     let carries = model.value;
     assert!((23.4e6..23.8e6).contains(&carries), "{reno:#?}");
-    assert_eq!(((model.other(0) * 1e5).round(), model.other(1)), (70.0, 20e6));
+    let fact::MathisRate { loss, goodput } = model.figures().unwrap();
+    assert_eq!(((loss.0 * 1e5).round(), goodput), (70.0, Bps(20e6)));
     // CUBIC at so short a round trip follows its estimate of Reno's window.
     let cubic = found(random);
     let of_cubic = cubic.observed(Fact::CubicRate).unwrap().value;
@@ -117,7 +120,7 @@ fn losses_at_one_rate_are_of_a_threshold_and_the_queue_names_it() {
     let threshold = |facts: &mut Facts| twelve(facts, [30, 31, 30, 32]);
     let policer = found(threshold);
     assert_eq!((policer.limit, policer.confidence), (Limit::Policer, Confidence::Medium), "{policer:#?}");
-    assert_eq!(policer.observed(Fact::LossesAtOneRate).unwrap().other(0), 12.0);
+    assert_eq!(policer.figures::<fact::LossesAtOneRate>().unwrap().losses, 12);
     let remedy = policer.remedy.unwrap();
     assert_eq!((remedy.action, remedy.value), (Action::ShapeToRate, Some(20e6)));
     // An overshoot agrees with it.
@@ -166,7 +169,7 @@ fn end_of_slow_start_shows_a_threshold_where_it_costs_much() {
     };
     let queue = ended(25);
     assert_eq!(queue.limit, Limit::ShallowQueue, "{queue:#?}");
-    assert_eq!(queue.observed(Fact::Overshoot).unwrap().other(0), 25.0);
+    assert_eq!(queue.figures(), Some(fact::Overshoot { segments: 25 }));
     // More than half of what was in flight is more than a queue drops while slow start doubles.
     assert_eq!(ended(45).limit, Limit::Policer);
     assert_eq!(ended(3).limit, Limit::Unknown);
@@ -212,9 +215,10 @@ fn marks_are_the_limit_where_the_window_is_reduced_for_them() {
     };
     let finding = found(|facts| marked(facts, 80));
     assert_eq!((finding.limit, finding.confidence), (Limit::EcnMarks, Confidence::High), "{finding:#?}");
-    assert_eq!(finding.observed(Fact::Marked).unwrap().other(0), 80.0);
+    assert_eq!(finding.figures::<fact::Marked>().unwrap().marked, 80);
     let reductions = finding.observed(Fact::WindowReductions).unwrap();
-    assert_eq!((reductions.value, reductions.other(0)), (6.0, 0.0));
+    assert_eq!(reductions.value, 6.0);
+    assert_eq!(reductions.figures(), Some(fact::WindowReductions { for_losses: 0 }));
     assert_eq!(limit(|facts| marked(facts, 5)), Limit::Unknown, "too few");
     // More losses than marks: these are what the sender answers to.
     assert_ne!(
@@ -254,8 +258,8 @@ fn first_loss_that_stands_out_is_the_end_of_slow_start() {
     };
     let finding = policed(10);
     assert_eq!(finding.limit, Limit::Policer, "{finding:#?}");
-    assert_eq!(finding.observed(Fact::LossesAtOneRate).unwrap().other(0), 10.0);
-    assert_eq!(finding.observed(Fact::Overshoot).unwrap().other(0), 80.0);
+    assert_eq!(finding.figures::<fact::LossesAtOneRate>().unwrap().losses, 10);
+    assert_eq!(finding.figures(), Some(fact::Overshoot { segments: 80 }));
     assert!(policed(2).observed(Fact::Overshoot).is_none(), "of three none stands out");
 }
 
@@ -289,7 +293,7 @@ fn reordering_that_the_kernel_sees_is_the_limit() {
     };
     let finding = found(|facts| overtaken(facts, 100));
     assert_eq!(finding.limit, Limit::Reordering, "{finding:#?}");
-    assert_eq!(finding.observed(Fact::Reordered).unwrap().other(0), 100.0);
+    assert_eq!(finding.figures(), Some(fact::Reordered { times: 100 }));
     assert_eq!(finding.observed(Fact::NeedlessRetransmits).unwrap().value, 100.0);
     assert_eq!(limit(|facts| overtaken(facts, 20)), Limit::Unknown, "once in a thousand segments");
     // Without SACK the kernel can't know.

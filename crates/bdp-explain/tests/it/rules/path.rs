@@ -2,6 +2,7 @@
 
 use bdp_explain::ceiling;
 use bdp_model::facts::{Facts, OneWay};
+use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Fact, Lack, Limit, Missing};
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::record::ReceiverSample;
@@ -170,8 +171,7 @@ fn sender_that_has_the_paths_rate_all_the_time_fills_it_without_a_queue() {
     };
     let finding = found(|facts| level(facts, "bbr", 21_000_000));
     assert_eq!((finding.limit, finding.confidence), (Limit::PathRate, Confidence::Medium), "{finding:#?}");
-    let of_peak = finding.observed(Fact::OfPeakRate).unwrap();
-    assert_eq!((of_peak.other(0), of_peak.other(1)), (20e6, 21e6));
+    assert_eq!(finding.figures(), Some(fact::OfPeakRate { goodput: Bps(20e6), peak: Bps(21e6) }));
     assert!(finding.observed(Fact::QueueRoundTrip).is_none());
     assert_ne!(limit(|facts| level(facts, "bbr", 30_000_000)), Limit::PathRate, "it saw more");
     let lossy = limit(|facts| {

@@ -1,6 +1,7 @@
 //! Programs that hold back, and what was asked for.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{Cause, Confidence, Fact, Limit, Place, Samples};
 use bdp_model::measurement::Direction;
 use bdp_model::record::ReceiverSample;
@@ -18,7 +19,8 @@ fn asked_rate_that_is_reached_is_the_limit() {
     let finding = explain(Direction::To, &paced(198.0)).remove(0);
     assert_eq!((finding.limit, finding.confidence), (Limit::AskedRate, Confidence::High), "{finding:#?}");
     let of_asked = finding.observed(Fact::OfAskedRate).unwrap();
-    assert_eq!((of_asked.other(0), of_asked.other(1), of_asked.name.as_deref()), (198e6, 200e6, Some("-b")));
+    assert_eq!(of_asked.name.as_deref(), Some("-b"));
+    assert_eq!(of_asked.figures(), Some(fact::OfAskedRate { goodput: Bps(198e6), asked: Bps(200e6) }));
     assert_eq!((of_asked.at_least, of_asked.at_most), (Some(0.95), Some(1.05)));
     assert_eq!(explain(Direction::To, &paced(150.0)).remove(0).limit, Limit::Unknown);
     assert_eq!(explain(Direction::To, &paced(300.0)).remove(0).limit, Limit::Unknown);
@@ -74,7 +76,8 @@ fn reader_that_pauses_is_not_a_full_path() {
     assert_eq!((finding.limit, finding.confidence), (Limit::SlowReader, Confidence::Medium), "{finding:#?}");
     assert_eq!(finding.place, Place::receiver("ams1"));
     let shrunk = finding.observed(Fact::WindowShrunk).unwrap();
-    assert_eq!((shrunk.other(0), shrunk.at_least), (8.0 * MIB as f64, Some(0.15)));
+    assert_eq!(shrunk.figures::<fact::WindowShrunk>().unwrap().largest, Bytes(8.0 * MIB as f64));
+    assert_eq!(shrunk.at_least, Some(0.15));
     assert_eq!(shrunk.samples, Some(Samples { met: 33, of: 100 }));
     // Its process did not run: the samples of the receiver say so as well.
     let at = |i: u64| ReceiverSample { at_ns: i * 100 * MS, bytes: i * 1_150_000, ..Default::default() };
@@ -173,7 +176,8 @@ fn small_write_that_both_windows_have_room_for_waits_for_nagle() {
     let finding = found(|facts| waits(facts, 900, 1, 6));
     assert_eq!((finding.limit, finding.confidence), (Limit::Nagle, Confidence::High), "{finding:#?}");
     let held = finding.observed(Fact::SmallWriteHeld).unwrap();
-    assert_eq!((held.value, held.other(0), held.other(1)), (0.6, 900.0, 1448.0));
+    assert_eq!(held.value, 0.6);
+    assert_eq!(held.figures(), Some(fact::SmallWriteHeld { held: Bytes(900.0), segment: Bytes(1448.0) }));
     assert_eq!(held.samples, Some(Samples { met: 60, of: 100 }));
     assert_ne!(limit(|facts| waits(facts, 3000, 1, 6)), Limit::Nagle, "more than a segment waits");
     assert_ne!(limit(|facts| waits(facts, 900, 9, 6)), Limit::Nagle, "the window is full");
@@ -200,7 +204,7 @@ fn transfer_that_ends_in_slow_start_is_limited_by_it() {
     assert_eq!((finding.limit, finding.confidence), (Limit::SlowStart, Confidence::High), "{finding:#?}");
     assert_eq!(finding.observed(Fact::TookRoundTrips).unwrap().value, 4.0);
     let grew = finding.observed(Fact::WindowGrew).unwrap();
-    assert_eq!((grew.other(0), grew.value), (10.0, 80.0));
+    assert_eq!((grew.figures(), grew.value), (Some(fact::WindowGrew { from: 10 }), 80.0));
     assert_ne!(limit(|facts| short(facts, 40)), Limit::SlowStart, "forty round trips fill any path");
     let left = limit(|facts| {
         short(facts, 4);

@@ -1,5 +1,6 @@
 //! What no rule claims, and what is missing.
 
+use bdp_model::finding::fact;
 use bdp_model::finding::{Fact, Lack, Limit, Missing};
 use bdp_model::measurement::{Direction, Measurement};
 
@@ -56,7 +57,8 @@ fn loss_is_seen_though_no_rule_claims_it() {
     };
     let finding = lossy.finding();
     let again = finding.observed(Fact::Retransmitted).unwrap();
-    assert_eq!((again.value, again.other(0)), (240.0, 291_782.0));
+    assert_eq!(again.value, 240.0);
+    assert_eq!(again.figures::<fact::Retransmitted>().unwrap().segments, 291_782);
     let full = finding.observed(Fact::CongestionWindowFull).unwrap();
     assert_eq!((full.value, full.name.as_deref()), (0.96, Some("cubic")));
 }

@@ -1,9 +1,11 @@
 //! Windows and buffers.
 
+use bdp_model::finding::fact::{self, Bytes};
 use bdp_model::finding::{
     Action, Cause, Confidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy, Samples, Unit,
 };
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::units::Nanos;
 
 use crate::rules::shape::{MIB, MS, MSS, Shape, WINDOW_BOUND, explain};
 
@@ -16,7 +18,8 @@ fn a_receive_window_is_told_with_its_numbers() {
     let of_rate = &finding.evidence[0];
     assert_eq!((of_rate.unit, of_rate.at_least), (Unit::Share, Some(0.7)));
     assert!((of_rate.value - 0.975).abs() < 0.001, "{of_rate:?}");
-    assert_eq!((of_rate.other(0), of_rate.other(1)), (MIB as f64, 24.2e6));
+    let fact::OfWindowRate { window, round_trip, .. } = of_rate.figures().unwrap();
+    assert_eq!((window, round_trip), (Bytes(MIB as f64), Nanos(24_200_000)));
     let full = &finding.evidence[1];
     assert_eq!((full.value, full.at_least), (0.96, Some(0.5)));
     assert_eq!(full.samples, Some(Samples { met: 96, of: 100 }));
@@ -100,7 +103,8 @@ fn window_of_several_streams_is_that_of_all() {
     let of_rate = finding.observed(Fact::OfWindowRate).unwrap();
     assert!((of_rate.value - 0.975).abs() < 0.001, "{of_rate:?}");
     // 4 x 1 MiB in 24.2 ms.
-    assert_eq!(((of_rate.other(2) / 1e6).round(), of_rate.other(3)), (1387.0, 4.0));
+    let fact::OfWindowRate { carries, streams, .. } = of_rate.figures().unwrap();
+    assert_eq!(((carries.0 / 1e6).round(), streams), (1387.0, Some(4)));
     assert!(finding.next.unwrap().goodput_bps > 4.0 * 338e6);
     // Others that have far more than such a window carries have larger ones.
     assert_ne!(of(3.0 * 900.0).limit, Limit::ReceiveWindow);
@@ -221,7 +225,8 @@ fn tcp_rmem_is_raised_only_where_it_binds() {
     assert_eq!((finding.limit, &finding.remedy), (Limit::ReceiveWindow, &None), "{finding:#?}");
     assert_eq!(finding.cause, Some(Cause::BelowMaximum));
     let buffer = finding.observed(Fact::BufferBelowMaximum).unwrap();
-    assert_eq!((buffer.value, buffer.other(0)), (1_500_000.0, 2.0 * MIB as f64));
+    assert_eq!(buffer.value, 1_500_000.0);
+    assert_eq!(buffer.figures(), Some(fact::BufferBelowMaximum { maximum: Bytes(2.0 * MIB as f64) }));
     assert_eq!(finding.missing, [Missing::new(Lack::WindowBound)]);
     m.far.sysctls.insert("net.ipv4.tcp_moderate_rcvbuf".into(), "0".into());
     let finding = explain(Direction::To, &m).remove(0);
@@ -269,8 +274,9 @@ fn send_buffer_that_large_writes_overrun_is_found_though_the_kernel_does_not_cou
     assert_eq!((finding.limit, finding.confidence), (Limit::SendBuffer, Confidence::Medium), "{finding:#?}");
     assert_eq!(finding.cause, Some(Cause::BufferRunsDry));
     let buffer = finding.observed(Fact::BufferBelowNeed).unwrap();
-    assert_eq!((buffer.value, (buffer.other(2) / 1024.0).round()), (65_536.0, 180.0));
-    assert_eq!(buffer.at_most, Some(buffer.other(2)));
+    let needed = buffer.figures::<fact::BufferBelowNeed>().unwrap().needed.0;
+    assert_eq!((buffer.value, (needed / 1024.0).round()), (65_536.0, 180.0));
+    assert_eq!(buffer.at_most, Some(needed));
     // One that may still grow, a pacer, and a buffer that holds a round trip are something else.
     for (shape, largest, congestion) in [
         (&dry, "4194304", "cubic"),

@@ -1,5 +1,6 @@
 //! Kinds of connections, each as one end's kernel has it: what limits it is who is waited for.
 
+use bdp_model::finding::fact::{self, Bytes};
 use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Lack};
 
 use super::*;
@@ -283,7 +284,7 @@ fn what_a_pipeline_has_in_flight_is_its_programs_window() {
     world.program = "sftp";
     let finding = last(&mut world);
     assert_eq!((finding.limit, place(&finding)), (Limit::ProgramWindow, HERE), "{finding:#?}");
-    assert_eq!(finding.observed(Fact::StoppedAtAmount).unwrap().other(0), 180.0 * 1448.0);
+    assert_eq!(finding.figures(), Some(fact::StoppedAtAmount { amount: Bytes(180.0 * 1448.0) }));
     // Of a server's data the client asks for so much, or gives room for it.
     let mut world = Scripted::new(|now| {
         let mut script = pipeline(now);

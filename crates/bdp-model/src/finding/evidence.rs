@@ -265,6 +265,7 @@ named! {
 
 /// A number with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantity {
     /// The number.
     pub value: f64,
@@ -301,6 +302,7 @@ impl Quantity {
 
 /// Samples of which some meet a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
     /// How many meet it.
     pub met: u64,
@@ -310,6 +312,7 @@ pub struct Samples {
 
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// What.
     pub fact: Fact,

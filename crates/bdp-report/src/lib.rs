@@ -25,6 +25,8 @@ mod ping;
 mod programs;
 mod prometheus;
 mod repeated;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod spark;
 mod style;
 mod summary;

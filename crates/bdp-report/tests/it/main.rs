@@ -11,5 +11,6 @@ mod labels;
 mod measurement;
 mod measurement_schema;
 mod schema;
+mod schemas;
 mod shared_path;
 mod table;

@@ -1,16 +1,26 @@
 //! JSON Schemas of the documents that are made here: those of their types, with the words that stand beside what the types have.
 
+use bdp_model::capture::{CaptureSummary, CapturedFlow};
+use bdp_model::capture_pair::CapturePair;
 use bdp_model::expectation::Judgement;
+use bdp_model::finding::Finding;
 use bdp_model::hops::PathReport;
 use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
-use bdp_model::schema::{About, Draft, add};
+use bdp_model::schema::{About, Draft, add, remove};
+use bdp_model::tuning::{Plan, Rehearsal, Verification};
+use bdp_model::twin::TwinReport;
+use bdp_model::watch::{SocketReading, SocketTotal, WATCH_SCHEMA, WatchSummary};
 use serde_json::{Value, json};
 
+use crate::capture::CAPTURE_SCHEMA;
+use crate::comparison;
 use crate::json::Cases;
 use crate::measurement::Measurements;
+use crate::sweep_report;
 use crate::time_spent::Spent;
+use crate::tuning::show_json;
 
 /// Each document: the name of its schema, and the schema.
 pub fn schemas() -> Vec<(&'static str, Value)> {
@@ -20,13 +30,23 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         ("ping", ping()),
         ("path", path()),
         ("selftest", selftest()),
+        ("sweep", sweep()),
+        ("comparison", comparison()),
+        ("tune-show", tune_show()),
+        ("pcap", pcap()),
+        ("watch", watch()),
+        ("plan", plan()),
+        ("rehearsal", rehearsal()),
+        ("verification", verification()),
+        ("twin", twin()),
     ]
 }
 
 fn measurement() -> Value {
     let mut draft = Draft::of::<Measurements<'_>>();
     let one = draft.refer::<Measurement>();
-    draft.one_of("Measurements", vec![one]);
+    let several = draft.nest("Measurements");
+    draft.root()["oneOf"] = json!([one, several]);
     word_transfers(&mut draft, "DirectionResult");
     let of_others = PING_CAVEATS.iter().chain(&INSTRUMENT_CAVEATS);
     caveats(&mut draft, |kind| !of_others.clone().any(|other| *other == kind));
@@ -210,6 +230,159 @@ fn selftest() -> Value {
         first: "",
         page: "ping.md",
     })
+}
+
+fn sweep() -> Value {
+    let mut draft = Draft::of::<sweep_report::Document<'_>>();
+    let members = &mut draft.root()["properties"];
+    let complete = |required: &[&str]| json!({ "type": "object", "required": required });
+    members["cases"]["items"] = complete(&["schema", "valid", "params"]);
+    members["measurements"]["items"] = complete(&["schema", "request", "directions"]);
+    draft.finish(About { id: "sweep:1", title: "Output of bdp sweep --json", first: "", page: "sweep.md" })
+}
+
+fn comparison() -> Value {
+    let draft = Draft::of::<comparison::Document<'_>>();
+    draft.finish(About {
+        id: "comparison:1",
+        title: "Output of bdp compare --json",
+        first: "",
+        page: "compare.md",
+    })
+}
+
+fn tune_show() -> Value {
+    let draft = Draft::of::<show_json::Document<'_>>();
+    draft.finish(About {
+        id: "tune-show:1",
+        title: "Output of bdp tune show --json",
+        first: "",
+        page: "settings.md",
+    })
+}
+
+fn pcap() -> Value {
+    let mut draft = Draft::of::<CaptureSummary>();
+    let flow = draft.refer::<CapturedFlow>();
+    let finding = draft.refer::<Finding>();
+    let spent = draft.refer::<Option<Spent>>();
+    let pair = draft.refer::<CapturePair>();
+    word_findings(&mut draft);
+    let capture = draft.root();
+    let list = |items: Value, about: &str| json!({ "type": "array", "items": items, "description": about });
+    let text = json!({ "type": ["string", "null"] });
+    add(capture, "name", json!({ "type": "string", "description": "The file." }));
+    add(
+        capture,
+        "broke",
+        described(text, "Why it could not be read to its end; what was read before counts."),
+    );
+    add(
+        capture,
+        "caveats",
+        list(words(), "What a reader should know before relying on the figures, in words."),
+    );
+    add(capture, "flows", list(flow, "Its flows, the one with the most bytes first."));
+    capture["description"] = "A capture, or several of one place.".into();
+    if let Some(direction) = draft.definition("CapturedDirection") {
+        add(direction, "findings", list(finding, "What limits it, the binding limit first."));
+        add(direction, "time_spent", described(spent, "Where its time went; null if that is not known."));
+    }
+    let capture = draft.nest("Capture");
+    *draft.root() = json!({
+        "type": "object",
+        "properties": {
+            "schema": { "const": CAPTURE_SCHEMA, "description": "Name and version of this document's shape." },
+            "captures": list(capture, "One for each file, in order."),
+            "pairs": list(
+                pair,
+                "Captures of one path that hold the same connections, two by two; empty if there are none, and with --separate.",
+            ),
+        },
+        "required": ["schema", "captures", "pairs"],
+        "$defs": draft.root()["$defs"],
+    });
+    draft.finish(About { id: "pcap:1", title: "Output of bdp pcap --json", first: "", page: "captures.md" })
+}
+
+fn watch() -> Value {
+    let mut draft = Draft::of::<SocketReading>();
+    let socket = draft.nest("Socket");
+    let total = draft.refer::<SocketTotal>();
+    let end = draft.refer::<WatchSummary>();
+    word_findings(&mut draft);
+    let reading = draft.definition("Socket").map_or(Value::Null, |socket| socket.clone());
+    let took = json!({ "type": "integer", "minimum": 0, "description": "Length of the interval." });
+    let note = json!({ "type": "object", "properties": {}, "required": [], "description": "Something worth a line." });
+    draft.root()["$defs"]["Note"] = note;
+    if let Some(note) = draft.definition("Note") {
+        add(note, "text", described(words(), "What happened."));
+    }
+    if let Some(socket) = draft.definition("Socket") {
+        add(socket, "took_ns", took);
+    }
+    // A total's last figures stand without what makes them a line.
+    draft.root()["$defs"]["SocketReading"] = reading;
+    if let Some(end) = draft.definition("WatchSummary") {
+        for absent in ["sockets", "took_ns"] {
+            remove(end, absent);
+        }
+        end["description"] = "The last line.".into();
+    }
+    for (name, kind) in
+        [("Socket", "socket"), ("Note", "note"), ("SocketTotal", "total"), ("WatchSummary", "end")]
+    {
+        let Some(line) = draft.definition(name) else { continue };
+        add(
+            line,
+            "schema",
+            json!({ "const": WATCH_SCHEMA, "description": "Name and version of this line's shape." }),
+        );
+        add(line, "kind", json!({ "const": kind, "description": "What the line is about." }));
+        add(
+            line,
+            "at_ns",
+            json!({ "type": "integer", "minimum": 0, "description": "When, since watching began." }),
+        );
+    }
+    let note = json!({ "$ref": "#/$defs/Note" });
+    draft.root()["oneOf"] = json!([socket, note, total, end]);
+    draft.finish(About { id: "watch:1", title: "A line of bdp watch --json", first: "", page: "watch.md" })
+}
+
+fn plan() -> Value {
+    let draft = Draft::of::<Plan>();
+    draft.finish(About {
+        id: "plan:1",
+        title: "Output of bdp tune plan --json",
+        first: ": the smallest change of settings for a path, what else would do, and what was left alone; bdp tune apply and bdp tune export read it",
+        page: "loop.md",
+    })
+}
+
+fn rehearsal() -> Value {
+    let draft = Draft::of::<Rehearsal>();
+    draft.finish(About {
+        id: "rehearsal:1",
+        title: "Output of bdp rehearse --json",
+        first: ": a plan and its alternatives on the emulated twin of a measured path",
+        page: "loop.md",
+    })
+}
+
+fn verification() -> Value {
+    let draft = Draft::of::<Verification>();
+    draft.finish(About {
+        id: "verification:1",
+        title: "Output of bdp verify --json",
+        first: ": a measurement after a change beside the one before it and the prediction",
+        page: "loop.md",
+    })
+}
+
+fn twin() -> Value {
+    let draft = Draft::of::<TwinReport>();
+    draft.finish(About { id: "twin:1", title: "Output of bdp twin --json", first: "", page: "twin.md" })
 }
 
 fn words() -> Value {

@@ -60,19 +60,18 @@ impl Draft {
         self.schema.get_mut("$defs")?.get_mut(name)
     }
 
-    /// The document is one of these, which it was the first of.
-    pub fn one_of(&mut self, name: &str, others: Vec<Value>) {
-        let mut first = self.schema.take();
-        let mut definitions = first["$defs"].take();
-        if let Some(members) = first.as_object_mut() {
+    /// Makes a type of the document itself, which is empty from then on: a reference to it.
+    pub fn nest(&mut self, name: &str) -> Value {
+        let mut inner = self.schema.take();
+        let mut definitions = inner["$defs"].take();
+        if let Some(members) = inner.as_object_mut() {
             for key in ["$defs", "$schema", "title"] {
                 members.remove(key);
             }
         }
-        definitions[name] = first;
-        let mut all = others;
-        all.push(json!({ "$ref": format!("#/$defs/{name}") }));
-        self.schema = json!({ "oneOf": all, "$defs": definitions });
+        definitions[name] = inner;
+        self.schema = json!({ "$defs": definitions });
+        json!({ "$ref": format!("#/$defs/{name}") })
     }
 
     /// The schema: exact, with what is said of the document as a whole.
@@ -114,5 +113,15 @@ pub fn add(object: &mut Value, name: &str, member: Value) {
         && !required.iter().any(|other| other == name)
     {
         required.push(name.into());
+    }
+}
+
+/// Takes a member away.
+pub fn remove(object: &mut Value, name: &str) {
+    if let Some(members) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        members.remove(name);
+    }
+    if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|other| other != name);
     }
 }

@@ -11,6 +11,7 @@ use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
 use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
+use serde_json::Value;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};

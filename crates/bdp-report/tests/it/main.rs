@@ -11,6 +11,5 @@ mod labels;
 mod measurement;
 mod measurement_schema;
 mod schema;
-mod schemas;
 mod shared_path;
 mod table;

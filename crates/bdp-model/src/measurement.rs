@@ -252,7 +252,6 @@ pub struct HostFacts {
     /// Its address on this path.
     pub address: String,
     /// bdp's version.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// Operating system, `Linux`.
     pub system: String,

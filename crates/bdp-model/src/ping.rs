@@ -23,6 +23,7 @@ pub struct Ping {
     /// What was asked for, complete.
     pub request: PingRequest,
     /// Where the probes went: an address, with its port where there is one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
     /// How a round trip was made; `bdp-report` writes it in a sentence.
     pub method: PingMethod,

@@ -32,6 +32,7 @@ pub struct PathReport {
     /// What was asked for, complete.
     pub request: PathRequest,
     /// The address that probes went to, with its port where they have one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
     /// How round trips and losses of hops were measured.
     pub method: ProbeMethod,

@@ -136,8 +136,8 @@ const COUNTS: [(&str, u64, Option<u64>); 8] = [
     ("streams", 1, None),
 ];
 
-/// Texts that are never empty.
-const NAMES: [&str; 5] = ["address", "bdp", "host", "kernel", "scenario"];
+/// Texts that are never empty if they are always there.
+const NAMES: [&str; 2] = ["host", "scenario"];
 
 /// What holds for each member of a name, and for those that are absent if there is nothing in them.
 fn bound(object: &mut Map<String, Value>) {
@@ -164,7 +164,7 @@ fn bound(object: &mut Map<String, Value>) {
         {
             member.insert("minimum".into(), json!(least));
             member.extend(most.map(|most| ("maximum".into(), json!(most))));
-        } else if is("string") && NAMES.contains(&name) {
+        } else if member.get("type") == Some(&json!("string")) && NAMES.contains(&name) {
             member.entry("minLength").or_insert(json!(1));
         }
     }
@@ -223,9 +223,10 @@ fn plain(object: &mut Map<String, Value>) {
     }
 }
 
-/// A doc comment without the marks of its links.
+/// A doc comment without the marks of its links, in the words of JSON.
 fn in_words(comment: &str) -> String {
-    comment.replace("[`", "`").replace("`]", "`").replace('\n', " ")
+    let marks = [("[`", "`"), ("`]", "`"), ("\n", " "), ("`None`", "null"), ("`crate::", "`")];
+    marks.iter().fold(comment.to_owned(), |words, (mark, plain)| words.replace(mark, plain))
 }
 
 /// `SenderSample` is `sender_sample`.

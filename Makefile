@@ -158,6 +158,11 @@ lint: format-check clippy doc rules ## Check format, lints, documentation and th
 format: ## Format the code
 	$(CARGO) fmt --all
 
+# By the test that holds them to the types.
+.PHONY: schemas
+schemas: ## Write docs/*.schema.json from the types
+	INSTA_UPDATE=always $(CARGO) test --locked --package bdp --bin bdp schemas::
+
 .PHONY: format-check
 format-check:
 	$(CARGO) fmt --all --check

@@ -9,6 +9,7 @@ pub const MOST_STREAMS: u32 = 64;
 
 /// The two programs of a transfer. Nothing set: both go as fast as they can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Application {
     /// How the receiving program reads each stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,6 +24,7 @@ pub struct Application {
 
 /// When a program reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum IoPattern {
     /// No faster than this, a few milliseconds' worth at a time.
@@ -34,15 +36,18 @@ pub enum IoPattern {
     Pauses {
         /// How long it stops.
         #[serde(rename = "pause_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         pause: Nanos,
         /// The period, longer than the pause.
         #[serde(rename = "every_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         every: Nanos,
     },
 }
 
 /// Messages of the sending program, each answered with one byte by the receiving program when all of it has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Messages {
     /// Bytes of each.
     pub size_bytes: u64,

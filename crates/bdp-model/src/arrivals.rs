@@ -155,6 +155,7 @@ impl Arrivals {
 
 /// What came of the numbers of one stream, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivalCounts {
     /// Different datagrams that came.
     pub received: u64,
@@ -305,6 +306,7 @@ impl Transits {
 
 /// A distribution of transits: differences of two clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransitSummary {
     /// How many.
     pub count: u64,

@@ -6,6 +6,7 @@ use crate::caveat::text;
 
 /// A bound that was broken, with what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Breach {
     /// A driver gave a link up.
@@ -117,6 +118,7 @@ pub enum Breach {
 
 /// What showed the harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HarmSeen {
     /// What probes took beyond their links.
@@ -129,6 +131,7 @@ pub enum HarmSeen {
 
 /// A part of a round trip beyond its links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delayed {
     /// Where it passed.
     pub place: Place,
@@ -138,6 +141,7 @@ pub struct Delayed {
 
 /// Where a packet or a probe waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Before it was sent.
@@ -154,6 +158,7 @@ pub enum Place {
 
 /// Who or what took the processors of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cause {
     /// Programs that are no part of bdp.
@@ -190,6 +195,7 @@ pub enum Cause {
 
 /// A program that took the processors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProgram {
     /// As the kernel calls it.
     pub name: String,

@@ -51,6 +51,7 @@ impl ExplainedFlow {
 
 /// A capture, or several of one place.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureSummary {
     /// Packets in it.
     pub packets: u64,
@@ -89,6 +90,7 @@ impl CaptureSummary {
 
 /// Packets that belong to no flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadPackets {
     /// Why.
     pub why: WhyUnread,
@@ -100,6 +102,7 @@ pub struct UnreadPackets {
 
 /// Why a packet belongs to no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WhyUnread {
     /// Its link layer is unknown.
@@ -124,6 +127,7 @@ pub enum WhyUnread {
 
 /// What a flow speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlowProtocol {
     /// TCP.
@@ -138,6 +142,7 @@ pub enum FlowProtocol {
 
 /// Packets between two ends, both ways.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedFlow {
     /// What it speaks.
     pub protocol: FlowProtocol,
@@ -166,6 +171,7 @@ impl CapturedFlow {
 
 /// One way of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedDirection {
     /// Packets.
     pub packets: u64,
@@ -184,6 +190,7 @@ pub struct CapturedDirection {
 
 /// A TCP connection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedTcp {
     /// What the two ends offered each other, a's first; null where its SYN was not captured.
     pub offers: [Option<Offer>; 2],
@@ -205,6 +212,7 @@ pub struct CapturedTcp {
 
 /// Which subflow of a connection of multipath TCP (RFC 8684).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MultipathSubflow {
     /// The one that the connection began with.
@@ -217,6 +225,7 @@ pub enum MultipathSubflow {
 
 /// Where a capture was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Vantage {
     /// At the end that began, or near it.
@@ -229,6 +238,7 @@ pub enum Vantage {
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// It did not, in this capture.
@@ -244,6 +254,7 @@ pub enum Ended {
 
 /// What an end offered in its SYN.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offer {
     /// Largest segment that it takes.
     pub mss: Option<u16>,
@@ -261,6 +272,7 @@ pub struct Offer {
 
 /// What the data of one way met, as the place of the capture shows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedData {
     /// Segments with payload; a super-packet is as many as it holds.
     pub segments: u64,
@@ -339,6 +351,7 @@ pub struct CapturedData {
 
 /// A moment of a sender's data. Bytes count from the first byte of data of this way, 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracePoint {
     /// Since the first byte of data of this way.
     pub at_ns: u64,
@@ -354,6 +367,7 @@ pub struct TracePoint {
 
 /// A receive window that was closed for a time: zero window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClosedWindow {
     /// Since the first byte of data of this way.
     pub from_ns: u64,
@@ -365,6 +379,7 @@ pub struct ClosedWindow {
 
 /// A congestion control by what it does after a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CongestionGuess {
     /// Which it fits.
     pub like: CongestionLike,
@@ -376,6 +391,7 @@ pub struct CongestionGuess {
 
 /// Kinds of congestion control that differ in what they keep of their window after a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionLike {
     /// Half: Reno (RFC 5681).
@@ -399,6 +415,7 @@ impl CongestionLike {
 
 /// Retransmissions by what set them off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retransmissions {
     /// Segments in all.
     pub segments: u64,

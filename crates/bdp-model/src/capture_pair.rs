@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Two captures that hold the same connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturePair {
     /// Which captures, by their place in the list of captures, from 0.
     pub captures: [usize; 2],
@@ -21,6 +22,7 @@ pub struct CapturePair {
 
 /// What is known of the clock of the second capture beside that of the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockBetween {
     /// Second - first at the first compared packet lies between these two. Where in between no packet says: the delay of each way is not
     /// known, the sum of both is.
@@ -32,6 +34,7 @@ pub struct ClockBetween {
 
 /// A connection that passed both places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedConnection {
     /// Its number in each capture's list of flows, from 1.
     pub flows: [usize; 2],
@@ -58,6 +61,7 @@ pub struct PairedConnection {
 
 /// How a connection was recognised in the other capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recognised {
     /// The same addresses and ports.
@@ -70,6 +74,7 @@ pub enum Recognised {
 
 /// What says which place comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OrderBy {
     /// What goes one way takes longer by these two clocks than what goes the other: times that are possible in one order alone.
@@ -86,6 +91,7 @@ pub enum OrderBy {
 
 /// One way between the two places.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BetweenDirection {
     /// Segments with payload that passed the first place of this way and could be compared; a super-packet is as many as it holds.
     pub segments: u64,
@@ -134,6 +140,7 @@ impl BetweenDirection {
 
 /// How much longer than the least packets took from one place to the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueingDelay {
     /// Packets of which it is known.
     pub packets: u64,
@@ -147,6 +154,7 @@ pub struct QueueingDelay {
 
 /// Packets that were lost about a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostAt {
     /// When the first of them passed the first place, since the first compared packet there.
     pub at_ns: u64,
@@ -156,6 +164,7 @@ pub struct LostAt {
 
 /// The delay about a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayAt {
     /// When the first packet passed the first place, since the first compared packet there.
     pub at_ns: u64,
@@ -165,6 +174,7 @@ pub struct DelayAt {
 
 /// What something between the two places changed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// What.
     pub what: Changed,
@@ -182,6 +192,7 @@ pub struct Change {
 
 /// What a middlebox may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Changed {
     /// Address or port of the one who sends.
@@ -216,6 +227,7 @@ pub enum Changed {
 
 /// A value at one of the places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ChangedValue {
     /// A number.

@@ -19,6 +19,7 @@ use crate::window::WindowBytes;
 
 /// One point of a scenario's sweep and one repetition: everything that is needed to run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseSpec {
     /// The scenario's name.
     pub scenario: String,
@@ -49,6 +50,7 @@ pub struct CaseSpec {
     pub traffic: Vec<Traffic>,
     /// How long the idle round trip is measured before the flows start.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub idle: Nanos,
     /// What the probe flow is made of.
     #[serde(default)]
@@ -98,6 +100,7 @@ impl CaseSpec {
 
 /// IP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
     /// IPv4.
@@ -109,6 +112,7 @@ pub enum Family {
 
 /// A host of the lab.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostSpec {
     /// Its name in the scenario.
     pub name: String,
@@ -147,6 +151,7 @@ impl HostSpec {
 
 /// A static route of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Route {
     /// The host that it leads to.
     pub to: String,
@@ -159,6 +164,7 @@ pub struct Route {
 
 /// What a case's probe flow is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
     /// Small UDP datagrams, echoed.
@@ -170,6 +176,7 @@ pub enum ProbeKind {
 
 /// A link of the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkSpec {
     /// The two hosts; `forward` is from the first to the second.
     pub between: [String; 2],
@@ -202,6 +209,7 @@ const fn whole_packets() -> u32 {
 
 /// A flow of a case: what is to go from which host to which, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseFlow {
     /// Sending host.
     pub from: String,
@@ -211,6 +219,7 @@ pub struct CaseFlow {
     pub window_method: WindowMethod,
     /// When it starts, since the first flow could start.
     #[serde(default, rename = "start_ns", alias = "start", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start: Nanos,
     /// So much later at most, drawn evenly for each repetition; `start` of a planned case has the draw in it.
     #[serde(
@@ -219,6 +228,7 @@ pub struct CaseFlow {
         with = "crate::units::nanoseconds",
         skip_serializing_if = "is_zero"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start_spread: Nanos,
     /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
     #[serde(default)]
@@ -263,6 +273,7 @@ fn is_zero(time: &Nanos) -> bool {
 
 /// The workload in a record's JSON: what a scenario can set.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "FlowSpec")]
 struct Recorded {
     window: Option<WindowBytes>,
@@ -272,11 +283,14 @@ struct Recorded {
     congestion: Option<String>,
     nodelay: bool,
     #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     duration: Nanos,
     bytes: Option<ByteCount>,
     #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     omit: Nanos,
     #[serde(default, with = "datagrams")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<datagrams::Written>"))]
     udp: Option<UdpRequest>,
     #[serde(
         default = "sample_interval",
@@ -284,6 +298,7 @@ struct Recorded {
         skip_serializing_if = "is_usual",
         with = "crate::units::nanoseconds"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     interval: Nanos,
     #[serde(skip)]
     socket_buffer: Option<ByteCount>,
@@ -326,7 +341,8 @@ mod datagrams {
     use crate::udp::UdpRequest;
 
     #[derive(Serialize, Deserialize)]
-    struct Written {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub(super) struct Written {
         rate: Option<u64>,
         datagram_bytes: Option<u32>,
     }
@@ -354,6 +370,7 @@ mod datagrams {
 
 /// How a window is brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WindowMethod {
     /// `receiver` from one segment on, `path` below it.
@@ -367,6 +384,7 @@ pub enum WindowMethod {
 
 /// What must come out of a case. Nothing set: nothing is judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expect {
     /// Largest relative distance of the goodput from the model.
     pub model_within: Option<Probability>,
@@ -378,6 +396,7 @@ pub struct Expect {
 
 /// A published figure: one number or a range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Published {
     /// One figure, bit/s.
@@ -388,6 +407,7 @@ pub enum Published {
 
 /// A published row: what came of many runs, bit/s. What the source does not state is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedRow {
     /// What was measured, such as `Linux 2.6.10`.
     pub name: String,

@@ -10,6 +10,7 @@ use crate::method::EndReason;
 
 /// One thing to know. In JSON an object with `kind`, its evidence, and, where `bdp-report` prints it, `text`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Caveat {
     /// A hypervisor took processor time of an end.
@@ -325,6 +326,7 @@ pub enum Caveat {
 
 /// Why directions were not measured that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NotMeasured {
     /// The server was one for a single test.
@@ -350,6 +352,7 @@ pub enum NotMeasured {
 
 /// Why an experiment was not run that would have told limits apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NoExperiment {
     /// The server's protocol has no word for a second test.
@@ -368,6 +371,7 @@ pub enum NoExperiment {
 
 /// Why a window was not what was asked for. In JSON as a [`Caveat`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WindowShortfall {
     /// The sender's kernel does not report the window that it sees.

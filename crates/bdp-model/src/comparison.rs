@@ -24,6 +24,7 @@ pub const NEGLIGIBLE: f64 = 0.0005;
 pub const LEAST_VALUES: usize = 3;
 /// Which way is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// As of goodput.
@@ -34,6 +35,7 @@ pub enum Better {
 
 /// Two sets of values of one quantity, the second against the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The first.
     pub a: Values,
@@ -56,6 +58,7 @@ pub struct Comparison {
 
 /// What a comparison says of a regression beyond a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Regression {
     /// It is one: worse, and the median by more than the threshold.
@@ -70,6 +73,7 @@ pub enum Regression {
 
 /// Order statistics of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Values {
     /// How many.
     pub n: usize,
@@ -98,6 +102,7 @@ impl Values {
 
 /// An interval of confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Lower bound.
     pub low: f64,
@@ -147,6 +152,7 @@ impl Interval {
 
 /// What a comparison shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The second is better: its interval leaves no difference out.

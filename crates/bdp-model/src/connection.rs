@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a connection uses, as a kernel at one of its ends has it; absent members are ones that it does not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Connection {
     /// Selective acknowledgements (RFC 2018).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,6 +42,7 @@ pub const DELAY_RESOLUTION: f64 = 0.05;
 
 /// What a curve is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Window on the wire, bytes.
@@ -84,6 +85,7 @@ impl Axis {
 
 /// One curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
     pub name: String,
@@ -102,6 +104,7 @@ pub struct Curve {
 
 /// A place on a curve whose runs were all INVALID or FAILED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmeasured {
     /// What was asked for, as text.
     pub asked: String,
@@ -113,6 +116,7 @@ pub struct Unmeasured {
 
 /// One place on a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// What was asked for, as text.
     pub asked: String,
@@ -146,6 +150,7 @@ pub struct Point {
 
 /// An equivalent packet delivery delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryDelay {
     /// So many nanoseconds.
@@ -200,6 +205,7 @@ pub fn delivery_delay(window_bytes: f64, goodput_bps: f64, rtt_idle_ns: u64) -> 
 
 /// Where a curve stops to rise; indices are of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Knee {
     /// At this point.
@@ -221,6 +227,7 @@ pub struct Fall {
 
 /// The level that a curve reaches and keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plateau {
     /// Median of its points, bit/s.
     pub bps: f64,
@@ -232,6 +239,7 @@ pub struct Plateau {
 
 /// Where the knee lies for sure: above one place on the axis and not above another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KneeInterval {
     /// The point before the first that may be the knee; null where that is the smallest of the sweep.
     pub above: Option<f64>,
@@ -241,6 +249,7 @@ pub struct KneeInterval {
 
 /// A range of the axis to choose from, by indices of points, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Range {
     /// First.
     pub from: usize,
@@ -448,6 +457,7 @@ impl Curve {
 
 /// The product of rate and idle round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Product {
     /// In bytes.
     pub bytes: f64,
@@ -459,6 +469,7 @@ pub struct Product {
 
 /// The memory of one fitting window and that of parallel streams, which give the same goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// One stream.
     pub one: Need,
@@ -468,6 +479,7 @@ pub struct Memory {
 
 /// Windows, and the socket buffers that they take.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Need {
     /// Connections.
     pub streams: u32,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A machine of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The one that asked.
@@ -24,6 +25,7 @@ impl End {
 
 /// What an end does in a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
     /// It sends the data.
@@ -44,6 +46,7 @@ impl Task {
 
 /// A direction across the path, as the measuring machine sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the near to the far machine.
@@ -90,6 +93,7 @@ impl Direction {
 
 /// A protocol of servers that are not bdp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PeerProtocol {
     /// iperf3's.

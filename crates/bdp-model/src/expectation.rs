@@ -26,6 +26,7 @@ pub struct Expectation<F = Figure> {
 
 /// A comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
     /// `>=`.
@@ -40,6 +41,7 @@ pub enum Operator {
 
 /// What became of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// The expectation as typed.
     pub expectation: String,
@@ -69,6 +71,7 @@ impl Judgement {
 
 /// A load of datagrams that the sender did not reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotOffered {
     /// Payload that was asked for, all streams, bit/s.
     pub asked_bps: f64,

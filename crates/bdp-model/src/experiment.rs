@@ -13,6 +13,7 @@ pub const DATAGRAM_BYTES: u32 = 1448;
 
 /// What an experiment changes of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// The sender is held below the goodput of the test.
@@ -87,6 +88,7 @@ impl Order {
 
 /// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Of which direction.
     pub direction: Direction,
@@ -121,6 +123,7 @@ pub struct Experiment {
 
 /// What became of the datagrams of a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// Datagrams sent.
     pub sent: u64,

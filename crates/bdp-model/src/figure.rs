@@ -37,6 +37,7 @@ pub trait Figures: Copy + PartialEq + fmt::Display {
 
 /// What the values of a figure are, in its base unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// bit/s.

@@ -13,19 +13,23 @@ pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
 
 /// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own form in JSON is that of a measurement's request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
     /// Parallel connections, or senders of datagrams.
     pub streams: u32,
     /// How long to send, omit included.
     #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration: Nanos,
     /// Stop after so many bytes in total, if sooner.
     pub bytes: Option<ByteCount>,
     /// Beginning that does not count.
     #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub omit: Nanos,
     /// From one sample to the next.
     #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
     /// Bytes of one write.
     pub length: ByteCount,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What disturbs a measurement at one end of it; null where the machine does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostCounters {
     /// The time between the two readings.
     pub over_ns: u64,
@@ -25,6 +26,7 @@ pub struct HostCounters {
 
 /// What the network stack of a host counted, by the names of Linux; absent members are ones that its kernel lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackCounters {
     /// `TcpExt` `PruneCalled`: a receive buffer was full, and the kernel looked for what it could give up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +89,7 @@ pub struct StackCounters {
 
 /// What a network device counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounters {
     /// Bytes received, link headers included.
     pub rx_bytes: u64,

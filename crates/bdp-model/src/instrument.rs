@@ -12,10 +12,13 @@ pub const INSTRUMENT_SCHEMA: &str = "bdp.selftest/1";
 
 /// How exact this machine can be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Instrument {
-    /// [`INSTRUMENT_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = INSTRUMENT_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// `uname -r`.
     pub kernel: String,
@@ -35,6 +38,7 @@ pub struct Instrument {
 
 /// The monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockFacts {
     /// Where the kernel takes it from, `tsc`; null where it does not tell.
     pub source: Option<String>,
@@ -52,6 +56,7 @@ pub struct ClockFacts {
 
 /// What a thread that only reads the clock misses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StallFacts {
     /// Time watched, all processors together, nanoseconds.
     pub watched_ns: u64,
@@ -65,6 +70,7 @@ pub struct StallFacts {
 
 /// A round trip that only the stack of this machine is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Floor {
     /// What makes them.
     pub protocol: FloorProtocol,

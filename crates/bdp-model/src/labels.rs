@@ -28,6 +28,7 @@ const TAKEN: [&str; 17] = [
 
 /// Labels by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 

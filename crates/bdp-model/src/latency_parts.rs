@@ -8,6 +8,7 @@ use crate::threshold::{HOST_NOISE, HOST_SHARE};
 
 /// Where round trips of probes were spent, by stamps of both kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyParts {
     /// In the two hosts: between a program and its kernel, and in the echo.
     pub host: RttSummary,

@@ -56,6 +56,8 @@ pub mod responsiveness;
 pub mod route;
 pub mod run_comparison;
 pub mod scenario;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod segment;
 pub mod segments;
 pub mod settling;

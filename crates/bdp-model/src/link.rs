@@ -9,6 +9,7 @@ use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
 /// A link between two hosts: two one-way directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkConfig {
     /// From the first host named to the second.
     pub forward: DirectionConfig,
@@ -26,6 +27,7 @@ pub struct LinkConfig {
 
 /// What carries the two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Medium {
     /// A wire for each direction.
@@ -37,18 +39,22 @@ pub enum Medium {
 
 /// How the two ends of a half-duplex medium take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turns {
     /// Silence whenever the sending end changes: the radio's turnaround and its "distance" setting.
     #[serde(rename = "guard_ns", alias = "guard", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub guard: Nanos,
     /// How long one end may go on sending while the other has something to send. A packet that was begun is
     /// finished.
     #[serde(rename = "turn_ns", alias = "turn", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub turn: Nanos,
 }
 
 /// How packets cross the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// Super-packets on links whose slower direction has a rate above 1 Gbit/s; segments one by one on all others,
@@ -88,6 +94,7 @@ impl Default for LinkConfig {
 /// One direction of a link. A packet meets, in this order: rewrite, drop by size, loss, corruption, duplication, policer,
 /// queue with its ECN mark, serialisation, propagation with jitter and reordering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionConfig {
     /// Bit rate on the wire; `None` is a link without serialisation time. Where it changes, that before time zero.
     pub rate: Option<Rate>,
@@ -98,6 +105,7 @@ pub struct DirectionConfig {
     pub overhead_bytes: u32,
     /// One-way propagation delay. Where it changes, that at time zero.
     #[serde(rename = "delay_ns", alias = "delay", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub delay: Nanos,
     /// How it changes, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +127,7 @@ pub struct DirectionConfig {
         with = "crate::units::nanoseconds::option",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub queue_samples: Option<Nanos>,
     /// What a middlebox does to TCP headers.
     pub rewrite: HeaderRewrite,
@@ -142,6 +151,7 @@ pub struct DirectionConfig {
 
 /// A token bucket: IP bytes above `rate`, beyond a burst, are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Policer {
     /// Rate at which the bucket fills, bits of IP packets.
     pub rate: Rate,
@@ -151,6 +161,7 @@ pub struct Policer {
 
 /// Variation of the propagation delay, drawn per packet and added to the delay; the sum is never below zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Jitter {
     /// How it is distributed.
     pub distribution: JitterDistribution,
@@ -164,37 +175,44 @@ pub struct Jitter {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub correlation_time: Option<Nanos>,
 }
 
 /// A distribution of delays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JitterDistribution {
     /// Evenly from `-spread` to `+spread` about the delay.
     Uniform {
         /// Half the width.
         #[serde(rename = "spread_ns", alias = "spread", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         spread: Nanos,
     },
     /// Normal about the delay.
     Normal {
         /// Standard deviation.
         #[serde(rename = "deviation_ns", alias = "deviation", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         deviation: Nanos,
     },
     /// From measured values, added to the delay: quantiles at equal distances, interpolated between.
     #[serde(rename = "table_ns", alias = "table", with = "crate::units::nanoseconds::offsets")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<i64>"))]
     Table(Vec<Offset>),
 }
 
 /// Reordering: a packet is held back, later ones overtake it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reorder {
     /// How many packets.
     pub probability: Probability,
     /// For how long beyond the delay.
     #[serde(rename = "by_ns", alias = "by", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub by: Nanos,
 }
 
@@ -247,6 +265,7 @@ impl DirectionConfig {
 
 /// How packets are lost. Drawn by the packet's index in its direction, never by time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// None.
@@ -276,9 +295,11 @@ pub enum Loss {
     States {
         /// Mean time in the good state.
         #[serde(rename = "good_for_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         good_for: Nanos,
         /// Mean time in the bad state.
         #[serde(rename = "bad_for_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         bad_for: Nanos,
         /// Loss in the good state.
         loss_good: Probability,
@@ -385,6 +406,7 @@ impl Loss {
 
 /// A middlebox that changes TCP headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeaderRewrite {
     /// Upper bound for the raw window field of every segment without SYN. The field's unit is 2^scale bytes.
     pub window_field_max: Option<u16>,
@@ -401,6 +423,7 @@ impl HeaderRewrite {
 
 /// What a middlebox does to the window scale option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WindowScaleRewrite {
     /// Overwritten with NOPs, so neither side scales.

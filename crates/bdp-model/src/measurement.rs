@@ -35,8 +35,10 @@ pub const PORT: u16 = 5201;
 
 /// One measurement of a path, as it went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
-    /// [`MEASUREMENT_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = MEASUREMENT_SCHEMA)))]
     pub schema: String,
     /// What the user called it.
     pub label: Option<String>,
@@ -92,6 +94,7 @@ impl Measurement {
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasureRequest {
     /// The host as given.
     pub host: String,
@@ -111,6 +114,7 @@ pub struct MeasureRequest {
     pub spec: FlowSpec,
     /// How long the idle round trip is measured.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub idle: Nanos,
     /// Address that the near end sends from.
     pub bind_address: Option<String>,
@@ -164,6 +168,7 @@ impl MeasureRequest {
 
 /// The rates of a line as they were bought, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderedRates {
     /// From the near end to the far one: the line's upload.
     pub to_bps: u64,
@@ -201,6 +206,7 @@ impl FromStr for OrderedRates {
 
 /// What lets the near end in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Access {
     /// A token that was typed.
@@ -223,6 +229,7 @@ pub enum Access {
 
 /// A far end that is started by `ssh`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SshRequest {
     /// As `ssh` takes it: `user@host`, or a name of its configuration.
     pub destination: String,
@@ -241,6 +248,7 @@ pub struct SshRequest {
 
 /// What a machine says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// Its host name.
     pub name: String,
@@ -272,6 +280,7 @@ pub struct HostFacts {
 
 /// A network device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceFacts {
     /// Its name.
     pub name: String,
@@ -289,6 +298,7 @@ pub struct DeviceFacts {
 
 /// How a sender kept to a rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pacing {
     /// Payload of each stream, bit/s.
     pub rate_bps: u64,
@@ -298,6 +308,7 @@ pub struct Pacing {
 
 /// Who spaces the packets of a sender that keeps to a rate (`SO_MAX_PACING_RATE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pacer {
     /// The queueing discipline `fq` of the sender's device.
@@ -312,6 +323,7 @@ pub enum Pacer {
 
 /// What was found out about the path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathFacts {
     /// Smallest round trip seen.
     pub rtt_min_ns: Option<u64>,
@@ -327,6 +339,7 @@ pub struct PathFacts {
 
 /// A path that drops what is too long for it without a word to who sent it (RFC 2923, section 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MtuBlackHole {
     /// Largest IP packet that went there and came back, bytes (RFC 8899).
     pub mtu: u32,
@@ -338,6 +351,7 @@ pub struct MtuBlackHole {
 
 /// The most that the path can carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// As TCP goodput.
     pub goodput_bps: f64,
@@ -347,6 +361,7 @@ pub struct Ceiling {
 
 /// One direction's outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionResult {
     /// Which.
     pub direction: Direction,
@@ -450,6 +465,7 @@ pub struct DirectionResult {
 
 /// Goodput of intervals, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalSpread {
     /// How many intervals.
     pub intervals: u64,

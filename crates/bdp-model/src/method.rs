@@ -12,6 +12,7 @@ macro_rules! named {
     } $(or $other:ident)?) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)+
             $(/// Of a peer of another version.
@@ -150,6 +151,7 @@ named! {
 
 /// How a sender gives bytes to its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub enum SendMethod {
     /// It does not say.
@@ -182,6 +184,7 @@ pub enum SendMethod {
 
 /// A way of giving bytes to the kernel that a sender tried in its first moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriedWay {
     /// By which call.
     pub method: SendMethod,

@@ -6,12 +6,15 @@ use crate::units::{Nanos, Probability, Rate};
 
 /// A netem discipline at the end of a link, for what its host sends there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Netem {
     /// Added to each packet.
     #[serde(rename = "delay_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub delay: Nanos,
     /// Half the width of the even distribution about it.
     #[serde(rename = "jitter_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub jitter: Nanos,
     /// Packets lost, each alone.
     pub loss: Probability,
@@ -32,6 +35,7 @@ pub struct Netem {
 
 /// Loss in a good and a bad state (Gilbert-Elliott).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwoStates {
     /// From good to bad.
     pub to_bad: Probability,

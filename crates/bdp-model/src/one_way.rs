@@ -87,6 +87,7 @@ impl ClockOffset {
 /// from network delay measurements", INFOCOM 1999, the linear program of section IV). Both directions see the same skew with
 /// opposite signs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockSkew {
     /// Far less near, millionths.
     pub ppm: f64,
@@ -156,6 +157,7 @@ fn is_above(a: (i64, i64), b: (i64, i64), c: (i64, i64)) -> bool {
 
 /// Delays of the same messages there and back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EachWay {
     /// From the near end to the far one.
     pub there: OneWayDelay,
@@ -184,6 +186,7 @@ impl EachWay {
 
 /// The same delays before the load and under it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EachWayReport {
     /// Before the load.
     pub idle: Option<EachWay>,

@@ -9,6 +9,7 @@ use crate::units::{Nanos, Probability, Rate};
 
 /// A value that is known at some moments, the first of which is time zero; each later than the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Timeline<T> {
     /// It keeps each value until the next moment.
@@ -19,9 +20,11 @@ pub enum Timeline<T> {
 
 /// A value at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment<T> {
     /// Since time zero.
     #[serde(rename = "at_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Nanos,
     /// In the base unit of its kind.
     pub value: T,
@@ -97,6 +100,7 @@ impl<T: Between> Timeline<T> {
 
 /// How a direction's rate changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RateOverTime {
     /// In steps or ramps; zero is an outage.
@@ -125,6 +129,7 @@ impl RateOverTime {
 
 /// How a direction's delay changes. What counts is the moment at which a packet leaves the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayOverTime {
     /// The delay in nanoseconds.
     pub timeline_ns: Timeline<u64>,
@@ -146,15 +151,19 @@ impl DelayOverTime {
 
 /// A time in which a direction delivers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outage {
     /// When it begins the first time.
     #[serde(rename = "at_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Nanos,
     /// How long it lasts.
     #[serde(rename = "for_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub lasts: Nanos,
     /// From one beginning to the next, where it comes again.
     #[serde(rename = "every_ns", with = "crate::units::nanoseconds::option", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub every: Option<Nanos>,
     /// Whether what arrives in it is dropped; where not, packets wait for its end.
     pub drop: bool,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a sender gives its bytes to the kernel, as asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Zerocopy {
     /// `write`, which copies them.
@@ -40,6 +41,7 @@ impl Zerocopy {
 
 /// What a receiver that checks every byte has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PayloadCheck {
     /// Bytes that were held against what they should be.
     pub checked_bytes: u64,
@@ -51,6 +53,7 @@ pub struct PayloadCheck {
 
 /// Where a wrong byte stood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongByte {
     /// The stream, in order of connection, from 0.
     pub stream: u32,
@@ -75,6 +78,7 @@ impl PayloadCheck {
 
 /// Processors that threads are kept to, in the order in which they are given out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CpuList(Vec<u32>);
 

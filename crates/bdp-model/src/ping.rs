@@ -12,14 +12,18 @@ pub const PING_SCHEMA: &str = "bdp.ping/1";
 
 /// Round trips to one address, as they went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ping {
-    /// [`PING_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = PING_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// What was asked for, complete.
     pub request: PingRequest,
     /// Where the probes went: an address, with its port where there is one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
     /// How a round trip was made; `bdp-report` writes it in a sentence.
     pub method: PingMethod,
@@ -51,6 +55,7 @@ pub struct Ping {
 
 /// How round trips are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PingMethod {
     /// TCP handshakes, each reset as soon as it stands.
@@ -71,6 +76,7 @@ pub enum PingMethod {
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingRequest {
     /// The host as given.
     pub host: String,
@@ -84,9 +90,11 @@ pub struct PingRequest {
     pub count: Option<u64>,
     /// Time after which no probe is sent.
     #[serde(default, rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub duration: Option<Nanos>,
     /// From one probe to the next; 0 is a closed loop, each as soon as the one before is answered.
     #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
     /// Probes before those that count.
     pub warm_up: u64,
@@ -94,6 +102,7 @@ pub struct PingRequest {
     pub payload: Option<ByteCount>,
     /// How long an answer is waited for.
     #[serde(rename = "patience_ns", alias = "patience", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub patience: Nanos,
     /// Whether kernels are asked for stamps.
     pub stamps: bool,
@@ -107,6 +116,7 @@ pub struct PingRequest {
 
 /// What a probe is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
     /// A TCP handshake, which any listener answers.
@@ -134,6 +144,7 @@ impl PingMode {
 
 /// What became of the probes that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Sent.
     pub sent: u64,
@@ -158,6 +169,7 @@ pub struct Tally {
 
 /// A distribution of times, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// How many.
     pub count: u64,
@@ -198,10 +210,13 @@ impl Distribution {
 
 /// Where the time of a round trip went; each known for the probes whose stamps are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shares {
     /// Who took the stamps at this end: `kernel`, `hardware`.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["hardware", "kernel", "user"])))]
     pub near_stamps: String,
     /// Who took the stamp of arrival at the far end: `kernel`, `user`; null where none was taken.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kernel", "user", null])))]
     pub far_stamps: Option<String>,
     /// In this machine between bdp and the place of the stamps: calls, queues, waking up.
     pub near_ns: Option<Distribution>,
@@ -213,6 +228,7 @@ pub struct Shares {
 
 /// Times that the histogram does not tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bucket {
     /// Smallest.
     pub from_ns: u64,
@@ -231,6 +247,7 @@ impl Bucket {
 
 /// One probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// Which, from 0.
     pub number: u64,
@@ -244,6 +261,7 @@ pub struct Sample {
 
 /// What became of one probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// It was answered after so many nanoseconds.

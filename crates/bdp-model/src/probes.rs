@@ -94,6 +94,7 @@ impl ProbePoint {
 
 /// Probes in the order in which they were due. Its JSON has an array for each member of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Columns", into = "Columns")]
 pub struct ProbeSeries {
     /// The time of which the figures are: of a flow after its omit and until its end.
@@ -174,6 +175,7 @@ impl ProbeSeries {
 
 /// Probes between two hosts of the lab, before the flows and beside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairProbes {
     /// The host that sends them.
     pub from: String,
@@ -187,6 +189,7 @@ pub struct PairProbes {
 
 /// The JSON of a series.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Columns {
     #[serde(default)]
     counted_ns: Option<(i64, i64)>,
@@ -207,6 +210,7 @@ struct Columns {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unanswered {
     /// Its place in the arrays.
     index: usize,
@@ -217,6 +221,7 @@ struct Unanswered {
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Reason {
     Lost,

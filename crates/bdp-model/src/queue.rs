@@ -13,6 +13,7 @@ use crate::units::{ByteCount, Nanos, Probability};
 
 /// The queue of a direction that is not drop-tail.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queue {
     /// Controlled delay (RFC 8289).
@@ -76,6 +77,7 @@ pub trait QueueChoice: std::fmt::Debug {
 
 /// The queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QueueLimit {
     /// In packets.
@@ -88,6 +90,7 @@ pub enum QueueLimit {
 
 /// How full a queue is at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReading {
     /// Packets that wait, without the one on the wire.
     pub packets: u64,
@@ -99,6 +102,7 @@ pub struct QueueReading {
 
 /// How full a queue was over time, each member a list of readings at the interval, the first at time zero.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueSamples {
     /// From one reading to the next: what was asked for, doubled as often as it takes to stay below 8,192 readings.
     pub interval_ns: u64,
@@ -124,22 +128,27 @@ impl QueueSamples {
 
 /// CoDel: drops or marks at dequeue while the sojourn time stays above the target for an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Codel {
     /// The sojourn time that is acceptable.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
     /// For how long it may be exceeded: the longest usual round trip.
     #[serde(rename = "interval_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
     /// Whether an ECN-capable packet is marked instead of dropped.
     pub ecn: bool,
     /// ECN-capable packets are marked whose sojourn time is above it, at once.
     #[serde(default, rename = "ce_threshold_ns", with = "crate::units::nanoseconds::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub ce_threshold: Option<Nanos>,
 }
 
 /// FQ-CoDel: deficit round robin among flows, those that are new first, with CoDel in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FqCodel {
     /// Of each flow's queue.
     pub codel: Codel,
@@ -151,12 +160,15 @@ pub struct FqCodel {
 
 /// PIE: drops or marks on arrival, with a probability that follows the queueing delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pie {
     /// The delay that is aimed at.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
     /// From one update of the probability to the next.
     #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub tupdate: Nanos,
     /// Gain of the delay's distance from the target, sixteenths of 1/s.
     pub alpha: u32,
@@ -168,6 +180,7 @@ pub struct Pie {
 
 /// RED: drops or marks on arrival, by the average length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Red {
     /// Average length from which on packets are dropped, IP bytes.
     pub min_bytes: u32,
@@ -187,6 +200,7 @@ pub struct Red {
 
 /// CAKE-like: the direction's rate is its shaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cake {
     /// Tins by DSCP.
     pub diffserv: Tins,
@@ -194,11 +208,13 @@ pub struct Cake {
     pub isolation: Isolation,
     /// The usual round trip: COBALT's interval; its target is a twentieth.
     #[serde(rename = "rtt_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub rtt: Nanos,
 }
 
 /// Tins of CAKE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Tins {
     /// One.
@@ -211,6 +227,7 @@ pub enum Tins {
 
 /// What has an equal share in a tin of CAKE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Flows.
@@ -221,12 +238,15 @@ pub enum Isolation {
 
 /// DualPI2: a classic queue and one for low latency, coupled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DualPi2 {
     /// The delay of the classic queue that is aimed at.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
     /// From one update of the probability to the next.
     #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub tupdate: Nanos,
     /// Gain of the delay's distance from the target, 256ths of 1/s.
     pub alpha: u32,
@@ -236,6 +256,7 @@ pub struct DualPi2 {
     pub coupling_factor: u32,
     /// Packets of the low-latency queue that waited longer are marked.
     #[serde(rename = "step_thresh_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub step_thresh: Nanos,
     /// Whether the low-latency queue is dropped from on overload, too.
     pub drop_on_overload: bool,

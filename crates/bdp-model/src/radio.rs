@@ -15,17 +15,20 @@ pub const OPPORTUNITY_BYTES: u64 = 1504;
 
 /// The numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
     /// Mean rates of the levels, rising.
     pub levels: Vec<Rate>,
     /// Mean time at a level.
     #[serde(rename = "stay_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub stay: Nanos,
     /// Share of milliseconds that are the user's.
     pub share: Probability,
     /// How long it is until it begins anew.
     #[serde(rename = "length_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub length: Nanos,
     /// Of its draws.
     pub seed: u64,

@@ -33,8 +33,10 @@ pub const RECORD_SCHEMA: &str = "bdp.record/1";
 
 /// One case, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// [`RECORD_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = RECORD_SCHEMA)))]
     pub schema: String,
     /// Scenario name: the file's stem in lower case, or the path it was given by.
     pub scenario: String,
@@ -113,6 +115,7 @@ impl Record {
 
 /// An expectation, written down before the run, and the outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {
     /// In words: `goodput within 5% of the model`.
     pub text: String,
@@ -122,6 +125,7 @@ pub struct Expectation {
 
 /// The three numbers called "window".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowReport {
     /// What the scenario asked for; null where the kernel's autotuning was left to itself.
     pub asked_bytes: Option<u64>,
@@ -141,6 +145,7 @@ pub struct WindowReport {
 
 /// One flow's outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowRecord {
     /// Name of the sending host.
     pub from: String,
@@ -206,6 +211,7 @@ pub struct FlowRecord {
 
 /// A program that ran on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramRecord {
     /// The host.
     pub host: String,
@@ -225,6 +231,7 @@ pub struct ProgramRecord {
 
 /// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramEnd {
     /// By itself, or by a signal of others.
@@ -251,6 +258,7 @@ impl ProgramEnd {
 
 /// A capture file of one end of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureRecord {
     /// Where it is, as the folder was named.
     pub path: String,
@@ -268,6 +276,7 @@ pub struct CaptureRecord {
 
 /// How well the emulator kept its promise during a case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fidelity {
     /// Within all bounds.
     pub valid: bool,
@@ -305,6 +314,7 @@ pub struct Fidelity {
 
 /// Probes between two hosts, each held against what the links made of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopFidelity {
     /// `near and far`.
     pub between: String,
@@ -318,6 +328,7 @@ pub struct LoopFidelity {
 
 /// What round trips took beyond the delay, serialisation and queueing that the links made of the same probes, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Excess {
     /// Probes that were answered and seen on every link of their way.
     pub probes: u64,
@@ -346,6 +357,7 @@ pub struct Excess {
 
 /// What the emulation's faults may have cost a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowFidelity {
     /// `near->far`.
     pub name: String,
@@ -364,6 +376,7 @@ pub struct FlowFidelity {
 
 /// What a host's threads had of the processors, as fractions of the time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFidelity {
     /// Its name.
     pub name: String,
@@ -377,6 +390,7 @@ pub struct HostFidelity {
 
 /// How late packets were released, or read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lateness {
     /// Packets counted.
     pub count: u64,
@@ -405,6 +419,7 @@ impl Lateness {
 
 /// One direction of a link: what was configured and what came of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFidelity {
     /// `near->far`.
     pub name: String,
@@ -461,8 +476,10 @@ pub struct DirectionFidelity {
 
 /// Where and when a case ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// bdp's version.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// `uname -r`.
     pub kernel: String,
@@ -495,6 +512,7 @@ pub struct Environment {
 
 /// The guest that a case of the virtual clock ran in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuestReport {
     /// How far the guest's clock went, from its start to the end of the case.
     pub emulated_ns: u64,
@@ -508,6 +526,7 @@ pub struct GuestReport {
 
 /// What a guest took of this machine's time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuestWall {
     /// From the start of its process until it was ready for work.
     pub boot_ns: u64,

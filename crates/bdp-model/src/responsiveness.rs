@@ -34,6 +34,7 @@ pub fn trimmed_mean(values: &mut [u64]) -> Option<f64> {
 
 /// How far a figure is to be relied on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// The time was too short for one moving average.
@@ -90,6 +91,7 @@ impl Stability {
 
 /// A foreign probe: a new connection, and a request and its response on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForeignProbe {
     /// When it began, since the load did; negative before it.
     pub at_ns: i64,
@@ -108,6 +110,7 @@ impl ForeignProbe {
 
 /// Trimmed means of probes, and what follows from them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkingLatency {
     /// Of the handshakes of foreign probes (`tcp_f`).
     pub tcp_ns: Option<f64>,
@@ -149,6 +152,7 @@ impl WorkingLatency {
 
 /// One interval of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadInterval {
     /// Its end, since the load began.
     pub at_ns: u64,
@@ -166,6 +170,7 @@ pub struct LoadInterval {
 
 /// What came of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Responsiveness {
     /// Over the last intervals of the load.
     pub working: WorkingLatency,

@@ -13,6 +13,7 @@ use crate::segments::Segments;
 
 /// What is compared of each point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Goodput, bit/s.
@@ -69,10 +70,12 @@ const OF_PATH: &str = ": ";
 
 /// The values of one run, one for each repetition that counts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcomes(Vec<PointOutcomes>);
 
 /// The values of one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PointOutcomes {
     point: String,
     values: BTreeMap<Metric, Vec<f64>>,
@@ -206,6 +209,7 @@ fn named(first: &str, params: &BTreeMap<String, Value>) -> String {
 
 /// One metric of one point on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// The point.
     pub point: String,
@@ -227,6 +231,7 @@ pub struct Row {
 
 /// Everything that both runs have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// By point as they came in the first run, then by metric.
     pub rows: Vec<Row>,

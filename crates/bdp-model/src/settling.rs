@@ -23,6 +23,7 @@ const LEAST_ROUND_TRIPS: u64 = 20;
 
 /// A goodput that has settled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settled {
     /// Since the flow began.
     pub after_ns: u64,

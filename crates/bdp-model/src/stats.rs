@@ -93,6 +93,7 @@ impl Moments {
 
 /// A mean of repetitions, and how far from it others may be.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Repetitions.
     pub n: usize,

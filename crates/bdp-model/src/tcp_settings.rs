@@ -8,6 +8,7 @@ use crate::units::ByteCount;
 
 /// Settings of a host's TCP. What is `None` is the kernel's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSettings {
     /// Congestion control of flows that the host sends and that name none. Set on each socket: a namespace's own default is
     /// restricted to what the machine allows everybody.
@@ -38,6 +39,7 @@ pub struct TcpSettings {
 
 /// Whether connections negotiate explicit congestion notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Ecn {
     /// Neither asked for nor granted.

@@ -269,8 +269,9 @@ impl fmt::Display for Trace {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Stored {
+pub(crate) struct Stored {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     file: String,
     repeat: bool,

@@ -14,6 +14,7 @@ pub const PATIENCE: Nanos = Nanos::secs(30);
 
 /// Transfers from one host to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
     /// What it is called.
     pub name: String,
@@ -25,9 +26,11 @@ pub struct Traffic {
     pub congestion: Option<String>,
     /// When transfers begin to come, since the first flow could start.
     #[serde(rename = "start_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start: Nanos,
     /// For how long they come.
     #[serde(rename = "duration_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration: Nanos,
     /// When each begins.
     pub pattern: Pattern,
@@ -59,24 +62,28 @@ pub struct Exchange {
 
 /// When transfers begin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Pattern {
     /// Arrivals of a Poisson process: gaps are exponential, independent of each other.
     Poisson {
         /// Mean gap.
         #[serde(rename = "gap_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         gap: Nanos,
     },
     /// One after each gap, as chunks of a video come.
     Periodic {
         /// The gap.
         #[serde(rename = "gap_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         gap: Nanos,
     },
     /// Clients that ask, take the answer, think and ask again: so many at a time, however long answers take.
     RequestResponse {
         /// Mean time between an answer and the next request of the same client.
         #[serde(rename = "think_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         think: Nanos,
         /// Whether it is that each time; exponential where not.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -92,15 +99,18 @@ pub enum Pattern {
     OnOff {
         /// Mean time of sending.
         #[serde(rename = "on_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         on: Nanos,
         /// Mean time of silence.
         #[serde(rename = "off_ns", with = "crate::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         off: Nanos,
     },
 }
 
 /// How large a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Size {
     /// Each as large as the others.
@@ -247,6 +257,7 @@ fn exponential(mean: Nanos, u: f64) -> Nanos {
 
 /// What became of the transfers of one entry of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrafficRecord {
     /// What it is called.
     pub name: String,

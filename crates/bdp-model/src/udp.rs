@@ -9,6 +9,7 @@ use crate::units::Nanos;
 
 /// A UDP flow as it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpRequest {
     /// Payload of each stream, bit/s; null is as fast as the sender can.
     pub rate_bps: Option<u64>,
@@ -22,6 +23,7 @@ pub struct UdpRequest {
 
 /// How the highest rate without loss is searched, [`crate::rate_search`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSearch {
     /// Largest share of a trial's datagrams that may be lost.
     pub loss_ratio: f64,
@@ -32,6 +34,7 @@ pub struct RateSearch {
         alias = "trial",
         with = "crate::units::nanoseconds"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub trial: Nanos,
 }
 
@@ -44,6 +47,7 @@ impl RateSearch {
 
 /// What came of a UDP flow, all its streams together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpReport {
     /// Payload that was asked for, all streams, bit/s; null where the sender was to go as fast as it could.
     pub asked_bps: Option<f64>,
@@ -93,6 +97,7 @@ pub struct UdpReport {
 
 /// A trial of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Payload asked for, all streams, bit/s; null where the sender was to go as fast as it could.
     pub rate_bps: Option<f64>,
@@ -139,6 +144,7 @@ impl Trial {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnd {
     /// The rate that was found was held for the whole duration, with no more loss than allowed.
@@ -154,6 +160,7 @@ pub enum SearchEnd {
 
 /// A distribution of times, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// How many.
     pub count: u64,
@@ -182,6 +189,7 @@ impl Distribution {
 
 /// Delays one way, nanoseconds; negative where they are below the clocks' error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneWayDelay {
     /// Smallest.
     pub min: i64,

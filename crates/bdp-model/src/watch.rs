@@ -11,6 +11,7 @@ pub const WATCH_SCHEMA: &str = "bdp.watch/1";
 
 /// What is to be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WatchTarget {
     /// A process, and those that it has started.
@@ -25,6 +26,7 @@ pub enum WatchTarget {
 
 /// A program that has a socket open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Holder {
     /// Its process.
     pub pid: u32,
@@ -34,6 +36,7 @@ pub struct Holder {
 
 /// State of a connection (RFC 9293, section 3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ConnectionState {
@@ -83,6 +86,7 @@ impl ConnectionState {
 
 /// What this end of a socket does, by the bytes of the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// It sends more than it receives.
@@ -95,6 +99,7 @@ pub enum Role {
 
 /// Who has a socket, and between which ends it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketName {
     /// A number that no other socket of this machine has for as long as that is up.
     pub cookie: u64,
@@ -112,6 +117,7 @@ pub struct SocketName {
 
 /// How long a sender had work in an interval, and what kept it back, as its kernel counts it; shares of the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyShares {
     /// With data in flight or to send.
     pub busy: f64,
@@ -123,6 +129,7 @@ pub struct BusyShares {
 
 /// One socket in one interval. What the kernel did not report is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketReading {
     /// Which it is.
     #[serde(flatten)]
@@ -185,6 +192,7 @@ pub struct SocketReading {
 
 /// All sockets in one interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchInterval {
     /// Its end, since watching began.
     pub at_ns: u64,
@@ -204,6 +212,7 @@ pub struct WatchInterval {
 
 /// What limited a socket for a part of the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitShare {
     /// What it was.
     pub limit: Limit,
@@ -215,6 +224,7 @@ pub struct LimitShare {
 
 /// A socket as it was over all the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketTotal {
     /// Its last figures.
     pub last: SocketReading,
@@ -232,6 +242,7 @@ pub struct SocketTotal {
 
 /// All that was watched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchSummary {
     /// How long.
     pub took_ns: u64,

@@ -9,6 +9,7 @@ use crate::units::{ByteCount, UnitError};
 
 /// A receive window on the wire: 1 byte to the most that TCP can advertise (RFC 7323, section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "ByteCount", into = "ByteCount")]
 pub struct WindowBytes(u32);
 

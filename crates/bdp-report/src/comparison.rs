@@ -1,7 +1,9 @@
 //! Two stored runs compared, point by point; as text and as JSON.
 
 use bdp_model::comparison::{Interval, LEAST_RUNS, Regression, Verdict};
+use bdp_model::labels::Labels;
 use bdp_model::run_comparison::{Compared, Metric, Row};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
@@ -48,7 +50,7 @@ pub trait ComparedText {
     /// What follows, and what is left open, a sentence each.
     fn sentences(&self, threshold: f64) -> Vec<String>;
     /// The document of `--json`: `docs/compare.md`. `a` and `b` say which runs they are.
-    fn json(&self, a: &Value, b: &Value, threshold: f64) -> Value;
+    fn json(&self, a: &Side<'_>, b: &Side<'_>, threshold: f64) -> Value;
 }
 
 impl ComparedText for Compared {
@@ -142,20 +144,72 @@ impl ComparedText for Compared {
         lines
     }
 
-    fn json(&self, a: &Value, b: &Value, threshold: f64) -> Value {
-        json!({
-            "schema": COMPARISON_SCHEMA,
-            "bdp": env!("CARGO_PKG_VERSION"),
-            "run": null,
-            "a": a,
-            "b": b,
-            "threshold": threshold,
-            "regressed": (!self.is_open()).then(|| self.regressed()),
-            "comparisons": self.rows,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
+    fn json(&self, a: &Side<'_>, b: &Side<'_>, threshold: f64) -> Value {
+        json!(Document {
+            schema: COMPARISON_SCHEMA,
+            bdp: env!("CARGO_PKG_VERSION"),
+            run: (),
+            a,
+            b,
+            threshold,
+            regressed: (!self.is_open()).then(|| self.regressed()),
+            comparisons: &self.rows,
+            only_a: &self.only_a,
+            only_b: &self.only_b,
         })
     }
+}
+
+/// Two runs beside each other.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = COMPARISON_SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp that wrote the document.
+    bdp: &'static str,
+    /// A comparison is not stored; `a` and `b` have their runs.
+    run: (),
+    /// The run that is compared with.
+    a: &'a Side<'a>,
+    /// The run that is compared.
+    b: &'a Side<'a>,
+    /// Share by which a figure must be worse to be a regression.
+    #[cfg_attr(feature = "schema", schemars(range(max = 1)))]
+    threshold: f64,
+    /// Whether anything regressed; null if that is not known.
+    regressed: Option<bool>,
+    /// Each figure of each point.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    comparisons: &'a [Row],
+    /// Points that only `a` has.
+    only_a: &'a [String],
+    /// Points that only `b` has.
+    only_b: &'a [String],
+}
+
+/// A run that is compared.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Side<'a> {
+    /// Its id in the store.
+    pub run: &'a str,
+    /// Its label.
+    pub label: Option<&'a str>,
+    /// Its labels, by name.
+    pub labels: &'a Labels,
+    /// What it is of.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["lab", "measure", "sweep", "exec"])))]
+    pub kind: &'a str,
+    /// Its scenario, or its host.
+    #[cfg_attr(feature = "schema", schemars(extend("minLength" = 0)))]
+    pub scenario: &'a str,
+    /// Start, milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// With `--by`, the setting that is compared: congestion=reno.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<&'a str>,
 }
 
 /// The rows of the table: of ratios those that are judged, that changed, or that are of datagrams, which nothing else shows.

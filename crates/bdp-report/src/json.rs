@@ -1,6 +1,10 @@
 //! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
 
+use std::collections::BTreeMap;
+
+use bdp_model::case::{Published, PublishedRow};
 use bdp_model::facts::Facts;
+use bdp_model::finding::Limit;
 use bdp_model::hops::PathReport;
 use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
@@ -8,6 +12,7 @@ use bdp_model::ping::Ping;
 use bdp_model::record::Record;
 use bdp_model::repeated::Repeated;
 use bdp_model::segments::Segments;
+use serde::Serialize;
 use serde_json::{Value, json as value};
 
 use crate::breach;
@@ -25,13 +30,111 @@ pub const CASES_SCHEMA: &str = "bdp.cases/1";
 /// `{"schema", "bdp", "run", "cases", "summary"}`, `run` being the run's id where it is stored: the records in the natural order of their points, complete, and one summary for
 /// each scenario and point of its parameters. A number that is not finite becomes null.
 pub fn json(records: &[Record], run: Option<&str>) -> Value {
-    value!({
-        "schema": CASES_SCHEMA,
-        "bdp": env!("CARGO_PKG_VERSION"),
-        "run": run,
-        "cases": in_order(records).into_iter().map(record_json).collect::<Vec<_>>(),
-        "summary": points(records).iter().filter(|point| has_flows(point)).map(summary).collect::<Vec<_>>(),
+    let points = points(records);
+    value!(Cases {
+        schema: CASES_SCHEMA,
+        bdp: env!("CARGO_PKG_VERSION"),
+        run,
+        cases: in_order(records).into_iter().map(record_json).collect(),
+        summary: points.iter().filter(|point| has_flows(point)).map(summary).collect(),
     })
+}
+
+/// Cases of the lab.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Cases<'a> {
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = CASES_SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp that wrote the document.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    bdp: &'static str,
+    /// The run's id in the store; null if it is not stored.
+    run: Option<&'a str>,
+    /// Every attempt at every case, INVALID and failed ones included, in the natural order of their points, then by repetition and attempt.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Record>"))]
+    cases: Vec<Value>,
+    /// One entry for each scenario and point of its swept parameters, but none of `bdp lab exec`. Only valid records are in its statistics.
+    summary: Vec<Summary<'a>>,
+}
+
+/// One point of a scenario's sweep, over its valid repetitions.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Summary<'a> {
+    /// The scenario's name.
+    scenario: &'a str,
+    /// The swept parameters of this point, by dotted path.
+    params: &'a BTreeMap<String, Value>,
+    /// Records that count.
+    n_valid: usize,
+    /// Attempts in which the emulator did not keep its promise.
+    n_invalid: usize,
+    /// Attempts that ended with an error.
+    n_failed: usize,
+    /// Cases that were not run: what they need is not here or does not exist.
+    n_skipped: usize,
+    /// Of the records that count, those that did not meet their expectation.
+    n_missed: usize,
+    /// bit/s; null where no record counts.
+    goodput_median_bps: Option<f64>,
+    /// bit/s.
+    goodput_min_bps: Option<f64>,
+    /// bit/s.
+    goodput_max_bps: Option<f64>,
+    /// bit/s.
+    goodput_mean_bps: Option<f64>,
+    /// Standard deviation of the repetitions, with n - 1, bit/s; null of one.
+    goodput_sd_bps: Option<f64>,
+    /// The interval that holds the mean with 95 % confidence, by the percentile bootstrap, bit/s; null of fewer than five.
+    goodput_mean_interval_bps: Option<[f64; 2]>,
+    /// What models of Reno give for the conditions; null where nothing is lost, or by no pattern that has a model, or where several flows or streams count.
+    loss_models: Option<LossModels>,
+    /// Rows of a table that the source printed; empty where there are none.
+    published_rows: &'a [PublishedRow],
+    /// Median of the model's goodput, bit/s; null where no model applies.
+    expected_median_bps: Option<f64>,
+    /// Median of each record's goodput / its model's goodput.
+    model_ratio_median: Option<f64>,
+    /// What the source of the experiment printed, bit/s: one figure, lowest and highest, or null.
+    published_bps: Option<Published>,
+    /// Smallest idle round trip, nanoseconds.
+    rtt_idle_min_ns: Option<u64>,
+    /// Median of each record's window on the wire, bytes.
+    on_the_wire_median_bytes: Option<f64>,
+    /// How often each limit was found first, by the flows of the records that count; the most frequent first.
+    limits: Vec<LimitCount>,
+}
+
+/// What two models make of the losses.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct LossModels {
+    /// Payload of a full segment.
+    mss_bytes: u64,
+    /// The smallest idle round trip.
+    rtt_ns: u64,
+    /// Share of the data segments that is lost.
+    loss: f64,
+    /// T0 of PFTK: the round trip and 200 ms.
+    timeout_ns: u64,
+    /// Mathis' constant.
+    c: f64,
+    /// By Mathis et al., bit/s.
+    mathis_bps: f64,
+    /// By PFTK, bit/s.
+    pftk_bps: f64,
+}
+
+/// A limit and in how many flows of valid repetitions it was found first.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct LimitCount {
+    /// What limits the flow.
+    limit: Limit,
+    /// How often.
+    n: usize,
 }
 
 /// Programs of one's own have no goodput to be summed up.
@@ -101,54 +204,54 @@ pub fn instrument_json(found: &Instrument) -> Value {
     value
 }
 
-fn summary(point: &Point<'_>) -> Value {
+fn summary<'a>(point: &Point<'a>) -> Summary<'a> {
     let goodput = point.goodput_bps();
     let repeated = Repeated::of(point);
     let moments = repeated.map(|repeated| repeated.moments);
     let models = repeated.and_then(|repeated| repeated.models);
-    value!({
-        "scenario": point.scenario,
-        "params": point.params,
-        "n_valid": point.count(Ending::Valid),
-        "n_invalid": point.count(Ending::Invalid),
-        "n_failed": point.count(Ending::Failed),
-        "n_skipped": point.count(Ending::Skipped),
-        "n_missed": point.missed().count(),
-        "goodput_median_bps": goodput.map(|g| g.median),
-        "goodput_min_bps": goodput.map(|g| g.min),
-        "goodput_max_bps": goodput.map(|g| g.max),
-        "goodput_mean_bps": moments.map(|m| m.mean),
-        "goodput_sd_bps": moments.and_then(|m| m.sd),
-        "goodput_mean_interval_bps": repeated.and_then(|repeated| repeated.mean_interval),
-        "loss_models": models.map(|m| value!({
-            "mss_bytes": m.mss_bytes,
-            "rtt_ns": m.rtt.as_ns(),
-            "loss": m.loss,
-            "timeout_ns": m.timeout.as_ns(),
-            "c": m.c(),
-            "mathis_bps": m.mathis_bps,
-            "pftk_bps": m.pftk_bps,
-        })),
-        "published_rows": point.records.first().map_or(&[][..], |r| &r.case.published_rows),
-        "expected_median_bps": point.expected_bps().map(|e| e.median),
-        "model_ratio_median": point.model_ratio().map(|r| r.median),
-        "published_bps": point.published_bps(),
-        "rtt_idle_min_ns": point.rtt_idle_min_ns(),
-        "on_the_wire_median_bytes": point.on_the_wire_bytes().map(|w| w.median),
-        "limits": limits(point),
-    })
+    Summary {
+        scenario: point.scenario,
+        params: point.params,
+        n_valid: point.count(Ending::Valid),
+        n_invalid: point.count(Ending::Invalid),
+        n_failed: point.count(Ending::Failed),
+        n_skipped: point.count(Ending::Skipped),
+        n_missed: point.missed().count(),
+        goodput_median_bps: goodput.map(|g| g.median),
+        goodput_min_bps: goodput.map(|g| g.min),
+        goodput_max_bps: goodput.map(|g| g.max),
+        goodput_mean_bps: moments.map(|m| m.mean),
+        goodput_sd_bps: moments.and_then(|m| m.sd),
+        goodput_mean_interval_bps: repeated.and_then(|repeated| repeated.mean_interval),
+        loss_models: models.map(|m| LossModels {
+            mss_bytes: m.mss_bytes,
+            rtt_ns: m.rtt.as_ns(),
+            loss: m.loss,
+            timeout_ns: m.timeout.as_ns(),
+            c: m.c(),
+            mathis_bps: m.mathis_bps,
+            pftk_bps: m.pftk_bps,
+        }),
+        published_rows: point.records.first().map_or(&[][..], |r| &r.case.published_rows),
+        expected_median_bps: point.expected_bps().map(|e| e.median),
+        model_ratio_median: point.model_ratio().map(|r| r.median),
+        published_bps: point.published_bps(),
+        rtt_idle_min_ns: point.rtt_idle_min_ns(),
+        on_the_wire_median_bytes: point.on_the_wire_bytes().map(|w| w.median),
+        limits: limits(point),
+    }
 }
 
 /// How often each limit was found first, by the flows of the repetitions that count: the most frequent first.
-fn limits(point: &Point<'_>) -> Vec<Value> {
-    let mut all: Vec<(&'static str, usize)> = Vec::new();
+fn limits(point: &Point<'_>) -> Vec<LimitCount> {
+    let mut all: Vec<LimitCount> = Vec::new();
     let found = point.valid().flat_map(|record| &record.flows).filter_map(|flow| flow.findings.first());
-    for limit in found.map(|finding| finding.limit.name()) {
-        match all.iter_mut().find(|one| one.0 == limit) {
-            Some(one) => one.1 += 1,
-            None => all.push((limit, 1)),
+    for limit in found.map(|finding| finding.limit) {
+        match all.iter_mut().find(|one| one.limit == limit) {
+            Some(one) => one.n += 1,
+            None => all.push(LimitCount { limit, n: 1 }),
         }
     }
-    all.sort_by_key(|one| std::cmp::Reverse(one.1));
-    all.into_iter().map(|(limit, n)| value!({"limit": limit, "n": n})).collect()
+    all.sort_by_key(|one| std::cmp::Reverse(one.n));
+    all
 }

@@ -25,6 +25,8 @@ mod ping;
 mod programs;
 mod prometheus;
 mod repeated;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod spark;
 mod style;
 mod summary;
@@ -45,7 +47,7 @@ pub use breach::why_invalid;
 pub use capture::{
     CAPTURE_SCHEMA, CapturesDocument, Shown, capture_line, capture_words, captures_json, captures_text,
 };
-pub use comparison::{COMPARISON_SCHEMA, ComparedText};
+pub use comparison::{COMPARISON_SCHEMA, ComparedText, Side};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
 pub use figure::{VectorFigure, figures_of_cases, figures_of_comparison, figures_of_measurements};

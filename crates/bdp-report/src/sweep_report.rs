@@ -2,11 +2,12 @@
 
 use bdp_model::curve::{
     Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_CONFIDENCE, KNEE_SHARE, Knee, LATENCY_SHARE, Memory,
-    Need, Point, Range,
+    Need, Plateau, Point, Range, Unmeasured,
 };
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
@@ -57,65 +58,192 @@ pub fn sweep_json(
     cases: &[Record],
     measurements: &[Measurement],
 ) -> Value {
-    json!({
-        "schema": SWEEP_SCHEMA,
-        "bdp": env!("CARGO_PKG_VERSION"),
-        "run": run,
-        "curves": curves.iter().map(curve_json).collect::<Vec<_>>(),
-        "memory": Memory::by_path(curves)
-            .iter()
-            .map(|(path, memory)| json!({"path": path, "one": memory.one, "parallel": memory.parallel}))
-            .collect::<Vec<_>>(),
-        "cases": in_order(cases).into_iter().map(record_json).collect::<Vec<_>>(),
-        "measurements": measurements.iter().map(measurement_json).collect::<Vec<_>>(),
+    let memory = Memory::by_path(curves);
+    json!(Document {
+        schema: SWEEP_SCHEMA,
+        bdp: env!("CARGO_PKG_VERSION"),
+        run,
+        curves: curves.iter().map(CurveDocument::of).collect(),
+        memory: memory.into_iter().map(|(path, memory)| PathMemory { path, memory }).collect(),
+        cases: in_order(cases).into_iter().map(record_json).collect(),
+        measurements: measurements.iter().map(measurement_json).collect(),
     })
 }
 
-fn curve_json(curve: &Curve) -> Value {
-    let points = curve.points.iter().map(|point| {
-        let mut value = json!(point);
-        let (delay_ns, below) = match point.delivery_delay() {
+/// A sweep.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SWEEP_SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp that wrote the document.
+    bdp: &'static str,
+    /// The run's id in the store; null if it is not stored.
+    run: Option<&'a str>,
+    /// Each curve.
+    curves: Vec<CurveDocument<'a>>,
+    /// Of each path, the memory of one fitting window and that of parallel streams.
+    memory: Vec<PathMemory>,
+    /// The records of a sweep in the lab, complete: docs/lab-run.schema.json.
+    cases: Vec<Value>,
+    /// The measurements of a sweep between machines, complete: docs/measurement.schema.json.
+    measurements: Vec<Value>,
+}
+
+/// The memory of a path.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct PathMemory {
+    /// Which.
+    path: String,
+    /// What windows and streams take.
+    #[serde(flatten)]
+    memory: Memory,
+}
+
+/// A curve with what it comes to.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Curve"))]
+struct CurveDocument<'a> {
+    /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
+    name: &'a str,
+    /// The path that it was measured over.
+    path: &'a str,
+    /// What it is drawn over.
+    axis: Axis,
+    /// Bit rate of the path if it is known: configured in a lab, the slower device elsewhere.
+    rate_bps: Option<u64>,
+    /// The best median goodput; 0 of no points.
+    best_bps: f64,
+    /// The level that it reaches and keeps.
+    plateau: Plateau,
+    /// In ascending order of `x`; only points with a goodput.
+    points: Vec<PointDocument<'a>>,
+    /// What was tried and has no run that counts.
+    unmeasured: &'a [Unmeasured],
+    /// Where it stops rising; null of too few points.
+    knee: Option<KneeDocument>,
+    /// Where goodput falls again; null if it does not.
+    fall: Option<Span>,
+    /// What to choose for throughput; null if nothing can be said.
+    for_throughput: Option<Span>,
+    /// What to choose for latency; null if nothing can be said.
+    for_latency: Option<Span>,
+    /// Rate x idle round trip, the window that the path itself asks for.
+    product_bytes: Option<f64>,
+}
+
+/// A point with what follows from it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Point"))]
+struct PointDocument<'a> {
+    /// What was measured.
+    #[serde(flatten)]
+    point: &'a Point,
+    /// The delay that, added to the idle round trip, explains the goodput by the window; null if it is not known or too small.
+    delivery_delay_ns: Option<u64>,
+    /// Whether it is too small to be told from none; null if it is not known.
+    delivery_delay_below_resolution: Option<bool>,
+    /// Socket buffers of all streams.
+    memory_bytes: Option<u64>,
+}
+
+/// Where a curve stops rising.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Knee"))]
+struct KneeDocument {
+    /// At a point, or before the first or after the last one.
+    #[serde(rename = "where")]
+    place: KneePlace,
+    /// The point's place on the axis; null if it is at none.
+    x: Option<f64>,
+    /// The point's median goodput; null if it is at none.
+    goodput_bps: Option<f64>,
+    /// Between which places it lies; null of too few runs.
+    interval: Option<KneeInterval>,
+}
+
+/// Where a knee is.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum KneePlace {
+    /// At a point.
+    At,
+    /// Before the first one.
+    Below,
+    /// After the last one.
+    Above,
+}
+
+/// Between which places a knee lies.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct KneeInterval {
+    /// Above this one; null if it may lie below all.
+    above: Option<f64>,
+    /// Up to this one; null if it may lie above all.
+    up_to: Option<f64>,
+    /// How sure, 0 to 1.
+    confidence: f64,
+}
+
+/// From one place of the axis to another.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Span {
+    /// The first.
+    from: f64,
+    /// The last.
+    to: f64,
+}
+
+impl<'a> CurveDocument<'a> {
+    fn of(curve: &'a Curve) -> Self {
+        let span = |from: usize, to: usize| Span { from: curve.points[from].x, to: curve.points[to].x };
+        let range = |range: Range| span(range.from, range.to);
+        let knee = |place, at: Option<&Point>| KneeDocument {
+            place,
+            x: at.map(|p| p.x),
+            goodput_bps: at.map(|p| p.goodput_bps.p50),
+            interval: curve.knee_interval().map(|interval| KneeInterval {
+                above: interval.above,
+                up_to: interval.up_to,
+                confidence: KNEE_CONFIDENCE,
+            }),
+        };
+        Self {
+            name: &curve.name,
+            path: &curve.path,
+            axis: curve.axis,
+            rate_bps: curve.rate_bps,
+            best_bps: curve.best_bps(),
+            plateau: curve.plateau(),
+            points: curve.points.iter().map(PointDocument::of).collect(),
+            unmeasured: &curve.unmeasured,
+            knee: curve.knee().map(|found| match found {
+                Knee::At(index) => knee(KneePlace::At, Some(&curve.points[index])),
+                Knee::Below => knee(KneePlace::Below, None),
+                Knee::Above => knee(KneePlace::Above, None),
+            }),
+            fall: curve.fall().map(|fall| span(fall.from, fall.to)),
+            for_throughput: curve.for_throughput().map(range),
+            for_latency: curve.for_latency().map(range),
+            product_bytes: curve.product().map(|p| p.bytes),
+        }
+    }
+}
+
+impl<'a> PointDocument<'a> {
+    fn of(point: &'a Point) -> Self {
+        let (delivery_delay_ns, delivery_delay_below_resolution) = match point.delivery_delay() {
             None => (None, None),
             Some(DeliveryDelay::Ns(ns)) => (Some(ns), Some(false)),
             Some(DeliveryDelay::BelowResolution) => (None, Some(true)),
         };
-        value["delivery_delay_ns"] = json!(delay_ns);
-        value["delivery_delay_below_resolution"] = json!(below);
-        value["memory_bytes"] = json!(point.memory_bytes());
-        value
-    });
-    let range = |range: Option<Range>| {
-        range.map(|r| json!({"from": curve.points[r.from].x, "to": curve.points[r.to].x}))
-    };
-    let interval = curve.knee_interval();
-    let (above, up_to) = (interval.and_then(|i| i.above), interval.and_then(|i| i.up_to));
-    let knee = |place: &str, at: Option<&Point>| {
-        json!({
-            "where": place,
-            "x": at.map(|p| p.x),
-            "goodput_bps": at.map(|p| p.goodput_bps.p50),
-            "interval": interval.map(|_| json!({"above": above, "up_to": up_to, "confidence": KNEE_CONFIDENCE})),
-        })
-    };
-    json!({
-        "name": curve.name,
-        "path": curve.path,
-        "axis": curve.axis,
-        "rate_bps": curve.rate_bps,
-        "best_bps": curve.best_bps(),
-        "plateau": curve.plateau(),
-        "points": points.collect::<Vec<_>>(),
-        "unmeasured": curve.unmeasured,
-        "knee": curve.knee().map(|found| match found {
-            Knee::At(index) => knee("at", Some(&curve.points[index])),
-            Knee::Below => knee("below", None),
-            Knee::Above => knee("above", None),
-        }),
-        "fall": curve.fall().map(|fall| json!({"from": curve.points[fall.from].x, "to": curve.points[fall.to].x})),
-        "for_throughput": range(curve.for_throughput()),
-        "for_latency": range(curve.for_latency()),
-        "product_bytes": curve.product().map(|p| p.bytes),
-    })
+        Self { point, delivery_delay_ns, delivery_delay_below_resolution, memory_bytes: point.memory_bytes() }
+    }
 }
 
 /// The columns in which some point says something.

@@ -1,6 +1,7 @@
 //! Where the time of a transfer went: in words for a terminal, and for JSON. The states are those of `docs/time.md`.
 
 use bdp_model::facts::{Facts, TimeSpent, TimeState};
+use serde::Serialize;
 use serde_json::{Map, Value, json as value};
 
 use crate::grid::{width, wrap};
@@ -80,12 +81,68 @@ pub(crate) fn json(facts: Option<&Facts>) -> Value {
         whole.stretches.iter().map(|s| of(&s.states)).collect::<Vec<_>>()
     };
     let states = TimeState::ALL.iter().filter(|&&state| whole.share(state) > 0.0);
-    value!({
-        "counted": facts.time_counted().as_ref().map(shares),
-        "whole": shares(&whole),
-        "at_ns": at_ns,
-        "states": states.map(|&state| value!({"state": state, "ns": spent(state)})).collect::<Vec<_>>(),
+    value!(Spent {
+        counted: facts.time_counted().as_ref().map(shares),
+        whole: shares(&whole),
+        at_ns,
+        states: states.map(|&state| StateTimes { state, ns: spent(state) }).collect(),
     })
+}
+
+/// Where the time of a transfer went: `docs/time.md` has what the states are.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TimeSpent"))]
+pub(crate) struct Spent {
+    /// Share of each state in the intervals that begin after omit; null if there are none.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeShares>"))]
+    counted: Option<Map<String, Value>>,
+    /// Of all intervals.
+    #[cfg_attr(feature = "schema", schemars(with = "TimeShares"))]
+    whole: Map<String, Value>,
+    /// Bounds of the intervals, one more than there are: since all connections were made, nanoseconds.
+    #[cfg_attr(feature = "schema", schemars(length(min = 2)))]
+    at_ns: Vec<u64>,
+    /// The states that took any time.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    states: Vec<StateTimes>,
+}
+
+/// The time of one state.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct StateTimes {
+    /// Which.
+    state: TimeState,
+    /// Nanoseconds of each interval; those of all states add up to it.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    ns: Vec<u64>,
+}
+
+/// The share of every state.
+#[cfg(feature = "schema")]
+struct TimeShares;
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for TimeShares {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TimeShares".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let share = |state: &TimeState| {
+            let share =
+                value!({ "type": "number", "minimum": 0, "maximum": 1, "description": state.about() });
+            (state.name().to_owned(), share)
+        };
+        let names: Vec<_> = TimeState::ALL.iter().map(|state| state.name()).collect();
+        schemars::json_schema!({
+            "type": "object",
+            "description": "The share of each state; they add up to 1.",
+            "properties": TimeState::ALL.iter().map(share).collect::<Map<String, Value>>(),
+            "required": names,
+        })
+    }
 }
 
 /// The share of every state.

@@ -14,6 +14,7 @@ pub const JOURNAL_SCHEMA: &str = "bdp.tune-journal/1";
 
 /// How far an apply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
     /// Settings are being written; where no process does it any more, it was cut short.
@@ -24,6 +25,7 @@ pub enum Progress {
 
 /// When changes go back by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Until {
     /// Time since the boot that the journal names; that counts.
@@ -34,6 +36,7 @@ pub struct Until {
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Which.
@@ -48,19 +51,23 @@ pub struct Entry {
 
 /// What one apply changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
-    /// [`JOURNAL_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = JOURNAL_SCHEMA)))]
     pub schema: String,
-    /// CRC-32 of the journal as compact JSON with an empty checksum.
+    /// CRC-32 of the document as compact JSON, members in this order, with an empty checksum.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9a-f]{8}$")))]
     pub checksum: String,
-    /// Its number in its folder; a later one has a larger.
+    /// Its number, which its file is named by; a later one has a larger.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub id: u32,
     /// How far it came.
     pub progress: Progress,
-    /// The boot that its settings are of.
+    /// The boot that its settings are of: `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
-    /// The network namespace that they are of.
+    /// The network namespace that they are of: the inode of `/proc/self/ns/net`.
     pub network_namespace: u64,
     /// `uname -r`.
     pub kernel: String,
@@ -74,6 +81,7 @@ pub struct Journal {
     /// The file that sets its sysctls at boot, where that was asked for. It is written once nothing is to go back by itself.
     pub persistent_file: Option<PathBuf>,
     /// The settings, in the order in which they are written.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub entries: Vec<Entry>,
 }
 

@@ -28,6 +28,7 @@ pub struct Reading {
 
 /// How a change is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
     /// The value before is written.

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::Probability;
 use bdp_model::comparison::THRESHOLD;
 use bdp_model::run_comparison::{Metric, Outcomes};
-use bdp_report::{About, ComparedText};
+use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
 use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
@@ -256,20 +256,17 @@ fn line(run: &RunInfo) -> String {
     format!("{}{label}  {}  {}", tame(&run.id), utc(run.started_unix_ms), tame(&run.scenario))
 }
 
-fn about(found: &Found, setting: &Option<String>) -> Value {
+fn about<'a>(found: &'a Found, setting: &'a Option<String>) -> Side<'a> {
     let run = &found.info;
-    let mut about = json!({
-        "run": run.id,
-        "label": run.label,
-        "labels": run.labels,
-        "kind": run.kind.name(),
-        "scenario": run.scenario,
-        "started_unix_ms": run.started_unix_ms,
-    });
-    if let Some(setting) = setting {
-        about["setting"] = setting.as_str().into();
+    Side {
+        run: &run.id,
+        label: run.label.as_deref(),
+        labels: &run.labels,
+        kind: run.kind.name(),
+        scenario: &run.scenario,
+        started_unix_ms: run.started_unix_ms,
+        setting: setting.as_deref(),
     }
-    about
 }
 
 /// What the page says of a side.

@@ -1,6 +1,7 @@
 //! An error at the end of bdp: a line on standard error, and a document where JSON was asked for.
 
 use bdp_sys::signal::Ending;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Refusal};
@@ -33,6 +34,36 @@ fn ending(exit: Exit) -> Exit {
 
 /// Version of the shape of an error's document: `docs/error.schema.json`.
 const SCHEMA: &str = "bdp.error/1";
+
+/// What is printed if bdp ends with an error or by a signal and has printed no other document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
+    /// Name and version of this document's shape.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp.
+    bdp: &'static str,
+    /// Nothing of it is stored.
+    run: (),
+    /// What ended it.
+    error: Failure<'a>,
+}
+
+/// An error; its text is on standard error as well.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Failure<'a> {
+    /// Who can do something about it: the request was wrong, the environment refused, bdp has a bug, or somebody ended it by a signal.
+    #[cfg_attr(test, schemars(extend("enum" = ["usage", "environment", "bug", "interrupted"])))]
+    kind: &'a str,
+    /// What failed, on what, why, and what to do; without the `bdp: ` of standard error.
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    message: &'a str,
+    /// The exit code; of an end by a signal as a shell has it.
+    #[cfg_attr(test, schemars(extend("enum" = [2, 3, 4, 129, 130, 131, 143])))]
+    exit_code: u8,
+}
 
 /// How an error is printed for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,11 +107,11 @@ fn print_json(kind: &str, exit_code: u8, message: &str) {
     let message = output::tame(message);
     let text = match form {
         Form::Document => {
-            let document = json!({
-                "schema": SCHEMA,
-                "bdp": env!("CARGO_PKG_VERSION"),
-                "run": null,
-                "error": { "kind": kind, "message": message, "exit_code": exit_code },
+            let document = json!(Document {
+                schema: SCHEMA,
+                bdp: env!("CARGO_PKG_VERSION"),
+                run: (),
+                error: Failure { kind, message: &message, exit_code },
             });
             format!("{document:#}\n")
         }

@@ -38,6 +38,8 @@ mod rehearse;
 mod report;
 mod roff;
 mod runs;
+#[cfg(test)]
+mod schemas;
 mod selftest;
 mod serve;
 mod show;

@@ -11,6 +11,7 @@ pub const MANY_ATTEMPTS: usize = 1000;
 
 /// Flows of at most three packets without an exchange of data, which have in common what is stated and else differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedAttempts {
     /// What they speak.
     pub protocol: FlowProtocol,
@@ -44,6 +45,7 @@ pub struct CapturedAttempts {
 
 /// What became of a flow of few packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     /// Nothing came back: of TCP a SYN and no answer, of others packets one way.

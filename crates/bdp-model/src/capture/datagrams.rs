@@ -6,6 +6,7 @@ use super::times::CapturedRtt;
 
 /// Datagrams that go one way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedDatagrams {
     /// Datagrams of UDP of which too little was kept to look at their headers: what these would have shown is not in the figures.
     pub headers_cut: u64,
@@ -19,6 +20,7 @@ pub struct CapturedDatagrams {
 
 /// A stream of datagrams that bear numbers and times, as they passed here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedStream {
     /// Whose header they have.
     pub protocol: NumberedProtocol,
@@ -59,6 +61,7 @@ pub struct CapturedStream {
 
 /// Protocols whose datagrams bear numbers and times in the clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NumberedProtocol {
     /// RTP (RFC 3550).
@@ -85,6 +88,7 @@ impl NumberedProtocol {
 
 /// How the rate of a stream's clock is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockRateSource {
     /// By its payload type (RFC 3551, section 6).
@@ -95,6 +99,7 @@ pub enum ClockRateSource {
 
 /// Requests that are to be sent back, and their answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedEcho {
     /// Requests.
     pub sent: u64,
@@ -110,6 +115,7 @@ pub struct CapturedEcho {
 
 /// A QUIC connection (RFC 9000) by what is not encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedQuic {
     /// Its version, as the server uses it; where nothing of the server was seen, as the client does.
     pub version: u32,
@@ -134,6 +140,7 @@ pub struct CapturedQuic {
 
 /// An end of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlowEnd {
     /// The one that began, as far as was seen.
@@ -145,6 +152,7 @@ pub enum FlowEnd {
 
 /// What is known of a handshake's time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuicHandshake {
     /// It is known.
@@ -160,6 +168,7 @@ pub enum QuicHandshake {
 
 /// What the spin bit shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedSpin {
     /// Whether it spins, and else why there is no round trip.
     pub state: SpinState,
@@ -177,6 +186,7 @@ pub struct CapturedSpin {
 
 /// Whether a spin bit spins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SpinState {
     /// It does.

@@ -145,6 +145,7 @@ impl fmt::Display for TimeState {
 
 /// The time between two readings, by state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
     /// Since all connections were made.
     pub from_ns: u64,
@@ -156,6 +157,7 @@ pub struct Stretch {
 
 /// Where the time went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeSpent {
     /// In order of time, without gaps.
     pub stretches: Vec<Stretch>,

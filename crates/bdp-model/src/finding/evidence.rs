@@ -8,6 +8,7 @@ use crate::units::Nanos;
 
 /// Samples of which some meet a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
     /// How many meet it.
     pub met: u64,
@@ -17,6 +18,7 @@ pub struct Samples {
 
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// What.
     pub fact: Fact,

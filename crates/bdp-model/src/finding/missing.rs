@@ -42,6 +42,7 @@ named! {
 
 /// Something that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     /// What.
     pub what: Lack,

@@ -24,6 +24,7 @@ pub use remedy::{Action, Remedy};
 
 /// A conclusion, how sure it is, what it rests on, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What limits the flow.
     pub limit: Limit,
@@ -51,6 +52,7 @@ pub struct Finding {
 
 /// How sure a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Right in half of the cases at least.
@@ -63,6 +65,7 @@ pub enum Confidence {
 
 /// What may limit a flow, and how probable that is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Likely {
     /// The limit.
     pub limit: Limit,
@@ -72,6 +75,7 @@ pub struct Likely {
 
 /// What binds once a limit is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
     /// The limit that binds then.
     pub limit: Limit,

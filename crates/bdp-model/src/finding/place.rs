@@ -22,6 +22,7 @@ named! {
 
 /// Where a limit is, by name where it has one: of an end the host, of the path a hop or a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// Which part.
     pub at: At,

@@ -25,6 +25,7 @@ named! {
 
 /// A number with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantity {
     /// The number.
     pub value: f64,

@@ -114,6 +114,7 @@ named_kinds! {
 
 /// What to change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// What to do.
     pub action: Action,

@@ -8,6 +8,7 @@ use super::Marks;
 
 /// One hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hop {
     /// Which, from 1.
     pub number: u8,
@@ -38,6 +39,7 @@ pub struct Hop {
 
 /// What a hop is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HopKind {
     /// It passes packets on.
@@ -52,6 +54,7 @@ pub enum HopKind {
 
 /// An address that answered at a hop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopAddress {
     /// It.
     pub address: IpAddr,
@@ -63,6 +66,7 @@ pub struct HopAddress {
 
 /// What became of the probes of a hop in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Sent.
     pub sent: u64,
@@ -80,6 +84,7 @@ pub struct Figures {
 
 /// A share with its interval of 95 % (E. B. Wilson, "Probable inference", JASA 22, 1927).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
     /// What was seen, 0..=1.
     pub value: f64,
@@ -109,6 +114,7 @@ impl Share {
 
 /// How the losses of a hop are understood.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum HopLoss {
     /// There are none, or too few to say that they begin here.
@@ -129,6 +135,7 @@ pub enum HopLoss {
 
 /// The load of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Load {
     /// Goodput of the transfer that made it, bit/s.
     pub goodput_bps: Option<f64>,
@@ -138,6 +145,7 @@ pub struct Load {
 
 /// Why something is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unjudged {
     /// It was not asked for.
@@ -153,6 +161,7 @@ pub enum Unjudged {
 
 /// Where a queue stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueVerdict {
     /// Where round trips rise from one hop to the next, the largest rise first; empty where none does.
     pub steps: Vec<QueueStep>,
@@ -162,6 +171,7 @@ pub struct QueueVerdict {
 
 /// A rise of the round trip from one hop to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueStep {
     /// The first hop that has it: the queue stands before it, at the exit of the hop before, or on the way back.
     pub hop: u8,
@@ -177,6 +187,7 @@ pub struct QueueStep {
 
 /// Where packets are lost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossVerdict {
     /// Each hop at which losses begin or grow, the first one first.
     pub steps: Vec<LossStep>,
@@ -190,6 +201,7 @@ pub struct LossVerdict {
 
 /// Losses that begin at a hop, and are at all later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossStep {
     /// The first hop that has them.
     pub hop: u8,
@@ -205,6 +217,7 @@ pub struct LossStep {
 
 /// What sizes the path carries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MtuVerdict {
     /// Bytes of the longest packet that came to the farthest hop that answers.
     pub bytes: Option<u32>,
@@ -220,6 +233,7 @@ pub struct MtuVerdict {
 
 /// "Fragmentation needed", or "packet too big".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToldMtu {
     /// The hop that said it; null where it did not answer otherwise.
     pub hop: Option<u8>,
@@ -231,6 +245,7 @@ pub struct ToldMtu {
 
 /// Where packets vanish for their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlackHole {
     /// The last hop that they come to; 0 is this machine.
     pub after: u8,
@@ -244,6 +259,7 @@ pub struct BlackHole {
 
 /// What became of the marks that probes were sent with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MarkVerdict {
     /// What they were sent with.
     pub sent: Marks,
@@ -257,6 +273,7 @@ pub struct MarkVerdict {
 
 /// Marks that are others from a hop on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MarkChange {
     /// The last hop that saw them as they were; 0 is this machine.
     pub after: u8,
@@ -270,6 +287,7 @@ pub struct MarkChange {
 
 /// What is known of the branches of a hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branching {
     /// Which.
     pub hop: u8,

@@ -21,14 +21,18 @@ pub const PATH_SCHEMA: &str = "bdp.path/1";
 
 /// The hops of one path, and what each does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathReport {
-    /// [`PATH_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = PATH_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// What was asked for, complete.
     pub request: PathRequest,
     /// The address that probes went to, with its port where they have one.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
     /// How round trips and losses of hops were measured.
     pub method: ProbeMethod,
@@ -65,6 +69,7 @@ pub struct PathReport {
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathRequest {
     /// The host as given.
     pub host: String,
@@ -82,9 +87,11 @@ pub struct PathRequest {
     pub probes: u32,
     /// From one probe of a hop to the next.
     #[serde(rename = "interval_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
     /// How long an answer is waited for.
     #[serde(rename = "patience_ns", with = "crate::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub patience: Nanos,
     /// Flows that are tried at most at each hop to find branches; 1 looks for none.
     pub flows: u16,
@@ -136,6 +143,7 @@ impl PathRequest {
 
 /// What a probe is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeProtocol {
     /// A datagram to a port where nothing is expected to listen.
@@ -159,6 +167,7 @@ impl ProbeProtocol {
 
 /// How probes were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeMethod {
     /// What a probe was.
     pub protocol: ProbeProtocol,

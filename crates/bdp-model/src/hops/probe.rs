@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A packet that was to end at a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopProbe {
     /// What for.
     pub phase: Phase,
@@ -23,6 +24,7 @@ pub struct HopProbe {
 
 /// A part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Which hops there are.
@@ -41,6 +43,7 @@ pub enum Phase {
 
 /// What came back of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// From whom; `None` where the kernel does not say.
     pub from: Option<IpAddr>,
@@ -54,6 +57,7 @@ pub struct Answer {
 
 /// What an answer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerKind {
     /// A router: the hop limit was used up there.
@@ -68,6 +72,7 @@ pub enum AnswerKind {
 
 /// The octet of type of service or traffic class: code point and ECN.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Marks {
     /// Differentiated services code point, 0..=63 (RFC 2474).
     pub dscp: u8,

@@ -8,6 +8,7 @@ use crate::stats::{nearest_rank, resolves};
 
 /// Round trips of the probe flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttReport {
     /// Before the workload started.
     pub idle: Option<RttSummary>,
@@ -21,6 +22,7 @@ pub struct RttReport {
 /// All percentiles of round trips, in nanoseconds: 101 values from the smallest (0) to the largest (100), each the nearest
 /// rank, exact where [`RttSummary`] rounds up by less than 1 in 64; none where no probe was answered, and of older records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttPercentiles {
     /// Before the workload started.
     #[serde(default)]
@@ -32,6 +34,7 @@ pub struct RttPercentiles {
 
 /// A distribution of round trips, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttSummary {
     /// Probes sent.
     pub sent: u64,
@@ -60,6 +63,7 @@ pub struct RttSummary {
 
 /// Percentiles of the probes that were answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OfAnswers {
     /// Median.
     pub p50: u64,
@@ -71,6 +75,7 @@ pub struct OfAnswers {
 
 /// Percentiles of probes of which some have no answer: each of those is taken to be slower than it was waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OfAll {
     /// Median.
     pub p50: Bound,
@@ -82,6 +87,7 @@ pub struct OfAll {
 
 /// A percentile, or what it is above.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bound {
     /// Nanoseconds.
     pub ns: u64,

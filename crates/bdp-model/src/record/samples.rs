@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One reading at the receiver. Absent fields are ones that the kernel did not return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverSample {
     /// Since the flow's first byte was read, or since its connections were made where none came.
     pub at_ns: u64,
@@ -38,6 +39,7 @@ pub struct ReceiverSample {
 
 /// One reading of `TCP_INFO` at the sender. Absent fields are ones that the kernel did not return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderSample {
     /// Since all connections were made.
     pub at_ns: u64,
@@ -133,6 +135,7 @@ impl SenderSample {
 
 /// State of congestion control as Linux has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
     /// Nothing unusual.
@@ -166,6 +169,7 @@ pub const LOSS_EPISODES_KEPT: usize = 400;
 
 /// A congestion event of a connection: from when its sender's kernel noticed a loss or a mark until the event was over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossEpisode {
     /// Since all connections were made.
     pub at_ns: u64,
@@ -192,6 +196,7 @@ pub struct LossEpisode {
 
 /// What a sender did about a congestion event, the mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EpisodeKind {
     /// It reduced its window after an ECN mark, or drops in its own host.

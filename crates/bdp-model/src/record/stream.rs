@@ -6,6 +6,7 @@ use crate::finding::Limit;
 
 /// What the sender's kernel counted of a stream, from its beginning to the end of the flow. Absent fields are ones that it did not return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamReport {
     /// How long the flow had gone on then.
     pub took_ns: u64,

@@ -20,6 +20,7 @@ use crate::units::Nanos;
 
 /// What the one who runs a scenario chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanOptions {
     /// Instead of the file's seed.
     pub seed: Option<u64>,

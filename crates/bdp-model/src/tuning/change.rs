@@ -10,6 +10,7 @@ use crate::ends::{Direction, End};
 
 /// What of a host is set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Target {
     /// A sysctl.
@@ -33,6 +34,7 @@ pub enum Target {
 
 /// An attribute of a route, by the word that `ip route` has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RouteAttribute {
     /// Congestion control of connections over it: a name.
@@ -62,6 +64,7 @@ impl RouteAttribute {
 
 /// How much of a host a change concerns, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Connections to one address.
@@ -112,6 +115,7 @@ impl fmt::Display for Target {
 
 /// One change of one setting of one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// At which end of the measurement.
     pub end: End,

@@ -45,6 +45,7 @@ pub struct HostSetting {
 
 /// Why a setting can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Unreadable {
     /// The kernel does not have it.
@@ -62,6 +63,7 @@ pub enum Unreadable {
 
 /// Queues of a network device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceQueues {
     /// Its name.
     pub name: String,
@@ -91,6 +93,7 @@ pub struct DeviceQueues {
 
 /// Entries of the rings of a network card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rings {
     /// For receiving.
     pub rx: u32,

@@ -11,8 +11,10 @@ pub const PLAN_SCHEMA: &str = "bdp.plan/1";
 
 /// The smallest change for a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// [`PLAN_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = PLAN_SCHEMA)))]
     pub schema: String,
     /// The run that it is made from; null of a path that was described by figures.
     pub run: Option<String>,
@@ -49,6 +51,7 @@ impl Plan {
 
 /// The path of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanPath {
     /// Its idle round trip.
     pub rtt_ns: u64,
@@ -62,6 +65,7 @@ pub struct PlanPath {
 
 /// A direction of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanDirection {
     /// Which.
     pub direction: Direction,
@@ -75,6 +79,7 @@ pub struct PlanDirection {
 
 /// A machine of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanHost {
     /// Its host name.
     pub name: String,
@@ -88,6 +93,7 @@ pub struct PlanHost {
 
 /// Other changes in place of the plan's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alternative {
     /// A short name, unique in its plan: `pace`.
     pub name: String,
@@ -97,6 +103,7 @@ pub struct Alternative {
 
 /// What a program can do for its own connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// At which end.
     pub end: End,
@@ -108,6 +115,7 @@ pub struct Advice {
 
 /// Something that was considered and left alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// At which end; null where it is of neither.
     pub end: Option<End>,
@@ -119,6 +127,7 @@ pub struct Refused {
 
 /// Why something is left alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Why {
     /// Its value is enough already; a smaller one would be a loss.

@@ -7,6 +7,7 @@ use crate::finding::Limit;
 
 /// What a change gives by the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
     /// The direction whose goodput it is.
     pub direction: Direction,
@@ -22,6 +23,7 @@ pub struct Gain {
 
 /// Why a setting is changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
     /// The largest buffer holds less than the path needs in flight.

@@ -17,10 +17,13 @@ pub const PLAN: &str = "plan";
 
 /// A plan and its alternatives on the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rehearsal {
-    /// [`REHEARSAL_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = REHEARSAL_SCHEMA)))]
     pub schema: String,
     /// bdp's version.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// The run that the twin is of; null of a file that does not say.
     pub run: Option<String>,
@@ -45,6 +48,7 @@ pub struct Rehearsal {
 
 /// One set of changes on the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rehearsed {
     /// Its name, unique in its rehearsal.
     pub name: String,
@@ -58,6 +62,7 @@ pub struct Rehearsed {
 
 /// What came out in a direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Predicted {
     /// Which.
     pub direction: Direction,
@@ -75,6 +80,7 @@ pub struct Predicted {
 
 /// What a flow of others gets beside this one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Beside {
     /// Congestion control of the other flow.
     pub congestion_control: String,

@@ -14,10 +14,13 @@ pub const VERIFICATION_SCHEMA: &str = "bdp.verification/1";
 
 /// What came of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
-    /// [`VERIFICATION_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = VERIFICATION_SCHEMA)))]
     pub schema: String,
     /// bdp's version.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// The run before the change; null of a file that does not say.
     pub run: Option<String>,
@@ -31,6 +34,7 @@ pub struct Verification {
 
 /// A direction before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Which.
     pub direction: Direction,
@@ -46,6 +50,7 @@ pub struct Verified {
 
 /// A figure before, predicted and now.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Before the change.
     pub before: f64,
@@ -61,6 +66,7 @@ pub struct Outcome {
 
 /// How a prediction came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Within the range.

@@ -11,10 +11,13 @@ pub const TWIN_SCHEMA: &str = "bdp.twin/1";
 
 /// All that `bdp twin` found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinReport {
-    /// [`TWIN_SCHEMA`].
+    /// Name and version of this document's shape.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = TWIN_SCHEMA)))]
     pub schema: String,
     /// bdp's version.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
     /// The run that it is made from; null of a file that does not say.
     pub run: Option<String>,
@@ -24,6 +27,7 @@ pub struct TwinReport {
 
 /// A twin and what came out of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// The twin.
     pub twin: Twin,
@@ -54,6 +58,7 @@ impl Compared {
 
 /// The figures of one direction, measured and in the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFigures {
     /// Which.
     pub direction: Direction,
@@ -71,6 +76,7 @@ pub struct DirectionFigures {
 
 /// A figure as it was measured and as the twin has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// As it was measured.
     pub measured: f64,
@@ -95,6 +101,7 @@ impl Figure {
 
 /// How closely a twin repeats a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
     /// Goodput within 10 %, median round trip under load within 20 %.
@@ -127,6 +134,7 @@ impl Fidelity {
 
 /// A parameter that was changed after a pass that missed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Adjusted {
     /// Which pass it followed, from 1.
     pub round: u32,

@@ -11,6 +11,7 @@ use crate::units::Nanos;
 
 /// A measured path as the lab emulates it, for one direction of data or for both at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Twin {
     /// The direction that is compared; of two at once, the first.
     pub direction: Direction,
@@ -42,6 +43,7 @@ pub struct Twin {
 
 /// A host of a twin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinHost {
     /// Its host name.
     pub name: String,
@@ -57,6 +59,7 @@ pub struct TwinHost {
 
 /// The transfer of a direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinFlow {
     /// Congestion control of the sender.
     pub congestion: String,
@@ -84,6 +87,7 @@ pub struct TwinFlow {
 
 /// Something that was learned of the path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Learned {
     /// Of which way; null of the path or of both.
     pub way: Option<Direction>,
@@ -95,6 +99,7 @@ pub struct Learned {
 
 /// A parameter of the path; its value is in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
     /// Propagation delay.
@@ -123,6 +128,7 @@ pub enum Parameter {
 
 /// How a parameter was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Probes before the load.
@@ -167,6 +173,7 @@ pub enum Source {
 
 /// Something of the path that was not seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Unseen {
     /// The rate: something else limits the transfer.

@@ -11,6 +11,7 @@ use super::path::TwinHost;
 
 /// A twin with something changed; nothing set: the twin itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinVariant {
     /// A short name, unique among those that run together: letters, digits and `-`.
     pub name: String,
@@ -34,6 +35,7 @@ pub struct TwinVariant {
 
 /// A long flow of others over the same bottleneck, in the same direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Competitor {
     /// Its congestion control.
     pub congestion: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One way of a twin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinWay {
     /// Propagation delay, nanoseconds.
     pub delay_ns: u64,
@@ -25,6 +26,7 @@ pub struct TwinWay {
 
 /// A rate and the queue before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
     /// On the wire, bit/s; where it changes, the first.
     pub rate_bps: f64,
@@ -40,6 +42,7 @@ pub struct Bottleneck {
 
 /// What manages a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Discipline {
     /// It drops what finds it full.
@@ -63,6 +66,7 @@ pub enum Discipline {
 
 /// Variation of the delay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TwinJitter {
     /// Evenly to both sides of the delay.
@@ -86,6 +90,7 @@ pub enum TwinJitter {
 
 /// Losses that come at any load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TwinLoss {
     /// Each packet alone.
@@ -122,6 +127,7 @@ impl TwinLoss {
 
 /// What drops above a rate without queueing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinPolicer {
     /// Of IP bits, bit/s.
     pub rate_bps: f64,
@@ -131,6 +137,7 @@ pub struct TwinPolicer {
 
 /// A time in which nothing was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinOutage {
     /// Since the flow's start, nanoseconds.
     pub at_ns: u64,
@@ -142,6 +149,7 @@ pub struct TwinOutage {
 
 /// Packets that are held back so that later ones overtake them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinReorder {
     /// Share of packets.
     pub share: f64,

@@ -20,6 +20,8 @@ pub use command::quote;
 pub(crate) use command::{against, in_store, typed};
 pub use interval_lines::IntervalLines;
 pub use iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading, iperf3_error, iperf3_json};
+#[cfg(feature = "schema")]
+pub(crate) use json::Measurements;
 pub use json::{MEASUREMENTS_SCHEMA, measurements_json};
 pub(crate) use pacing::words as pacing_words;
 pub(crate) use search::conclusion as search_conclusion;

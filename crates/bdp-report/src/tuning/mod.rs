@@ -6,7 +6,7 @@ mod export;
 mod plan;
 mod rehearsal;
 mod show;
-mod show_json;
+pub(crate) mod show_json;
 mod verification;
 mod words;
 

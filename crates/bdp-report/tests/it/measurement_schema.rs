@@ -273,7 +273,7 @@ fn the_schema_has_every_kind_of_caveat_and_no_other() {
     let measured = bare();
     let document = measurement_json(&measured);
     let schema = schema();
-    let described: Value = schema["$defs"]["caveat"]["oneOf"]
+    let described: Value = schema["$defs"]["caveat"]["anyOf"]
         .as_array()
         .unwrap()
         .iter()
@@ -384,20 +384,4 @@ fn a_summary_leaves_failed_runs_out() {
     assert_eq!(to["limits"], value!([{ "limit": "receive_window", "n": 3 }]));
     let back: Vec<Measurement> = serde_json::from_value(document["runs"].clone()).unwrap();
     assert_eq!(back, runs);
-}
-
-#[test]
-fn the_text_explains_every_member_of_the_schema() {
-    // What records have too is on their page.
-    let text = concat!(
-        include_str!("../../../../docs/measurement.md"),
-        include_str!("../../../../docs/record.md"),
-        include_str!("../../../../docs/time.md")
-    );
-    let mut found = Vec::new();
-    crate::fixture::members(&schema(), &mut found);
-    assert!(found.len() > 100, "{}", found.len());
-    for member in found {
-        assert!(text.contains(&format!("`{member}`")), "docs/measurement.md does not mention {member}");
-    }
 }

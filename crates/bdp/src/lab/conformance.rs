@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use bdp_model::plain::in_words;
 use bdp_model::stack::{Stack, StepStack};
+use bdp_run::conformance::POINTS;
 use bdp_run::conformance::{Conformance, of};
-use bdp_run::conformance::{POINTS, Point};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
@@ -141,20 +142,79 @@ fn textwrap(text: &str, width: usize) -> Vec<String> {
 }
 
 fn as_value(tried: &[Tried]) -> Value {
-    let points = |point: &Point| json!({ "name": point.name, "what": point.what, "source": point.source });
-    let stacks = tried.iter().map(|(stack, tried)| {
-        json!({
-            "name": stack.to_string(),
-            "version": tried.as_ref().ok().map(|found| &found.version),
-            "outcomes": tried.as_ref().map(|found| found.outcomes.as_slice()).unwrap_or_default(),
-            "error": tried.as_ref().err(),
-        })
-    });
-    json!({
-        "schema": SCHEMA,
-        "bdp": env!("CARGO_PKG_VERSION"),
-        "run": null,
-        "points": POINTS.iter().map(points).collect::<Vec<_>>(),
-        "stacks": stacks.collect::<Vec<_>>(),
+    let stack = |(stack, tried): &Tried| StackOutcomes {
+        name: stack.to_string(),
+        version: tried.as_ref().ok().map(|found| found.version.clone()),
+        outcomes: tried.iter().flat_map(|found| &found.outcomes).map(PointOutcome::of).collect(),
+        error: tried.as_ref().err().cloned(),
+    };
+    json!(Document {
+        schema: SCHEMA,
+        bdp: env!("CARGO_PKG_VERSION"),
+        run: (),
+        points: POINTS.iter().map(|p| PointText { name: p.name, what: p.what, source: p.source }).collect(),
+        stacks: tried.iter().map(stack).collect(),
     })
+}
+
+/// What became of the suite.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document {
+    /// Name and version of this document's shape.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp.
+    bdp: &'static str,
+    /// Nothing of it is stored.
+    run: (),
+    /// What every stack is compared with, in the order of a connection's life.
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    points: Vec<PointText>,
+    /// Each stack.
+    stacks: Vec<StackOutcomes>,
+}
+
+/// A point of the suite.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PointText {
+    /// In a word or two.
+    name: &'static str,
+    /// What is asked of a stack.
+    what: &'static str,
+    /// Where it is asked.
+    source: &'static str,
+}
+
+/// What became of a stack.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StackOutcomes {
+    /// What `stack =` takes.
+    name: String,
+    /// Name and version; null if it could not be tried.
+    version: Option<String>,
+    /// In the order of the points; empty if the stack could not be tried.
+    outcomes: Vec<PointOutcome>,
+    /// Why the stack could not be tried.
+    error: Option<String>,
+}
+
+/// What became of a point.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PointOutcome {
+    /// Its name.
+    point: String,
+    /// Whether it was met; null if it could not be tried.
+    met: Option<bool>,
+    /// How it was met, or why not; may be empty.
+    note: String,
+}
+
+impl PointOutcome {
+    fn of(outcome: &bdp_stack::conformance::Outcome) -> Self {
+        Self { point: outcome.point.clone(), met: outcome.met, note: outcome.note.clone() }
+    }
 }

@@ -1,7 +1,7 @@
 //! `bdp lab`: scenarios on the emulated lab.
 
 mod captured;
-mod conformance;
+pub(crate) mod conformance;
 mod exec;
 mod import;
 mod list;
@@ -12,7 +12,7 @@ mod progress;
 mod selftest;
 mod shell;
 pub mod source;
-mod stacks;
+pub(crate) mod stacks;
 mod work;
 
 pub use parameter::{clock, setting};

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bdp_lab::kernel::{self, Kernel, KernelError};
 use bdp_run::conformance::Found;
 use bdp_sys::{process, sysctl};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::exit::Outcome;
@@ -92,46 +93,98 @@ fn short(name: &str) -> &str {
 }
 
 fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>, others: &[Found]) -> Value {
-    let mut stacks = vec![json!({
-        "name": "linux",
-        "clock": "real",
-        "version": machine.version,
-        "path": null,
-        "congestion_controls": machine.congestion_controls,
-        "repeatable": false,
-        "default": false,
-        "error": null,
-        "command": null,
-    })];
+    let mut stacks = vec![Entry {
+        name: "linux".to_owned(),
+        clock: Clock::Real,
+        version: Some(machine.version.clone()),
+        congestion_controls: machine.congestion_controls.clone(),
+        ..Entry::default()
+    }];
     for (name, found) in kernels {
         let kernel = found.as_ref().ok();
         let error = found.as_ref().err();
-        stacks.push(json!({
-            "name": name,
-            "clock": "virtual",
-            "version": kernel.map(|kernel| &kernel.version),
-            "path": kernel.map(|kernel| kernel.path.display().to_string()),
-            "congestion_controls": kernel.map(|kernel| kernel.congestion_controls.as_slice()).unwrap_or_default(),
-            "repeatable": kernel.is_some_and(|kernel| kernel.seeded),
-            "default": default == Some(name),
-            "error": error.map(KernelError::to_string),
-            "command": error.and_then(KernelError::command),
-        }));
+        stacks.push(Entry {
+            name: name.clone(),
+            clock: Clock::Virtual,
+            version: kernel.map(|kernel| kernel.version.clone()),
+            path: kernel.map(|kernel| kernel.path.display().to_string()),
+            congestion_controls: kernel.map(|kernel| kernel.congestion_controls.clone()).unwrap_or_default(),
+            repeatable: kernel.is_some_and(|kernel| kernel.seeded),
+            default: default == Some(name),
+            error: error.map(KernelError::to_string),
+            command: error.and_then(KernelError::command),
+        });
     }
     for found in others {
-        stacks.push(json!({
-            "name": found.name,
-            "clock": "virtual",
-            "version": found.version.as_ref().ok(),
-            "path": found.path.as_ref().map(|path| path.display().to_string()),
-            "congestion_controls": [],
-            "repeatable": true,
-            "default": false,
-            "error": found.version.as_ref().err().map(ToString::to_string),
-            "command": found.version.is_err().then(|| format!("make stack-{}", found.name)),
-        }));
+        stacks.push(Entry {
+            name: found.name.to_string(),
+            clock: Clock::Virtual,
+            version: found.version.as_ref().ok().map(ToString::to_string),
+            path: found.path.as_ref().map(|path| path.display().to_string()),
+            repeatable: true,
+            error: found.version.as_ref().err().map(ToString::to_string),
+            command: found.version.is_err().then(|| format!("make stack-{}", found.name)),
+            ..Entry::default()
+        });
     }
-    json!({ "schema": "bdp.stacks/1", "bdp": env!("CARGO_PKG_VERSION"), "run": null, "stacks": stacks })
+    json!(Document { schema: SCHEMA, bdp: env!("CARGO_PKG_VERSION"), run: (), stacks })
+}
+
+/// Version of the shape.
+const SCHEMA: &str = "bdp.stacks/1";
+
+/// The stacks that a host can have.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Document {
+    /// Name and version of this document's shape.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
+    schema: &'static str,
+    /// Version of bdp.
+    bdp: &'static str,
+    /// Nothing of it is stored.
+    run: (),
+    /// This machine's kernel first, then the kernels of guests by version, then stacks that are no kernels.
+    #[cfg_attr(test, schemars(length(min = 4)))]
+    stacks: Vec<Entry>,
+}
+
+/// A stack.
+#[derive(Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Stack"))]
+struct Entry {
+    /// What `stack =` takes; a kernel of another tree, in a folder of kernels, by its path.
+    #[cfg_attr(test, schemars(regex(pattern = r"^(linux(-[0-9.]+)?|kernel:.+|smoltcp|gvisor|lwip)$")))]
+    name: String,
+    /// The clock that it runs by.
+    clock: Clock,
+    /// Of a kernel as `uname -r` prints it, of another stack with its name; null if it is not there or can't be used.
+    version: Option<String>,
+    /// The kernel's file; null for this machine's.
+    path: Option<String>,
+    /// Those that are available or compiled in; empty of stacks that are no kernels.
+    congestion_controls: Vec<String>,
+    /// Whether the same seed gives the same record on it.
+    repeatable: bool,
+    /// Whether the virtual clock uses it if a scenario names none.
+    default: bool,
+    /// Why it can't be used.
+    error: Option<String>,
+    /// The command that builds it.
+    command: Option<String>,
+}
+
+/// By which clock a stack runs.
+#[derive(Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum Clock {
+    /// The machine's.
+    #[default]
+    Real,
+    /// One that stands still while anything runs.
+    Virtual,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod payload;
 mod pieces;
 mod socket;
 mod ssh;
-mod stream;
+pub(crate) mod stream;
 pub mod target;
 mod udp;
 

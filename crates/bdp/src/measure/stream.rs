@@ -1,10 +1,13 @@
 //! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
+use bdp_model::ends::Direction;
+use bdp_model::measurement::MeasureRequest;
 use bdp_model::plain::in_words;
 use bdp_run::Event;
 use bdp_run::measure::MeasurePlan;
 use bdp_sys::clock;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output;
@@ -46,11 +49,10 @@ impl<'a> Lines<'a> {
             }
             Event::MeasurementEnded { run, measurement } => {
                 self.run = run.as_deref().map(str::to_owned);
-                self.line(&json!({
-                    "event": "end",
-                    "repetition": measurement.repetition,
-                    "run": run,
-                    "measurement": bdp_report::measurement_json(measurement),
+                self.line(&json!(Line::End {
+                    repetition: measurement.repetition,
+                    run: run.as_deref(),
+                    measurement: bdp_report::measurement_json(measurement),
                 }));
             }
             _ => {}
@@ -60,20 +62,19 @@ impl<'a> Lines<'a> {
     /// Tells why there is no more to come.
     pub fn fail(&mut self, error: &str) {
         let error = output::tame(&in_words(error));
-        self.line(&json!({ "event": "error", "repetition": self.started.max(1), "error": error }));
+        self.line(&json!(Line::Error { repetition: self.started.max(1), error: &error }));
     }
 
     fn start(&self, repetition: u32) -> Value {
-        json!({
-            "event": "start",
-            "schema": STREAM_SCHEMA,
-            "bdp": env!("CARGO_PKG_VERSION"),
-            "run": self.run,
-            "repetition": repetition,
-            "runs": self.plan.runs,
-            "at_unix_ms": clock::unix_ms(),
-            "label": self.plan.label,
-            "request": self.plan.request,
+        json!(Line::Start {
+            schema: STREAM_SCHEMA,
+            bdp: env!("CARGO_PKG_VERSION"),
+            run: self.run.as_deref(),
+            repetition,
+            runs: self.plan.runs,
+            at_unix_ms: clock::unix_ms(),
+            label: self.plan.label.as_deref(),
+            request: &self.plan.request,
         })
     }
 
@@ -94,25 +95,98 @@ fn interval(repetition: u32, progress: &Progress) -> Value {
         Stage::Trial(_) => "trial",
         Stage::Experiment(..) => "experiment",
     };
-    let directions: Vec<Value> = progress
-        .goodput_bps
-        .iter()
-        .map(|(way, goodput_bps)| {
-            let streams = progress.stream_goodput_bps.iter().find(|(of, _)| of == way);
-            json!({
-                "direction": way,
-                "goodput_bps": goodput_bps,
-                "stream_goodput_bps": streams.map_or(&[][..], |(_, streams)| streams.as_slice()),
-            })
-        })
-        .collect();
-    json!({
-        "event": "interval",
-        "repetition": repetition,
-        "stage": stage,
-        "elapsed_ns": progress.elapsed.as_ns(),
-        "total_ns": (progress.total.as_ns() > 0).then_some(progress.total.as_ns()),
-        "rtt_ns": progress.rtt_ns,
-        "directions": directions,
+    let directions = progress.goodput_bps.iter().map(|(direction, goodput_bps)| {
+        let streams = progress.stream_goodput_bps.iter().find(|(of, _)| of == direction);
+        DirectionLine {
+            direction: *direction,
+            goodput_bps: *goodput_bps,
+            stream_goodput_bps: streams.map_or(&[][..], |(_, streams)| streams.as_slice()),
+        }
+    });
+    json!(Line::Interval {
+        repetition,
+        stage,
+        elapsed_ns: progress.elapsed.as_ns(),
+        total_ns: (progress.total.as_ns() > 0).then_some(progress.total.as_ns()),
+        rtt_ns: progress.rtt_ns,
+        directions: directions.collect(),
     })
 }
+
+/// A line.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Line<'a> {
+    /// A run begins.
+    Start {
+        /// Name and version of the shape.
+        #[cfg_attr(test, schemars(extend("const" = STREAM_SCHEMA)))]
+        schema: &'static str,
+        /// bdp's version.
+        bdp: &'static str,
+        /// Id in the store, which there is once a repetition is over; null before, and if nothing is stored.
+        run: Option<&'a str>,
+        /// Which of several runs.
+        repetition: u32,
+        /// How many runs were asked for.
+        #[cfg_attr(test, schemars(range(min = 1)))]
+        runs: u32,
+        /// Milliseconds since 1970.
+        at_unix_ms: u64,
+        /// What the user called it.
+        label: Option<&'a str>,
+        /// What was asked for: `request` of measurement.schema.json.
+        #[cfg_attr(test, schemars(with = "Part", extend("required" = ["host", "port", "directions"])))]
+        request: &'a MeasureRequest,
+    },
+    /// Some time has passed.
+    Interval {
+        /// Which of several runs.
+        repetition: u32,
+        /// What is going on.
+        #[cfg_attr(test, schemars(extend("enum" = ["idle", "to", "from", "both", "trial", "experiment"])))]
+        stage: &'static str,
+        /// Since the stage began, nanoseconds.
+        elapsed_ns: u64,
+        /// How long the stage is meant to take; null if that is not known.
+        total_ns: Option<u64>,
+        /// The last round trip of the probe flow, nanoseconds.
+        rtt_ns: Option<u64>,
+        /// Each direction that is measured.
+        directions: Vec<DirectionLine<'a>>,
+    },
+    /// A run is over.
+    End {
+        /// Which of several runs.
+        repetition: u32,
+        /// The run's id in the store.
+        run: Option<&'a str>,
+        /// The whole measurement, as measurement.schema.json describes it.
+        #[cfg_attr(test, schemars(with = "Part", extend("required" = ["schema", "directions"])))]
+        measurement: Value,
+    },
+    /// There is no more to come.
+    Error {
+        /// Which of several runs.
+        repetition: u32,
+        /// Why, in one line.
+        error: &'a str,
+    },
+}
+
+/// A direction in an interval.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DirectionLine<'a> {
+    /// Which.
+    direction: Direction,
+    /// Since the line before, bit/s, as the near end sees it.
+    goodput_bps: f64,
+    /// The same of each stream as of its last sample, in order of connection; empty if that is unknown.
+    stream_goodput_bps: &'a [f64],
+}
+
+/// What another schema describes.
+#[cfg(test)]
+type Part = serde_json::Map<String, Value>;

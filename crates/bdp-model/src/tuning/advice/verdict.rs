@@ -6,6 +6,7 @@ use crate::tuning::setting::Release;
 
 /// What advice is worth on a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// In a word.
     pub kind: VerdictKind,
@@ -17,6 +18,7 @@ pub struct Verdict {
 
 /// What advice is worth, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
     /// It does what it is given for.

@@ -6,6 +6,7 @@ use super::release::Release;
 
 /// A default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DefaultValue {
     /// As the sysctl prints it.
     pub value: String,
@@ -15,6 +16,7 @@ pub struct DefaultValue {
 
 /// How sure a default is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// It is in the kernel's source.

@@ -36,6 +36,7 @@ pub struct Setting {
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Three numbers, as minimum, default and maximum.
@@ -52,6 +53,7 @@ pub enum Kind {
 
 /// The unit of a setting's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -76,6 +78,7 @@ pub enum Unit {
 
 /// The end of a setting's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndOfLife {
     /// The first kernel that does not read it.
     pub since: Release,

@@ -8,6 +8,7 @@ use super::default::{Basis, DefaultValue};
 
 /// How a value lies to a default, or to another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
     /// The same.

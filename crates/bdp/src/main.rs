@@ -84,7 +84,7 @@ Examples:
 
 fn with_topics() -> String {
     let topics = topics::texts().join(", ");
-    format!("{EXAMPLES}\n\nHelp topics, described by 'bdp help topics': {topics}.")
+    format!("{EXAMPLES}\n\nHelp topics, described by bdp help topics: {topics}.")
 }
 
 #[derive(Subcommand)]

@@ -86,9 +86,7 @@ Examples:
 
 fn with_topics() -> String {
     let topics = topics::texts().join(", ");
-    format!(
-        "{EXAMPLES}\n\nHelp topics, printed by 'bdp help TOPIC': {topics}. 'bdp help topics' describes each."
-    )
+    format!("{EXAMPLES}\n\nHelp topics, described by bdp help topics: {topics}.")
 }
 
 #[derive(Subcommand)]

@@ -22,7 +22,7 @@ fn an_exclusive_server_tells_others_that_it_is_busy() {
     let bench = Bench::new();
     let mut server = serve(&bench, "--exclusive");
     let first = start(bench.bdp(&format!("measure 127.0.0.1:{} -t 60 --idle 0.1 -P 2", server.port)));
-    server.process.wait_until("the first session began", |p| p.err().contains("began"));
+    server.process.wait_until("the first session began", |p| p.err().contains(" started, "));
     let busy = bench.run(&measure(server.port));
     assert!(busy.refusal(3).contains("busy"), "{}", busy.err);
     first.signal("KILL");
@@ -38,9 +38,9 @@ fn an_address_gets_its_share_of_sessions_and_streams_and_no_more() {
     let wide = bench.run(&format!("{} -P 4", measure(server.port)));
     assert!(wide.refusal(3).contains("--max-streams-per-address"), "{}", wide.err);
     assert_eq!(bench.run(&format!("{} -P 3", measure(server.port))).code(), 0);
-    let began = server.process.err().matches("began").count();
+    let began = server.process.err().matches(" started, ").count();
     let first = start(bench.bdp(&format!("measure 127.0.0.1:{} -t 60 --idle 0.1", server.port)));
-    server.process.wait_until("a session began", |p| p.err().matches("began").count() > began);
+    server.process.wait_until("a session began", |p| p.err().matches(" started, ").count() > began);
     let second = bench.run(&measure(server.port));
     assert!(second.refusal(3).contains("--max-sessions-per-address"), "{}", second.err);
     let neighbour = bench.run(&format!("{} -B 127.0.0.2", measure(server.port)));

@@ -245,7 +245,7 @@ fn settings_of_one_run_are_compared_and_drawn() {
     assert_eq!(document["b"]["setting"], "flow.window=64K");
     assert_eq!(document["comparisons"][0]["verdict"], "better");
     assert!(stored.refused("swept --by window=64K,1M").contains("has no window=1M; it has 128K, 64K"));
-    assert!(stored.refused("swept --by streams=1,2").contains("varied no streams"));
+    assert!(stored.refused("swept --by streams=1,2").contains("did not vary streams"));
     assert!(stored.refused("swept --by window").contains("example: congestion=reno,cubic"));
 
     let folder = stored.folder.path().join("figures");

@@ -296,7 +296,7 @@ fn a_url_without_a_port_leads_to_the_usual_one() {
         }
         let ended = bench.run(&format!("measure {scheme}://127.0.0.1/ -t 1"));
         let line = ended.refusal(3);
-        assert!(line.contains(&format!("127.0.0.1:{port}: refused")), "{line}");
+        assert!(line.contains(&format!("127.0.0.1:{port}: connection refused")), "{line}");
         assert!(!line.contains("bdp serve"), "{line}");
     }
 }
@@ -306,8 +306,8 @@ fn what_a_server_will_not_give_is_told_in_a_line() {
     let bench = Bench::new();
     let port = serve_web(None);
     let refused = |path: &str, code| bench.run(&format!("measure {path}")).refusal(code).to_owned();
-    assert!(refused(&format!("http://127.0.0.1:{port}/none"), 3).contains("answers 404"));
-    assert!(refused(&format!("http://127.0.0.1:{port}/round"), 3).contains("redirections"));
+    assert!(refused(&format!("http://127.0.0.1:{port}/none"), 3).contains("answered 404"));
+    assert!(refused(&format!("http://127.0.0.1:{port}/round"), 3).contains("redirects"));
     let small = refused(&format!("http://127.0.0.1:{port}/small --idle 0"), 3);
     assert!(small.contains("1000 B arrived within") && small.contains("a larger file"), "{small}");
     assert!(

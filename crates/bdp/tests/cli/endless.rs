@@ -218,6 +218,9 @@ fn streams_beyond_those_of_a_test_of_iperf2_are_refused_by_the_bound_that_applie
     client.wait();
     let told = counting.server.process.err();
     let line = told.lines().find(|line| line.contains("requests more")).unwrap();
-    assert!(line.contains("may have 8 streams at once") && line.contains("(--max-streams)"), "{line}");
+    assert!(
+        line.contains("may have at most 8 parallel streams") && line.contains("(--max-streams)"),
+        "{line}"
+    );
     assert!(line.contains(" 127.0.0.1 requests more") && !told.contains("::ffff"), "{told}");
 }

@@ -51,7 +51,10 @@ fn what_is_asked_for_wrongly_is_one_line_and_code_125() {
     let bench = bench();
     bench.write("two.toml", format!("{PATH}[sweep]\nlink.delay = [\"1ms\", \"2ms\"]\n"));
     for (line, words) in [
-        ("lab exec path.toml --host nobody -- true", "no host 'nobody' in path.toml; it has client, server"),
+        (
+            "lab exec path.toml --host nobody -- true",
+            "path.toml has no host 'nobody'; its hosts: client, server",
+        ),
         ("lab exec path.toml", "no command given"),
         ("lab exec path.toml --host client", "the command is missing"),
         ("lab exec path.toml --on server", "HOST=LINE"),

@@ -267,7 +267,7 @@ fn an_apply_that_fails_midway_leaves_all_as_before() {
         "{}",
         ended.out
     );
-    assert!(ended.out.contains("; all settings are as before\n= 1"), "{}", ended.out);
+    assert!(ended.out.contains("; all is as before\n= 1"), "{}", ended.out);
     assert!(ended.out.contains("net.core.netdev_max_backlog is not there"), "{}", ended.out);
     assert!(ended.out.contains("$ ls record\n= 0"), "a record stayed: {}", ended.out);
 }

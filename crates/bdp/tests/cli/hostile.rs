@@ -199,7 +199,7 @@ fn flood_of_sessions_is_some_lines_and_a_count() {
     for _ in 0..200 {
         drop(Control::admitted(loopback(1), server.port));
     }
-    let began = server.process.err().matches(" began, bdp").count();
+    let began = server.process.err().matches(" started, bdp").count();
     // As many again where a while has ended among them.
     assert!((1..=60).contains(&began), "{began} lines");
     server

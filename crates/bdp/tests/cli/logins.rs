@@ -93,7 +93,7 @@ fn its_client_logs_in_and_nobody_else_is_let_in() {
             assert!(said["end"]["sum_received"]["bytes"].as_f64().unwrap() > 1e6, "{options}: {said:#}");
         }
         let log = server.process.err();
-        assert!(log.contains("began, iperf3") && log.contains("user 'mario'"), "{log}");
+        assert!(log.contains("started, iperf3") && log.contains("user 'mario'"), "{log}");
         for (password, options, why) in [
             (
                 "rosso",

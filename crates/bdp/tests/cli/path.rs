@@ -324,7 +324,7 @@ fn what_cant_be_is_one_line_and_its_code() {
         assert!(bench.run(line).refusal(2).contains(hint), "{line}");
     }
     let unknown = bench.run("path no-such-host.invalid");
-    assert!(unknown.refusal(3).contains("find host 'no-such-host.invalid'"), "{}", unknown.err);
+    assert!(unknown.refusal(3).contains("resolve host 'no-such-host.invalid'"), "{}", unknown.err);
     // Nothing listens there.
     let unserved = bench.run("path 127.0.0.1:9 --load -c 1");
     assert!(unserved.refusal(3).contains("start 'bdp serve' there"), "{}", unserved.err);

@@ -115,7 +115,7 @@ fn measurement_is_whole_where_its_capture_finds_a_full_disk() {
     assert_eq!(code, 3, "{err}");
     let words = "bdp: the capture is incomplete: write /dev/full: No space left on device";
     assert!(
-        err.lines().any(|line| line.starts_with(words) && line.ends_with("; the measurement is")),
+        err.lines().any(|line| line.starts_with(words) && line.ends_with("; the measurement is complete")),
         "{err}"
     );
     let measured: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));

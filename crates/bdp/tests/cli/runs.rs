@@ -366,7 +366,7 @@ fn a_file_is_shown_and_compared_as_its_run_is() {
     }
     // Several runs have no one page; nor has what is neither.
     fs::write(&exported, data(&stored.bdp(&format!("runs export {finished} {}", stored.cut_short)))).unwrap();
-    assert!(refusal(&bdp(&format!("show {exported}")), 2).contains("holds 2 runs"));
+    assert!(refusal(&bdp(&format!("show {exported}")), 2).contains("contains 2 runs"));
     assert!(refusal(&bdp("show --store none"), 2).contains("give a file"));
 }
 

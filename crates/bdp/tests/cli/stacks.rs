@@ -66,7 +66,7 @@ fn a_kernel_that_was_built_before_is_taken_from_the_cache() {
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o755)).unwrap();
     let taken = build(&[]);
     assert_eq!(taken.code(), 0, "{}", taken.err);
-    assert!(taken.out.contains("took "), "{}", taken.out);
+    assert!(taken.out.contains("copied "), "{}", taken.out);
     assert!(bench.path("kernels/linux-9.8").exists());
     assert!(build(&[]).out.contains("is up to date"));
 }

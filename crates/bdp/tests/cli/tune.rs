@@ -161,7 +161,7 @@ fn what_somebody_else_changed_is_named_and_left() {
         bdp tune revert --force
         [ \"$(rmem)\" = \"$before\" ]",
     );
-    let left = format!("left     net.ipv4.tcp_rmem: bdp wrote {RMEM}, and it is 4096 65536 5000000 now");
+    let left = format!("left     net.ipv4.tcp_rmem: bdp wrote {RMEM}, but it is now 4096 65536 5000000");
     let words: String = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
     let left: String = left.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&left), "{}", ended.out);
@@ -300,7 +300,7 @@ fn what_can_not_be_set_is_one_line_and_nothing_is_touched() {
         ("unknown", 2, "set net.ipv4.tcp_nosuch: this kernel, or this network namespace, has no such sysctl"),
         ("unread", 2, "ignores it"),
         ("value", 3, "set net.ipv4.tcp_sack: 'lots' is not a valid value; all settings are as before"),
-        ("algorithm", 2, "set net.ipv4.tcp_congestion_control: this kernel has no 'nosuch'"),
+        ("algorithm", 2, "set net.ipv4.tcp_congestion_control: 'nosuch' is not available in this kernel"),
         ("local", 2, "the address belongs to this machine"),
         ("nowhere", 3, "no route to this address"),
         ("device", 2, "qdisc of nosuch0: no such device here"),

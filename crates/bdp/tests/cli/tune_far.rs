@@ -253,13 +253,17 @@ fn what_a_client_may_not_set_is_one_line_and_nothing_is_touched() {
         (
             "value",
             sysctl("net.ipv4.tcp_wmem", "4096 16384 99999999999"),
-            "no value of net.ipv4.tcp_wmem that a client may set",
+            "is not a value of net.ipv4.tcp_wmem that a client may set",
         ),
         ("route", route("198.18.0.9", "20"), "a client may change only the route to itself, 198.18.0.1"),
         ("device", qdisc("lo", "fq"), "only the device that sends packets to it"),
-        ("netem", qdisc("link0", "netem"), "no value of qdisc of link0"),
+        ("netem", qdisc("link0", "netem"), "is not a value of qdisc of link0"),
         ("stale", stale, "but the plan was made for '1 2 3'"),
-        ("algorithm", sysctl("net.ipv4.tcp_congestion_control", "nosuch"), "this kernel has no 'nosuch'"),
+        (
+            "algorithm",
+            sysctl("net.ipv4.tcp_congestion_control", "nosuch"),
+            "'nosuch' is not available in this kernel",
+        ),
     ];
     let mut script = String::new();
     for (name, changed, _) in &cases {

@@ -52,7 +52,7 @@ impl Serving {
         self.process.wait_until("its sessions ended", |p| {
             let told = p.err();
             told.contains("ended after")
-                && told.matches("ended after").count() >= told.matches(" began, iperf2").count()
+                && told.matches("ended after").count() >= told.matches(" started, iperf2").count()
         });
     }
 }
@@ -131,7 +131,7 @@ fn its_client_is_served_in_every_mode() {
             println!("{mode} ... pass{note}");
         }
         let told = server.process.err();
-        assert!(told.contains("127.0.0.1:") && told.contains("began, iperf2"), "{told}");
+        assert!(told.contains("127.0.0.1:") && told.contains("started, iperf2"), "{told}");
         assert!(told.contains("4 flows") && !told.contains("turned away"), "{told}");
     });
 }
@@ -189,7 +189,7 @@ fn those_who_may_not_come_in_are_turned_away_and_the_next_is_served() {
         let mut command = Command::new("timeout");
         command.args(["30", "iperf", "-c", "127.0.0.1", "-t", "20", "-p", &server.port.to_string()]);
         let first = start(command);
-        server.process.wait_until("the first began", |p| p.err().contains("began"));
+        server.process.wait_until("the first began", |p| p.err().contains(" started, "));
         drop(iperf(&format!("-c 127.0.0.1 -B 127.0.0.2 -p {} -t 0.3", server.port)));
         server.process.wait_until("the second was turned away", |p| p.err().contains("busy with 1 session"));
         first.signal_group("KILL");

@@ -35,7 +35,7 @@ fn client(program: &str, server: &Serving, iperf2: u16, options: &str) -> Runnin
 
 #[track_caller]
 fn await_session(server: &mut Serving) {
-    server.process.wait_until("a session began", |p| p.err().contains("began"));
+    server.process.wait_until("a session began", |p| p.err().contains(" started, "));
 }
 
 /// The session ends, the log says why, and the next client has the only place.

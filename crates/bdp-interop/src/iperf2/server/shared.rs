@@ -166,7 +166,7 @@ pub(super) fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Un
         Unserved::Isochronous => "--isochronous is served only if just the client sends",
         Unserved::PeriodicBursts => "--burst-period is served only if just the client sends",
     };
-    let why = format!("it requested {} of iperf2, which is not served; {way_out}", unserved.option());
+    let why = format!("it requested iperf2's {}, which is not served; {way_out}", unserved.option());
     shared.server.turn_away(peer, why);
 }
 

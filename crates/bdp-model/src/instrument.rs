@@ -23,6 +23,7 @@ pub struct Instrument {
     /// `uname -r`.
     pub kernel: String,
     /// Processors that bdp may run on.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cpus: u32,
     /// The clock.
     pub clock: ClockFacts,

@@ -486,6 +486,7 @@ pub struct Environment {
     /// Machine architecture.
     pub arch: String,
     /// Online processors.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cpus: u32,
     /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,

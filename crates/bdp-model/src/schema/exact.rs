@@ -125,9 +125,8 @@ const SHARES: [&str; 17] = [
 ];
 
 /// Counts that begin at 1, and those with a largest value.
-const COUNTS: [(&str, u64, Option<u64>); 8] = [
+const COUNTS: [(&str, u64, Option<u64>); 7] = [
     ("attempt", 1, None),
-    ("cpus", 1, None),
     ("dscp", 0, Some(63)),
     ("hop", 0, Some(64)),
     ("hops", 1, Some(64)),

@@ -93,7 +93,9 @@ fn every_topic_has_its_page_in_section_7() {
     }
     assert_eq!(fs::read_dir(bench.path("pages/man7")).unwrap().count(), count);
     let page = bench.run("man units").out;
-    for part in [".TH BDP-UNITS 7 \" \" \"bdp ", "bdp\\-units \\- notation of rates", "bdp measure ams1 \\-t 30s"] {
+    for part in
+        [".TH BDP-UNITS 7 \" \" \"bdp ", "bdp\\-units \\- notation of rates", "bdp measure ams1 \\-t 30s"]
+    {
         assert!(page.contains(part), "no {part} in\n{page}");
     }
     assert!(bench.run("man --topics").refusal(2).contains("--dir"));

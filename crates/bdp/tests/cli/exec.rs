@@ -183,7 +183,7 @@ fn by_the_virtual_clock_a_program_that_prints_without_end_is_ended() {
     let ended = exec(&bench, "--clock virtual -q -- dd if=/dev/zero bs=1M status=none");
     assert_eq!(ended.code(), 137, "{}", ended.err);
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
-    assert!(ended.err.contains("may write 64 MiB"), "{}", ended.err);
+    assert!(ended.err.contains("may write at most 64 MiB"), "{}", ended.err);
     assert!(ended.out.len() <= 64 << 20 && ended.out.starts_with("\0\0"), "{} bytes", ended.out.len());
 }
 

@@ -277,7 +277,7 @@ fn a_measurement_without_end_is_ended_by_its_user() {
     let short = serve(&bench, "--max-duration 5s");
     let refused = bench.run(&format!("measure 127.0.0.1:{} -t 0 -R", short.port));
     let told = refused.refusal(2);
-    assert!(told.contains("grants 5 s") && told.contains("--max-duration"), "{told}");
+    assert!(told.contains("allows at most 5 s") && told.contains("--max-duration"), "{told}");
     let in_turn = bench.run(&format!("measure 127.0.0.1:{} -t 0", server.port));
     assert!(in_turn.refusal(2).contains("add --forward, -R or --bidir"), "{}", in_turn.err);
 }

@@ -205,7 +205,7 @@ fn what_is_wrong_is_told_in_a_line() {
     sshd.process.signal("HUP");
     sshd.process.wait_until("sshd listens again", |p| p.err().matches("Server listening").count() >= 2);
     let line = bench.run(&format!("measure {options}")).refusal(3).to_owned();
-    assert!(line.contains("it is Linux s390x, and this bdp is built for Linux"), "{line}");
+    assert!(line.contains("the host is Linux s390x, but this bdp is built for Linux"), "{line}");
     let wrong = bench.run(&format!("measure 127.0.0.1 {options} --through-ssh"));
     assert!(wrong.refusal(2).contains("omit HOST"), "{}", wrong.err);
 }

@@ -230,5 +230,5 @@ fn a_kernel_is_one_end_and_another_stack_the_other() {
     assert_eq!(without_wall(&one), without_wall(&other));
     let missing = run_on(&bench, "linux-6.1", "exec:/nonesuch");
     let skipped = missing["cases"][0]["skipped"].as_str().unwrap();
-    assert!(skipped.contains("host 'far': the program '/nonesuch' is not here"), "{skipped}");
+    assert!(skipped.contains("host 'far': the program '/nonesuch' is not installed"), "{skipped}");
 }

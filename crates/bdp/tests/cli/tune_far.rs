@@ -1,7 +1,9 @@
 //! `bdp tune --at`: settings of the far end of an emulated path, changed from the near one, with its owner's consent and without.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use bdp_model::ends::End;
@@ -463,9 +465,13 @@ fn what_the_owner_applied_or_changed_is_not_for_clients() {
 fn a_server_without_rights_starts_and_refuses_in_one_line() {
     let Some((bench, _lab)) = on_lab() else { return };
     let copy = bench.open_to_all();
+    let journals = bench.path("journals");
+    fs::create_dir(&journals).unwrap();
+    fs::set_permissions(&journals, fs::Permissions::from_mode(0o777)).unwrap();
     let serve = format!(
-        "setpriv --reuid 65534 --regid 65534 --clear-groups {} serve --token measuring --allow-tune --tune-token tuning --journal /tmp",
-        copy.display()
+        "setpriv --reuid 65534 --regid 65534 --clear-groups {} serve --token measuring --allow-tune --tune-token tuning --journal {}",
+        copy.display(),
+        journals.display()
     );
     let ended = run_with(
         &bench,

@@ -221,9 +221,9 @@ fn names_are_taken_in_each_of_their_forms_and_wrong_ones_are_refused() {
     let names: Vec<&Value> = settings(&document).iter().map(|setting| &setting["name"]).collect();
     assert_eq!(names, ["net.core.somaxconn", "net.ipv4.tcp_sack"]);
     for (line, refusal) in [
-        ("tune show rmem", "no setting 'rmem' in the catalogue; there are net.ipv4.tcp_rmem"),
-        ("tune show nonsense", "no setting 'nonsense' in the catalogue; 'bdp help settings' lists all"),
-        ("tune show --device nosuch0", "no network device 'nosuch0' here"),
+        ("tune show rmem", "unknown setting 'rmem'; similar: net.ipv4.tcp_rmem"),
+        ("tune show nonsense", "unknown setting 'nonsense'; 'bdp help settings' lists all"),
+        ("tune show --device nosuch0", "no network device 'nosuch0'"),
         ("tune show --all tcp_rmem", "--all"),
     ] {
         let ended = bench.run(line);

@@ -369,7 +369,7 @@ fn a_guest_that_hangs_is_ended() {
         ("while :; do :; done", "before starting bdp, did not respond for 1 s of processor time"),
         (
             "for word; do case $word in rootflags=*) root=${word#rootflags=};; esac; done; echo 1 >$root/alive; exec sleep 1000",
-            "the guest stood still for 0.2 s",
+            "the guest made no progress for 0.2 s",
         ),
     ];
     for (script, cause) in hangs {

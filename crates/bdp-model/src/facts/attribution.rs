@@ -48,11 +48,14 @@ impl Facts {
         }
         let rules = Rules::of(self);
         let (mut largest_window, mut largest_cwnd) = (0, 0);
+        // The window of the handshake comes down to the one that was asked for.
+        let asked_window = self.asked_window_bytes();
         let stretches: Vec<Stretch> = readings
             .windows(2)
             .filter(|pair| pair[1].at_ns > pair[0].at_ns)
             .map(|pair| {
-                largest_window = largest_window.max(pair[1].snd_wnd_bytes.unwrap_or(0));
+                let window = pair[1].snd_wnd_bytes.unwrap_or(0);
+                largest_window = largest_window.max(asked_window.map_or(window, |asked| window.min(asked)));
                 largest_cwnd = largest_cwnd.max(pair[0].cwnd.unwrap_or(0));
                 rules.stretch(&pair[0], &pair[1], Largest { window: largest_window, cwnd: largest_cwnd })
             })

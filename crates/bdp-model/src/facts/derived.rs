@@ -58,7 +58,12 @@ impl Facts {
 
     /// How the windows were used; `None` where the samples after omit tell too little.
     pub fn window_use(&self) -> Option<WindowUse> {
-        WindowUse::of(self.sent_after_omit(), self.mss_bytes)
+        WindowUse::of(self.sent_after_omit(), self.mss_bytes, self.asked_window_bytes())
+    }
+
+    /// The receive window that was asked for.
+    pub fn asked_window_bytes(&self) -> Option<u64> {
+        self.asked.window.map(|window| u64::from(window.get()))
     }
 
     /// Readings at the sender after omit.

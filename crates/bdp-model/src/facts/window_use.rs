@@ -30,10 +30,12 @@ pub struct WindowUse {
 
 impl WindowUse {
     /// Of these samples; `None` without a segment size, or where fewer than [`SAMPLES_MIN`] tell segments in flight,
-    /// congestion window and receive window.
+    /// congestion window and receive window. A window that was asked for is the largest there is: the one of the handshake may be
+    /// larger, and comes down to it.
     pub fn of<'a>(
         samples: impl IntoIterator<Item = &'a SenderSample>,
         mss_bytes: Option<u64>,
+        asked_bytes: Option<u64>,
     ) -> Option<Self> {
         let mss = mss_bytes.filter(|&mss| mss > 0)?;
         let whole: Vec<(u64, u64, u64)> = samples
@@ -49,7 +51,7 @@ impl WindowUse {
         };
         let (mut largest, mut smallest, mut shrunk) = (0, u64::MAX, 0);
         for &(_, _, window) in &whole {
-            largest = largest.max(window);
+            largest = largest.max(asked_bytes.map_or(window, |asked| window.min(asked)));
             smallest = smallest.min(window);
             shrunk += u64::from(window < largest / 2);
         }

@@ -6,6 +6,7 @@ use bdp_model::finding::{Cause, Confidence, Fact, Limit, Place, Samples};
 use bdp_model::measurement::Direction;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::ByteCount;
+use bdp_model::window::WindowBytes;
 
 use crate::rules::shape::{MIB, MS, Shape, WINDOW_BOUND, came, each_way, explain, found, limit};
 
@@ -92,6 +93,25 @@ fn reader_that_pauses_is_not_a_full_path() {
         sample.snd_wnd_bytes = Some((i as u64 + 1) * 80 * 1024);
     }
     assert_eq!(explain(Direction::To, &m).remove(0).limit, Limit::PathRate);
+}
+
+#[test]
+fn window_that_comes_down_to_the_one_asked_for_is_no_slow_reader() {
+    const ASKED: u64 = 20 * 1024;
+    let claimed = |asked: Option<u64>| {
+        let mut m = Shape { goodput_mbps: 6.5, rwnd_limited: Some(0.9), rtt_loaded: 24 * MS, ..WINDOW_BOUND }
+            .measurement();
+        m.request.spec.window = asked.and_then(|bytes| WindowBytes::new(bytes));
+        for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
+            sample.snd_wnd_bytes = Some(if i < 2 { 64 * 1024 } else { ASKED });
+            sample.unacked = Some((ASKED / 1448) as u32);
+        }
+        explain(Direction::To, &m).remove(0).limit
+    };
+    assert_eq!(claimed(Some(ASKED)), Limit::ReceiveWindow);
+    // Nobody asked for it: then it shrank by itself.
+    assert_eq!(claimed(None), Limit::SlowReader);
+    assert_eq!(claimed(Some(64 * 1024)), Limit::SlowReader);
 }
 
 #[test]

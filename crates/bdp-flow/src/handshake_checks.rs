@@ -7,7 +7,7 @@ use bdp_model::measurement::{DirectionResult, HostFacts, PathFacts};
 /// Headers of IP and TCP without options, by the length of the addresses, and the timestamps that each segment of most connections has.
 const HEADERS: (u64, u64) = (40, 60);
 const TIMESTAMPS: u64 = 12;
-/// A tunnel that a kernel knows of, and options, make segments shorter by less.
+/// Largest MSS reduction explained by TCP options or a tunnel that the kernel knows.
 const OPTIONS: u64 = 24;
 /// A kernel makes no segment longer than half of a receive window (`tcp_bound_to_half_wnd` of Linux).
 const HALF_OF_WINDOW: u64 = 2;

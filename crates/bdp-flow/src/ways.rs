@@ -168,7 +168,7 @@ pub fn tried(ways: &[SendStrategy], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
     ways.iter().zip(rates).map(of).collect()
 }
 
-/// A method by the name that results have for it; of what is sent by reference nothing was copied so far.
+/// The recorded form of a send method; zero-copy starts as not copied.
 pub fn recorded(method: Method) -> SendMethod {
     match method {
         Method::Write => SendMethod::Write,

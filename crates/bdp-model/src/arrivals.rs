@@ -161,7 +161,7 @@ pub struct ArrivalCounts {
     pub received: u64,
     /// Copies of such as had come.
     pub duplicated: u64,
-    /// Of those received, such as came after one with a higher number (RFC 4737, section 3.3).
+    /// Received datagrams that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
     /// Such as came so late that nobody could tell whether they were copies.
     pub stale: u64,

@@ -215,7 +215,7 @@ pub struct CaseFlow {
     pub from: String,
     /// Receiving host.
     pub to: String,
-    /// How the window is brought about.
+    /// How the window is set.
     pub window_method: WindowMethod,
     /// When it starts, since the first flow could start.
     #[serde(default, rename = "start_ns", alias = "start", with = "crate::units::nanoseconds")]

@@ -124,7 +124,7 @@ mod tests {
         assert_ne!(Radio { seed: 2, ..radio }.opportunities(), PINNED);
     }
 
-    /// Computed apart, from the description.
+    /// Expected values, computed independently from the specification.
     const PINNED: &[(u64, u64)] = &[
         (2, 3),
         (4, 3),

@@ -79,7 +79,7 @@ pub enum Pattern {
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         gap: Nanos,
     },
-    /// Clients that ask, take the answer, think and ask again: so many at a time, however long answers take.
+    /// A fixed number of clients, each sending a request, reading the response, pausing and repeating.
     RequestResponse {
         /// Mean time between an answer and the next request of the same client.
         #[serde(rename = "think_ns", with = "crate::units::nanoseconds")]

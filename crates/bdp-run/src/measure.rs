@@ -88,7 +88,7 @@ impl MeasurePlan {
         self.run_with(&mut measure, store, watch, cancel)
     }
 
-    /// What a plan comes to that fails before anything was measured.
+    /// The result of a plan that failed before any measurement.
     fn nothing(&self, error: crate::RunError) -> Measured {
         Measured {
             run: None,

@@ -32,7 +32,7 @@ const TRACED_BYTES: u64 = 4096;
 pub struct PcapPlan {
     /// Where packets come from.
     pub sources: Vec<Source>,
-    /// Which packets are meant.
+    /// Packet filter.
     pub filter: Filter,
     /// Memory that the flows of each may take, with what is reported of them. Beyond it packets are counted, and no further flow is followed.
     pub memory_bytes: u64,

@@ -13,8 +13,7 @@ use bdp_wire::control::Probed;
 
 use crate::pair::Pair;
 
-/// From one probe to the next while the flows run: a hundred a second where the links carry them with ease and lose nothing, twenty
-/// elsewhere.
+/// Probe interval under load: 10 ms on fast lossless links, otherwise 50 ms.
 const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)];
 /// Probes while the flows run, at most, by the virtual clock: there they show queues alone, and not how well the emulator keeps up.
 const VIRTUAL_PROBES: u64 = 300;

@@ -55,7 +55,7 @@ impl Keys {
         Ok(Self { _quiet: Quiet::begin(terminal)?, terminal })
     }
 
-    /// Those that have come; waits a tenth of a second for the first.
+    /// Returns pending keys; waits up to 100 ms for the first.
     pub fn wait(&mut self) -> Vec<Key> {
         const MOST_NS: u64 = 100_000_000;
         use std::os::fd::AsFd;

@@ -250,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Of the times of this session's probes: its key is drawn by the server.
+    /// Seed of the probe times, derived from the session key that the server chose.
     fn seed(&self) -> u64 {
         self.key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
     }

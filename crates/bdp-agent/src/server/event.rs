@@ -47,7 +47,7 @@ pub enum Event {
     },
     /// More sessions began than are logged one by one.
     BeganMore {
-        /// How many.
+        /// Number of sessions.
         count: u64,
         /// Within how long.
         within: Nanos,

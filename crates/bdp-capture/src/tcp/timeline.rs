@@ -23,7 +23,7 @@ pub(super) struct Timeline {
 struct Sum {
     bucket: u32,
     state: TimeState,
-    /// All that passed meanwhile was captured, as far as anybody knows.
+    /// No packet of this interval is known to be missing from the capture.
     is_seen: bool,
     ns: u64,
 }

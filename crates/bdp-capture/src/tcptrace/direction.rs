@@ -198,7 +198,7 @@ impl Direction {
         Some((u64::from(segment.window) << scale.unwrap_or(0), scale.is_some()))
     }
 
-    /// What takes sequence numbers. Returns what was sent before, and where the data end.
+    /// Records a segment that consumes sequence space; returns what was sent before it and the end of its data.
     fn send(&mut self, now_us: u64, other: &Self, segment: &Segment) -> (Sent, u64) {
         let (syn, fin) = (segment.flags.syn(), segment.flags.fin());
         let payload = u64::from(segment.payload);

@@ -19,7 +19,7 @@ const COPIES: u64 = 2;
 /// Share of the time that repairs take, from which on losses hold back the sender, where more was lost than was late.
 const REPAIRS: f64 = 0.1;
 
-/// Losses: of fewer, as at the end of slow start, each is over for most of the time.
+/// Fewest losses to judge by; fewer, as at the end of slow start, affect too little of the time.
 const SEVERAL: usize = 3;
 
 /// How segments were seen to overtake others.

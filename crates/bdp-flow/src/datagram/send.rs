@@ -275,7 +275,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    /// When a datagram's time comes, since the start: the first moment at which [`Pacer::due`] counts it.
+    /// Time since the start at which datagram `number` is due.
     fn due_at(&self, number: u64) -> u64 {
         self.plan.rate_bps.map_or(0, |rate| {
             let bits = u128::from(number) * 8 * self.length as u128;

@@ -146,7 +146,7 @@ pub trait Peer {
         Vec::new()
     }
 
-    /// What the server printed, where it was asked for that.
+    /// Output of the server, if it was requested.
     fn server_output(&mut self) -> Vec<serde_json::Value> {
         Vec::new()
     }

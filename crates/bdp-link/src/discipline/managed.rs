@@ -81,7 +81,7 @@ impl Effects {
 pub(crate) struct Rolls(Draws);
 
 impl Rolls {
-    /// Draws that a packet and its copy have each.
+    /// Random draws per packet copy.
     const EACH: u64 = 2;
 
     pub(super) fn new(seed: u64, from: End) -> Self {

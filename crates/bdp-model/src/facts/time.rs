@@ -76,7 +76,7 @@ pub enum Waits {
     Server,
     /// For questions and answers on their way, those of the handshake, of TLS and of the programs.
     RoundTrips,
-    /// For the other end's data.
+    /// Waiting for data from the other end.
     OtherWay,
     /// For the path: its rate, its losses, the congestion window that follows from them.
     Path,

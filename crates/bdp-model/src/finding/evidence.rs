@@ -76,7 +76,7 @@ impl Evidence {
         Self::new(fact, Quantity::share(value))
     }
 
-    /// Of a number of things.
+    /// Evidence whose value is a count.
     pub fn count(fact: impl Figures, value: u64) -> Self {
         Self::new(fact, Quantity::count(value))
     }

@@ -82,7 +82,7 @@ pub struct Figure {
     pub measured: f64,
     /// Mean over the twin's repetitions.
     pub twin: f64,
-    /// Its 95 % confidence interval; null of one repetition, or where all are alike.
+    /// 95 % confidence interval of the mean; null for a single repetition or identical values.
     pub interval: Option<[f64; 2]>,
 }
 

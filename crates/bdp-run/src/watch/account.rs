@@ -74,7 +74,7 @@ pub(super) struct Account<'a> {
     pub(super) stalled_since: Option<u64>,
 }
 
-/// The account, with what is known of the socket beside it.
+/// Computes the time account, including what is known about the socket.
 pub(super) fn of(
     moments: &[Moment<'_>],
     sending: bool,

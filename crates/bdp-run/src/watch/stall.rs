@@ -54,7 +54,7 @@ impl Account<'_> {
         })
     }
 
-    /// What waits to be acknowledged, where it is one segment and more than all that was.
+    /// The unacknowledged data, if it is a single segment larger than everything acknowledged so far.
     pub(super) fn oversized(&self) -> Option<Oversized> {
         let (_, reading, info) = self.moments.last().filter(|_| self.stalled_since.is_some())?;
         // The SYN is one of them.

@@ -49,7 +49,7 @@ impl Trial {
     }
 }
 
-/// What the emulator itself is to carry, without stacks that take its processors.
+/// Load for the emulator alone, without TCP stacks that compete for the CPU.
 struct Fast {
     /// As in a scenario.
     link: &'static str,

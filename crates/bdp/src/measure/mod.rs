@@ -196,7 +196,7 @@ struct Watchers<'a> {
     scrolling: Option<ScrollingLines<'a>>,
     log: Option<Log>,
     lines: Option<Lines<'a>>,
-    /// Whether a flow was seen to move.
+    /// Whether any goodput has been reported yet.
     moved: bool,
 }
 

@@ -267,7 +267,7 @@ impl Tuner {
         HostWorld::new(self.options.places.clone(), self.options.guard.clone())
     }
 
-    /// Does it as soon as no other process, as the one that puts back, holds the lock.
+    /// Runs `work` once no other process (for example the guard) holds the journal lock.
     fn once_free<T>(
         &self,
         mut work: impl FnMut(&mut HostWorld) -> Result<T, bdp_tune::Refusal>,

@@ -200,7 +200,7 @@ fn window_without_room_for_a_segment_has_all_of_the_time() {
     assert_eq!(only(&both), TimeState::CongestionAvoidance);
 }
 
-/// What the receiver counts from 0 to 300 ms, each 50 ms; its times are a multiple of the clock.
+/// Receiver samples from 0 to 300 ms, one every 50 ms.
 fn receiving(of: impl Fn(u64) -> ReceiverSample) -> Vec<ReceiverSample> {
     (0..=6).map(|i| ReceiverSample { at_ns: 50 * i * MS, bytes: i, ..of(50 * i * MS) }).collect()
 }

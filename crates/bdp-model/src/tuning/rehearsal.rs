@@ -96,9 +96,9 @@ const GOODPUT_LOSS: f64 = 0.05;
 const GOODPUT_GAIN: f64 = 0.05;
 /// Reduction of the round trip under load that counts as a gain, if it also exceeds [`DELAY_NOTICED_NS`].
 const DELAY_GAIN: f64 = 0.2;
-/// A shorter difference of round trips is not noticed.
+/// A smaller difference of round trips is not noticeable.
 const DELAY_NOTICED_NS: f64 = 5e6;
-/// A flow of others keeps this share of what it had beside the transfer before.
+/// Share of its former goodput that a competing flow must keep beside the transfer.
 const OTHERS_KEEP: f64 = 0.5;
 /// Variants whose scores differ by less are equivalent; the smaller change is chosen.
 const ALIKE: f64 = 0.03;

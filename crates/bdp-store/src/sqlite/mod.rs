@@ -126,7 +126,6 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Makes this crate's error of one of SQLite's.
     /// Changes the row of a run.
     fn change(&self, run: &str, statement: &str, values: &[&dyn rusqlite::ToSql]) -> Result<()> {
         let changed = self.db.execute(statement, values).map_err(self.failing_to("write"))?;

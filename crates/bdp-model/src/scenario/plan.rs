@@ -204,7 +204,7 @@ impl Scenario {
     }
 }
 
-/// Returns an override with its whole path if it changes the experiment.
+/// Returns an override with its whole path if it changes the parameters of a case.
 fn changed((path, value): &(String, String)) -> Option<(String, String)> {
     let path = normalise(path);
     let kept = !["clock", "seed", "repetitions"].contains(&path.as_str());

@@ -200,7 +200,7 @@ pub(super) fn wrapped_numbers(bench: &mut Bench<'_>) -> Verdict {
     bench.read(None)?;
     bench.settle()?;
     let first = bench.next;
-    // One segment out of order on either side, and one across both.
+    // One segment on either side of the wrap, and one across it, arrive late.
     for part in [0u64, 1, 2, 3, 5, 4, 6, 7, 9, 8] {
         let segment = bench.data(first, part * 1_000, 1_000);
         bench.say(&segment)?;

@@ -51,7 +51,7 @@ impl Scenario {
         Self::parse_with(name, text, Traces::new(), &PlanOptions::default())
     }
 
-    /// Parses a scenario with traces, which [`traces_named`](super::traces_named) finds. With the corresponding option it need not
+    /// Like [`Scenario::parse`], for a scenario with traces, which [`traces_named`](super::traces_named) finds. With the corresponding option it need not
     /// have flows.
     pub fn parse_with(name: &str, text: &str, traces: Traces, options: &PlanOptions) -> Result<Self> {
         let scenario = Self { traces, ..Self::read(name, text).map_err(|e| e.in_file(name))? };

@@ -97,7 +97,7 @@ pub struct Learned {
     pub how: Source,
 }
 
-/// A parameter of the path; its value is in the [`TwinWay`].
+/// A parameter of the path; its value is given under `to` or `from` of the twin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

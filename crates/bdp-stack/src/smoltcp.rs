@@ -43,7 +43,7 @@ pub struct Smoltcp {
     /// Lanes by local port and remote end; listening lanes by local port alone.
     connected: BTreeMap<(u16, SocketAddr), usize>,
     listening: BTreeMap<u16, usize>,
-    /// When each lane has to run.
+    /// Deadlines of the lanes.
     timers: Agenda,
     /// Lanes with work to do in this step.
     touched: Vec<usize>,

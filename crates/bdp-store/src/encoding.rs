@@ -6,7 +6,7 @@ use bdp_model::record::{RECORD_SCHEMA, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What can be stored.
+/// A type that can be stored.
 pub trait Entry: Serialize + DeserializeOwned + PartialEq {
     /// Newest schema known to this version, such as `bdp.record/1`.
     const SCHEMA: &'static str;

@@ -21,7 +21,7 @@ use crate::{
 /// Version of the export schema; a reader refuses a larger major number.
 pub const EXPORT_SCHEMA: &str = "bdp.export/1";
 
-/// Longest line that is read.
+/// Maximum length of a line, bytes.
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// One line of an export, or the end of a run's lines.
@@ -303,7 +303,7 @@ fn entry<T: Entry>(value: Value, run: &str, case_key: &str) -> std::result::Resu
     }
 }
 
-/// Lines of bounded length.
+/// Reads lines of bounded length.
 struct Lines<R> {
     input: R,
     /// Number of the last line read, from 1.

@@ -66,7 +66,7 @@ pub enum Problem {
         key: String,
         /// The table: `[[link]]`.
         table: String,
-        /// `, did you mean 'delay'?`, or nothing.
+        /// `, did you mean 'delay'?`, or empty.
         hint: String,
         /// The known keys of the table.
         known: String,
@@ -118,7 +118,7 @@ pub enum Problem {
         at: String,
         /// Name of the host.
         host: String,
-        /// `, did you mean 'near'?`, or nothing.
+        /// `, did you mean 'near'?`, or empty.
         hint: String,
         /// The hosts of the scenario.
         known: String,
@@ -134,7 +134,7 @@ pub enum Problem {
         to: String,
         /// The existing links.
         links: String,
-        /// `; router = true in [hosts.r1] would`, or nothing.
+        /// `; router = true in [hosts.r1] would`, or empty.
         hint: String,
     },
     /// Routes form a loop, or a path is too long.

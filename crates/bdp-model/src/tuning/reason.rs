@@ -42,7 +42,7 @@ pub enum Reason {
         /// The congestion control.
         congestion_control: String,
     },
-    /// The sender keeps a queue standing at the bottleneck.
+    /// The sender keeps a standing queue at the bottleneck.
     StandingQueue {
         /// Added to the median round trip, nanoseconds.
         added_ns: u64,

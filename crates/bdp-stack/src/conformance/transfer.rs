@@ -182,7 +182,7 @@ pub(super) fn duplicates(bench: &mut Bench<'_>) -> Verdict {
     if !all.iter().any(|(_, s)| s.has(ACK) && s.acknowledgement == first.wrapping_add(200)) {
         return differs("a duplicate is not acknowledged");
     }
-    // Half of it is new.
+    // Half of its data is new.
     let segment = bench.data(first, 100, 200);
     bench.say(&segment)?;
     bench.settle()?;

@@ -19,7 +19,7 @@ pub fn import(text: &str) -> Result<Imported> {
         Some(Value::Table(table)) => Some(table),
         _ => None,
     };
-    // Older versions had devices.
+    // Older versions call the cells devices.
     let (Some(cells), Some(links)) = (table("cells").or_else(|| table("devices")), table("links")) else {
         return Err(ImportError::new("a rattan configuration needs [cells] and [links]"));
     };

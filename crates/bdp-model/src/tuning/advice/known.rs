@@ -26,7 +26,7 @@ pub struct KnownAdvice {
     verdicts: &'static [(Release, VerdictKind, &'static str)],
 }
 
-/// Which values follow advice.
+/// The values that count as following advice.
 #[derive(Debug, Clone, Copy)]
 enum Follows {
     /// This value alone.

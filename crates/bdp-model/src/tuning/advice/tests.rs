@@ -37,7 +37,7 @@ fn verdicts_change_with_the_kernel() {
     assert_eq!((timestamps.kind, timestamps.since), (VerdictKind::Harmful, None));
 }
 
-/// Advice to set the kernel's own default is never `current`: it is `default`, unless no kernel has that default.
+/// Advice to set the kernel's own default is never `current`.
 #[test]
 fn what_the_kernel_does_by_itself_is_not_called_current() {
     let kernels =

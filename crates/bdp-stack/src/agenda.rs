@@ -1,9 +1,9 @@
-//! When each of many things is due. The earliest is known at once, and to change one costs as many steps as their number has bits.
+//! Deadlines of many items. The earliest is found in constant time, and changing one takes logarithmic time.
 
-/// A moment for each of so many things, in ns; a thing may have none.
+/// A deadline in nanoseconds for each of a fixed number of items; an item may have none.
 #[derive(Debug, Clone, Default)]
 pub struct Agenda {
-    /// A tree in an array, the root at 1: the least moment of all below. The last `leaves` of it are the things' own.
+    /// A tree in an array, the root at 1: each node is the earliest deadline below it. The last `leaves` elements are the items.
     least: Vec<u64>,
     leaves: usize,
 }
@@ -11,13 +11,13 @@ pub struct Agenda {
 const NEVER: u64 = u64::MAX;
 
 impl Agenda {
-    /// Of so many things, none of which is due.
+    /// Creates an agenda for this many items without deadlines.
     pub fn new(things: usize) -> Self {
         let leaves = things.next_power_of_two();
         Self { least: vec![NEVER; 2 * leaves], leaves }
     }
 
-    /// One of them is due at this moment, or not at all.
+    /// Sets or clears the deadline of an item.
     pub fn set(&mut self, thing: usize, at: Option<u64>) {
         if thing >= self.leaves {
             self.grow(thing + 1);
@@ -33,12 +33,12 @@ impl Agenda {
         }
     }
 
-    /// The earliest moment.
+    /// Returns the earliest deadline.
     pub fn earliest(&self) -> Option<u64> {
         self.least.get(1).copied().filter(|&at| at != NEVER)
     }
 
-    /// The first thing from this one on that is due until now.
+    /// Returns the first item from `from` on that is due by `now`.
     pub fn due(&self, now: u64, from: usize) -> Option<usize> {
         let (now, mut node) = (now.min(NEVER - 1), self.leaves + from);
         if from >= self.leaves {
@@ -52,7 +52,7 @@ impl Agenda {
                 }
                 return Some(node - self.leaves);
             }
-            // To the next branch on the right, which begins where this one ends.
+            // Goes to the next branch on the right, which begins where this one ends.
             while node % 2 == 1 {
                 node /= 2;
                 if node == 0 {

@@ -1,5 +1,5 @@
-//! The messages between bdp and the program of a stack, `bdp.stack/1` (`docs/stack-contract.md`). Standard input is a socket that carries
-//! these, standard output one that carries IP packets; both keep the bounds of what is sent at once (`SOCK_SEQPACKET`).
+//! The messages between bdp and a stack program, `bdp.stack/1` (`docs/stack-contract.md`). Standard input is a socket for these messages,
+//! standard output one for IP packets; both preserve message boundaries (`SOCK_SEQPACKET`).
 
 use std::net::IpAddr;
 
@@ -8,60 +8,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::socket::{Command, SocketReport};
 
-/// The contract that this is.
+/// Version of the contract.
 pub const CONTRACT: &str = "bdp.stack/1";
-/// The longest message.
+/// Maximum length of a message, bytes.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 16;
 
-/// A host, as its stack is to be.
+/// Configuration of a host's stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Its name in the scenario.
+    /// Name in the scenario.
     pub host: String,
-    /// Its addresses, each with the length of its network's prefix. What goes to any other address leaves by the packet socket too.
+    /// Addresses, each with the prefix length of its network. Packets to any other address also leave through the packet socket.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Longest IP packet.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// Where all that it draws follows from: the same seed, the same packets.
+    /// Seed of all random numbers: equal seeds produce equal packets.
     pub seed: u64,
-    /// Settings of TCP; what is absent is the stack's own.
+    /// TCP settings; the stack decides those that are absent.
     pub tcp: TcpSettings,
 }
 
-/// What bdp says.
+/// A message from bdp.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order<'a> {
-    /// The first.
+    /// The first message.
     Start {
         contract: &'a str,
         #[serde(flatten)]
         settings: &'a Settings,
     },
-    /// Do all this at one moment. As many packets come on the other socket, behind this or before.
+    /// Carry out a step at one moment. `packets` packets arrive on the other socket, before or after this message.
     Step { now_ns: u64, commands: &'a [Command], packets: usize },
-    /// The last; the sockets close behind it.
+    /// The last message; the sockets are closed after it.
     End,
 }
 
-/// What the program answers.
+/// A message from the program.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// To the start: it is there.
+    /// Reply to the start: the stack is ready.
     Ready {
         /// Name and version.
         version: String,
     },
-    /// To the start, or to a step with commands: it has no such setting, which it names.
+    /// Reply to the start, or to a step with commands: names a setting that it does not support.
     Unsupported(String),
-    /// To a step. As many packets are on the other socket.
+    /// Reply to a step; `packets` packets are sent on the other socket.
     Done {
         packets: usize,
         next_ns: Option<u64>,
         #[serde(default)]
         sockets: Vec<SocketReport>,
     },
-    /// It can't go on, and says why.
+    /// A fatal error, with its cause.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! A stack by its name in a scenario.
+//! Finds a stack by its name in a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use bdp_sys::places;
 
 use crate::{Program, Settings, Smoltcp, Stack, StackError};
 
-/// The folder of programs to look in, and no other.
+/// The only folder to search for programs, if set.
 const FOLDER_VARIABLE: &str = "BDP_STACKS";
 
-/// Makes the stack of a host.
+/// Creates the stack of a host.
 pub fn open(stack: &StepStack, settings: Settings) -> Result<Box<dyn Stack>, StackError> {
     open_in(stack, settings, None)
 }
 
-/// The same, where programs have another root: [`placed`] says by which path they are found there.
+/// Creates the stack of a host if programs run with another root, in which [`placed`] gives their paths.
 pub fn open_in(
     stack: &StepStack,
     settings: Settings,
@@ -37,7 +37,7 @@ pub fn open_in(
     }
 }
 
-/// The same stack, by the path of its program where it has one.
+/// Returns the stack with the name of its program resolved to a path, if it has one.
 pub fn placed(stack: &StepStack) -> Result<StepStack, StackError> {
     let (path, arguments) = match stack {
         StepStack::Smoltcp => return Ok(StepStack::Smoltcp),
@@ -57,18 +57,18 @@ pub fn placed(stack: &StepStack) -> Result<StepStack, StackError> {
     Ok(StepStack::Program(format!("{path} {arguments}").trim_end().to_owned()))
 }
 
-/// A stack that bdp knows by its name.
+/// A stack that bdp knows by name.
 #[derive(Debug)]
 pub struct Found {
     /// Its name.
     pub name: &'static str,
-    /// The program; `None` of one in bdp itself.
+    /// Path of the program; `None` for a stack built into bdp.
     pub path: Option<PathBuf>,
-    /// Its name and version, or why it can't be used.
+    /// Name and version, or why it cannot be used.
     pub version: Result<String, StackError>,
 }
 
-/// The stacks that bdp knows by their names, there or not.
+/// Returns the stacks that bdp knows by name, whether present or not.
 pub fn list() -> Vec<Found> {
     let all = [StepStack::Smoltcp].into_iter().chain(StepStack::BUILT.map(StepStack::Built));
     let found = |stack: StepStack| {
@@ -81,7 +81,7 @@ pub fn list() -> Vec<Found> {
     all.map(found).collect()
 }
 
-/// Where the program of a stack lies that `make stacks` builds.
+/// Returns the path of a stack program built by `make stacks`.
 pub fn built(name: &str) -> Result<PathBuf, StackError> {
     let file = format!("bdp-stack-{name}");
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
@@ -93,7 +93,7 @@ pub fn built(name: &str) -> Result<PathBuf, StackError> {
     })
 }
 
-/// A program that the user names: by a path, or as a shell would find it.
+/// Resolves a program given by the user: a path, or a name to be found as by a shell.
 fn named(program: &str) -> Result<PathBuf, StackError> {
     let missing = || StackError::Missing {
         what: format!("the program '{program}'"),

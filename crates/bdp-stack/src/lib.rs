@@ -1,8 +1,8 @@
-//! TCP stacks that are no kernel of this machine: each runs in steps of a virtual clock, by the same few calls, whether it is a library in
-//! this process ([`Smoltcp`]) or a program that holds to a contract ([`Program`], `docs/stack-contract.md`).
+//! TCP stacks independent of this machine's kernel. Each runs in steps of a virtual clock through the same small interface, as a library in
+//! this process ([`Smoltcp`]) or as a program that implements a contract ([`Program`], `docs/stack-contract.md`).
 //!
-//! A step takes the time, packets and commands, and gives back packets, the time of the next step and what changed of the sockets. A stack
-//! never waits and never looks at a clock, so a case of a minute takes as long as its segments need.
+//! A step takes the time, packets and commands, and returns packets, the time of the next step and the changes of sockets. A stack
+//! never waits and never reads a clock, so the duration of a case depends only on its number of segments.
 #![forbid(unsafe_code)]
 
 mod agenda;
@@ -29,67 +29,67 @@ use bdp_model::units::Nanos;
 
 /// A TCP stack on one host.
 pub trait Stack: Send {
-    /// Its name and version, such as `smoltcp 0.14.0`.
+    /// Returns its name and version, such as `smoltcp 0.14.0`.
     fn version(&self) -> &str;
 
-    /// Carries out the commands, takes the packets and runs the timers that are due, all at one moment; `done` comes empty.
+    /// Carries out the commands, takes the packets and runs the timers due, all at one moment; `done` is passed in empty.
     fn step(&mut self, step: Step, done: &mut Done) -> Result<(), StackError>;
 
-    /// Of a stack that goes by the clock of the machine that it is on: readable when it has something to send, though nothing came and nothing is
-    /// due. Others have none.
+    /// For a stack that uses the machine's clock: a descriptor that is readable if the stack has something to send although no packet arrived and
+    /// no timer is due. None for other stacks.
     fn wakes(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// What a stack is given.
+/// The input of a step.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// The moment; never earlier than that of the step before.
+    /// Time of the step, never earlier than the one before.
     pub now: Nanos,
-    /// Before the packets.
+    /// Commands, carried out before the packets are taken.
     pub commands: Vec<Command>,
-    /// IP packets that arrive, in their order.
+    /// Arriving IP packets, in order.
     pub packets: Vec<Vec<u8>>,
 }
 
-/// What a stack gives back.
+/// The output of a step.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// IP packets that it sends, in their order.
+    /// IP packets sent, in order.
     pub packets: Vec<Vec<u8>>,
-    /// When it has to run next, though nothing comes; later than now.
+    /// When it must run next even if nothing arrives; later than now.
     pub next: Option<Nanos>,
-    /// Sockets of which anything is other than at the step before.
+    /// Sockets whose state changed since the last step.
     pub sockets: Vec<SocketReport>,
 }
 
-/// Why a stack does not do what it should.
+/// Why a stack failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
-    /// It is not on this machine.
+    /// It is not installed on this machine.
     #[error("{what} is not installed; {install}")]
     Missing {
         /// What is missing.
         what: String,
-        /// How to come by it.
+        /// How to install it.
         install: String,
     },
-    /// It has no such setting.
+    /// It does not support a setting.
     #[error("{stack} does not support {what}")]
     Unsupported {
-        /// Its name.
+        /// Name of the stack.
         stack: String,
-        /// What was asked for.
+        /// The unsupported setting.
         what: String,
     },
-    /// It broke the contract, or ended.
+    /// It violated the contract, or exited.
     #[error("{0}")]
     Failed(String),
 }
 
 impl StackError {
-    /// Whether nothing went wrong but that the stack is not here, or has no such setting: then a case is skipped.
+    /// Whether the stack is merely absent or lacks a setting, so that the case is skipped.
     pub fn skips(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::Unsupported { .. })
     }

@@ -1,16 +1,16 @@
-//! The bytes that stacks send: each the remainder of its position in the stream divided by 251, so that any two places of a stream that are
-//! less than 251 bytes apart differ, and segments begin at any value.
+//! The bytes that stacks send: each is its position in the stream modulo 251, so that bytes less than 251 positions apart differ
+//! and segments begin with any value.
 
-/// Largest piece that [`bytes_from`] gives.
+/// Largest piece that [`bytes_from`] returns.
 pub const PIECE: usize = 1 << 16;
 const PERIOD: usize = 251;
 
-/// The byte at a position.
+/// Returns the byte at a position.
 pub fn byte_at(position: u64) -> u8 {
     (position % PERIOD as u64) as u8
 }
 
-/// The bytes from a position on, at most [`PIECE`].
+/// Returns the bytes from a position on, at most [`PIECE`].
 pub fn bytes_from(position: u64, length: usize) -> &'static [u8] {
     static TABLE: [u8; PIECE + PERIOD] = {
         let mut table = [0; PIECE + PERIOD];
@@ -25,28 +25,28 @@ pub fn bytes_from(position: u64, length: usize) -> &'static [u8] {
     &TABLE[begin..begin + length.min(PIECE)]
 }
 
-/// CRC-32 of bytes that come in pieces.
+/// CRC-32 of bytes that arrive in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct Crc(crc32fast::Hasher);
 
 impl Crc {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// Of all so far.
+    /// Returns the CRC of all bytes so far.
     pub fn value(&self) -> u32 {
         self.0.clone().finalize()
     }
 }
 
-/// CRC-32 of bytes.
+/// Returns the CRC-32 of bytes.
 pub fn crc(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// CRC-32 of the first bytes of a stream.
+/// Returns the CRC-32 of the first `bytes` bytes of a stream.
 pub fn crc_of(bytes: u64) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     let mut at = 0;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_check_value_of_crc_32() {
-        // Of "123456789" it is cbf43926; of the bytes 0, 1, 2 it is 0854897f.
+        // The CRC of "123456789" is cbf43926; that of the bytes 0, 1, 2 is 0854897f.
         assert_eq!(crc_of(3), 0x0854_897f);
         assert_eq!(crc_of(0), 0);
     }

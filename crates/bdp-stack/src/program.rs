@@ -1,4 +1,4 @@
-//! A stack that is a program: started, led by the contract step by step, and ended.
+//! A stack in a separate program: starts it, drives it step by step through the contract, and ends it.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,23 +14,23 @@ use bdp_sys::{clock, contain, isolate};
 use crate::contract::{Answer, CONTRACT, MESSAGE_BYTES, Order, Settings};
 use crate::{Done, Stack, StackError, Step};
 
-/// How long a program may take for a step, by the machine's clock.
+/// How long a program may take for a step, in real time.
 const PATIENCE_NS: u64 = 20_000_000_000;
-/// Names another patience, in seconds.
+/// Environment variable that overrides this timeout, in seconds.
 const PATIENCE_VARIABLE: &str = "BDP_STACK_PATIENCE";
-/// How long announced packets are waited for, by the machine's clock: they are sent before the answer.
+/// How long to wait for announced packets, in real time: they are sent before the answer.
 const SHORT_WAIT_NS: u64 = 1_000_000_000;
-/// Packets that one step may send: more is a flood.
+/// Maximum packets per step; more counts as a flood.
 const PACKETS_MOST: usize = 100_000;
-/// Steps that may fall into one millisecond of the clock: more is a loop without end.
+/// Maximum steps within one millisecond of the virtual clock; more counts as an endless loop.
 const STEPS_IN_PLACE: u32 = 100_000;
 const PLACE_NS: u64 = 1_000_000;
-/// What is passed on of its standard error.
+/// Maximum bytes of its standard error that are passed on.
 const ERRORS_MOST: usize = 16 << 10;
-/// How long it is waited for after its end was ordered.
+/// How long to wait for it to exit after it was told to.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
-/// A running program. Dropped, it is ended.
+/// A running program, ended when dropped.
 pub struct Program {
     name: String,
     version: String,
@@ -39,15 +39,15 @@ pub struct Program {
     packets: Messages,
     room: Vec<u8>,
     patience_ns: u64,
-    /// Where the millisecond began that steps are counted in.
+    /// Start of the millisecond in which steps are counted.
     now: Nanos,
     in_place: u32,
-    /// A step went wrong: nothing more is asked.
+    /// Set after a failed step: no further request is sent.
     broken: bool,
 }
 
 impl Program {
-    /// Starts a program, by the name that the user knows it by, and waits until it is ready.
+    /// Starts a program, known to the user by this name, and waits until it is ready.
     pub fn start(
         name: &str,
         path: &Path,
@@ -97,20 +97,20 @@ impl Program {
         Ok(program)
     }
 
-    /// Says what went wrong; nothing more is asked of it.
+    /// Records and returns an error; no further request is sent.
     fn fault(&mut self, what: &str) -> StackError {
         self.broken = true;
         StackError::Failed(format!("'{}' {what}", self.name))
     }
 
-    /// An order as a message to a program that waits for one.
+    /// Encodes an order to a program that waits for one.
     fn message(&mut self, order: &Order<'_>) -> Result<Vec<u8>, StackError> {
         if self.broken {
             return Err(self.fault("has ended"));
         }
         if let Some(length) = self.receive(Socket::Control)? {
             let said = serde_json::from_slice(&self.room[..length]);
-            // What it can't do it may say at any time.
+            // It may report at any time what it does not support.
             said.map_or(Ok(()), |said| self.accepted(said).map(drop))?;
             return Err(self.fault("sent an answer without a request"));
         }
@@ -121,7 +121,7 @@ impl Program {
         Ok(message)
     }
 
-    /// Asks, and waits for the answer and the packets that it announces.
+    /// Sends a request and waits for the answer and the packets that it announces.
     fn ask(
         &mut self,
         order: &Order<'_>,
@@ -195,7 +195,7 @@ impl Program {
         }
     }
 
-    /// An answer that lets the case go on.
+    /// Returns the answer if it lets the case go on.
     fn accepted(&mut self, answer: Answer) -> Result<Answer, StackError> {
         match answer {
             Answer::Failed(cause) => Err(self.fault(&format!("failed: {}", beginning(&in_words(&cause))))),
@@ -211,7 +211,7 @@ impl Program {
         to.send(message).map_err(|_| self.ended())
     }
 
-    /// The length of a message, which is in the room; `None` where none is there.
+    /// Returns the length of the message received into the buffer; `None` if there is none.
     fn receive(&mut self, socket: Socket) -> Result<Option<usize>, StackError> {
         let from = if socket == Socket::Control { &self.control } else { &self.packets };
         match from.receive(&mut self.room) {
@@ -221,9 +221,9 @@ impl Program {
         }
     }
 
-    /// It closed a socket: most often because it ended.
+    /// Returns the error for a closed socket, most often because the program exited.
     fn ended(&mut self) -> StackError {
-        // What it said before stands.
+        // An error that it reported before takes precedence.
         if let Ok(Received::Message(length)) = self.control.receive(&mut self.room)
             && let Ok(answer) = serde_json::from_slice(&self.room[..length])
             && let Err(error) = self.accepted(answer)
@@ -249,13 +249,13 @@ fn noun(packets: usize) -> &'static str {
     if packets == 1 { "packet" } else { "packets" }
 }
 
-/// Passes on the beginning of what a program writes to its standard error.
+/// Passes on the beginning of a program's standard error.
 fn pass_on(mut errors: impl Read, name: &str) {
     let mut room = [0; 4096];
     let mut left = ERRORS_MOST;
     while let Ok(length @ 1..) = errors.read(&mut room) {
         let shown = length.min(left);
-        // There is nobody else to say it to.
+        // There is nowhere else to report it.
         let _ = io::stderr().write_all(&room[..shown]);
         if left > 0 && length >= left {
             let kib = ERRORS_MOST >> 10;
@@ -312,7 +312,7 @@ impl Drop for Program {
         if !self.broken {
             let _ = serde_json::to_vec(&Order::End).map(|end| self.control.send(&end));
         }
-        // It may leave what it likes behind that is no process.
+        // It may leave anything behind except a process.
         for _ in 0..20 {
             if self.broken || !matches!(self.child.try_wait(), Ok(None)) {
                 break;

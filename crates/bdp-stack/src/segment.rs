@@ -1,18 +1,18 @@
-//! TCP segments in IP packets, as far as a stack in this process needs them beside smoltcp: whose they are, and their checksums, which take
-//! a quarter of smoltcp's time where it computes them itself.
+//! TCP segments in IP packets, to the extent that a stack in this process needs beside smoltcp: their connection and their checksums, which
+//! would take a quarter of smoltcp's time if it computed them itself.
 
 use std::net::{IpAddr, SocketAddr};
 
 use bdp_model::checksum;
 
-/// Of IP's protocol field.
+/// Protocol number of TCP in the IP header.
 const TCP: u8 = 6;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Of IPv4's own checksum, and of TCP's in its header.
+/// Offsets of IPv4's checksum, and of TCP's within its header.
 const SUM_AT: [usize; 2] = [10, 16];
 
-/// Where a segment begins in a packet, and where the two addresses stand, if it is one.
+/// Returns where a segment begins in a packet and where the two addresses are, if the packet contains one.
 fn place(packet: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
     let (protocol, tcp, addresses) = match packet.first()? >> 4 {
         4 => (9, usize::from(packet[0] & 15) * 4, 12..20),
@@ -23,7 +23,7 @@ fn place(packet: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
         .then_some((tcp, addresses))
 }
 
-/// The own port of a segment that arrived, its other end, and whether it opens a connection.
+/// Returns the local port of an arriving segment, its remote end, and whether it opens a connection.
 pub(crate) fn ends(packet: &[u8]) -> Option<(u16, SocketAddr, bool)> {
     let (tcp, addresses) = place(packet)?;
     let from = &packet[addresses];
@@ -48,14 +48,14 @@ pub(crate) fn seal(packet: &mut [u8]) {
     }
 }
 
-/// Whether the checksums of a segment are right; of another packet it is not known here.
+/// Whether the checksums of a segment are right; other packets are not checked.
 pub(crate) fn intact(packet: &[u8]) -> bool {
     let Some((tcp, _)) = place(packet) else { return true };
     let header = packet[0] >> 4 != 4 || checksum::of(&packet[..tcp]) == 0;
     header && covered(packet).is_some_and(|sum| checksum::fold(sum) == 0xffff)
 }
 
-/// The sum of all that a segment's checksum covers.
+/// Returns the sum over everything that a segment's checksum covers.
 fn covered(packet: &[u8]) -> Option<u64> {
     let (tcp, addresses) = place(packet)?;
     let segment = &packet[tcp..];

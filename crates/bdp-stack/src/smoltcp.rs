@@ -1,4 +1,4 @@
-//! smoltcp in this process: the stack of small devices, with Reno and CUBIC as it has them.
+//! The smoltcp stack in this process: a stack for small devices, with its Reno and CUBIC.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,57 +18,57 @@ use crate::socket::{Command, SocketId, SocketOptions, SocketReport, SocketState}
 use crate::{Done, Settings, Stack, StackError, Step};
 
 const NAME: &str = "smoltcp";
-/// As the lock file pins it.
+/// Version pinned by the lock file.
 const VERSION: &str = "smoltcp 0.14.0";
-/// Receive buffer where nothing is asked for: what Linux's autotuning comes to in the lab.
+/// Default receive buffer: the size that Linux's autotuning reaches in the lab.
 const RECEIVE_BYTES: u64 = 3 << 20;
-/// Send buffer likewise.
+/// Default send buffer: the size that Linux's autotuning reaches in the lab.
 const SEND_BYTES: u64 = 4 << 20;
-/// The most of either that smoltcp takes.
+/// Largest buffer that smoltcp accepts.
 const BUFFER_MAX: u64 = 1 << 30;
-/// Rounds between sockets and interface at one moment: more is a loop without end.
+/// Maximum rounds between sockets and interface at one moment; more counts as an endless loop.
 const ROUNDS: u32 = 1_000_000;
 
 thread_local! {
-    /// The moment in milliseconds, for timestamps: smoltcp asks a function without arguments.
+    /// Current time in milliseconds for timestamps, as smoltcp calls a function without arguments.
     static NOW_MS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// smoltcp on one host. Each socket has an interface of its own: smoltcp looks at every socket of an interface for each packet, which would make
-/// a thousand of them a thousand times as slow.
+/// smoltcp on one host. Each socket has its own interface, as smoltcp scans all sockets of an interface for each packet, which would be
+/// a thousand times slower with a thousand sockets.
 pub struct Smoltcp {
     settings: Settings,
     lanes: Vec<Lane>,
     by_id: BTreeMap<SocketId, usize>,
-    /// Lanes by their own port and the other end, and those that listen by their own port alone.
+    /// Lanes by local port and remote end; listening lanes by local port alone.
     connected: BTreeMap<(u16, SocketAddr), usize>,
     listening: BTreeMap<u16, usize>,
-    /// When each lane has to run.
+    /// Deadlines of the lanes.
     timers: Agenda,
-    /// Lanes that have something to do in this step.
+    /// Lanes with work to do in this step.
     touched: Vec<usize>,
-    /// For packets that no socket awaits: they are answered with a reset.
+    /// For packets to no known socket, which are answered with a reset.
     rest: (Interface, SocketSet<'static>, Wire),
 }
 
-/// A socket and the interface that it is alone at.
+/// A socket and its own interface.
 struct Lane {
     interface: Interface,
     sockets: SocketSet<'static>,
     wire: Wire,
     held: Held,
-    /// Where it listens, or did.
+    /// Port on which it listens or listened.
     port: Option<u16>,
     touched: bool,
 }
 
-/// A socket, and what is wanted of it.
+/// A socket and its pending work.
 struct Held {
     handle: SocketHandle,
     report: SocketReport,
-    /// Bytes yet to be given to the stack; `None`: without end.
+    /// Bytes still to be passed to the stack; `None` for no limit.
     to_send: Option<u64>,
-    /// Bytes that may yet be read.
+    /// Bytes that may still be read.
     to_receive: Option<u64>,
     finish: bool,
     finished: bool,
@@ -76,7 +76,7 @@ struct Held {
 }
 
 impl Smoltcp {
-    /// With these settings.
+    /// Creates a stack with these settings.
     pub fn new(settings: Settings) -> Result<Self, StackError> {
         let refused = |what: &str| StackError::Unsupported { stack: NAME.to_owned(), what: what.to_owned() };
         let tcp = &settings.tcp;
@@ -112,7 +112,7 @@ impl Smoltcp {
         let bytes = |asked: Option<u64>, usual: u64| {
             usize::try_from(asked.unwrap_or(usual).clamp(1, BUFFER_MAX)).unwrap_or(usize::MAX)
         };
-        // Of the buffer that Linux is given, half becomes window; here all of it does.
+        // Linux uses half of its buffer as window; smoltcp uses all of it.
         let receive = options.window_bytes.or(tcp.receive_buffer.map(|buffer| buffer.as_bytes() / 2));
         let send = tcp.send_buffer.map(|buffer| buffer.as_bytes());
         let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
@@ -157,7 +157,7 @@ impl Smoltcp {
         }
     }
 
-    /// Gives a packet to the socket that it is for.
+    /// Passes a packet to its socket.
     fn arrived(&mut self, packet: Vec<u8>) {
         if !intact(&packet) {
             return;
@@ -170,7 +170,7 @@ impl Smoltcp {
             if !opens || connected.is_some_and(|lane| !over(&lane)) {
                 return connected;
             }
-            // A socket that listens becomes the first connection.
+            // A listening socket becomes the first connection.
             let Some(lane) = self.listening.remove(&port) else { return connected };
             self.connected.insert((port, peer), lane);
             Some(lane)
@@ -247,11 +247,11 @@ impl Stack for Smoltcp {
             let lane = &mut self.lanes[index];
             lane.touched = false;
             let next = lane.run(now, done)?;
-            // It did, or does again after a handshake that came to nothing.
+            // It listened, or listens again after a failed handshake.
             if let Some(port) = lane.port.filter(|_| lane.held.report.state == SocketState::Listening) {
                 self.listening.insert(port, index);
             }
-            // Its clock has microseconds: what is due within this one is done in the next.
+            // Its clock has microseconds: what is due within the current one is done in the next.
             let next = next.map(|at| (at * 1_000).max((step.now.as_ns() / 1_000 + 1) * 1_000));
             self.timers.set(index, next);
         }
@@ -260,7 +260,7 @@ impl Stack for Smoltcp {
     }
 }
 
-/// The interface of a host, with random numbers of its own.
+/// Creates the interface of a host, with its own random numbers.
 fn interface(settings: &Settings, number: u64) -> Result<(Interface, Wire), StackError> {
     let mut wire = Wire { mtu: settings.mtu as usize, ..Wire::default() };
     let mut config = Config::new(HardwareAddress::Ip);
@@ -276,7 +276,7 @@ fn interface(settings: &Settings, number: u64) -> Result<(Interface, Wire), Stac
         let what = format!("{} addresses", settings.addresses.len());
         return Err(StackError::Unsupported { stack: NAME.to_owned(), what });
     }
-    // On a medium without neighbours a gateway only says that there is a way.
+    // On a medium without neighbours a gateway only states that a route exists.
     let routed = settings.addresses.iter().try_for_each(|(address, _)| match address {
         IpAddr::V4(own) => interface.routes_mut().add_default_ipv4_route(*own).map(drop),
         IpAddr::V6(own) => interface.routes_mut().add_default_ipv6_route(*own).map(drop),
@@ -290,12 +290,12 @@ impl Lane {
         self.sockets.get_mut(self.held.handle)
     }
 
-    /// Lets the socket do all that it can at this moment; when it has to run again, in us.
+    /// Runs the socket as far as possible at this moment; returns when it must run again, in microseconds.
     fn run(&mut self, now: Instant, done: &mut Done) -> Result<Option<u64>, StackError> {
         let before = self.held.report.clone();
         let mut rounds = 0;
         loop {
-            // It takes and sends all that it can, and again where that made room, or data to be read.
+            // It receives and sends all it can, and again if that freed space or gave data to read.
             self.interface.poll(now, &mut self.wire, &mut self.sockets);
             if !self.held.exchange(self.sockets.get_mut(self.held.handle)) {
                 break;
@@ -316,7 +316,7 @@ impl Lane {
 }
 
 impl Held {
-    /// Gives the stack what it takes, and takes what it has; whether there was any.
+    /// Exchanges data with the stack; returns whether there was any.
     fn exchange(&mut self, socket: &mut Socket<'_>) -> bool {
         let mut moved = false;
         while socket.can_send() && self.to_send != Some(0) {
@@ -369,7 +369,7 @@ impl Held {
     }
 }
 
-/// The packets on their way into the stack and out of it.
+/// Packets on their way into and out of the stack.
 #[derive(Debug, Default)]
 struct Wire {
     mtu: usize,
@@ -377,10 +377,10 @@ struct Wire {
     sent: Vec<Vec<u8>>,
 }
 
-/// A packet that arrives.
+/// An arriving packet.
 struct Arrived(Vec<u8>);
 
-/// Room for one that leaves.
+/// Buffer for a departing packet.
 struct Leaving<'a>(&'a mut Vec<Vec<u8>>);
 
 impl Device for Wire {
@@ -399,7 +399,7 @@ impl Device for Wire {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = self.mtu;
-        // Checked and written here, of segments.
+        // Checksums of segments are verified and written by this crate.
         (capabilities.checksum.ipv4, capabilities.checksum.tcp) = (Checksum::None, Checksum::None);
         capabilities
     }

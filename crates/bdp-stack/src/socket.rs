@@ -1,23 +1,23 @@
-//! What a stack is asked to do with sockets, and what it says of them. In JSON it is the contract's.
+//! Commands for a stack's sockets, and reports about them. Their JSON is that of the contract.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The number by which a socket is named; the one who gives the commands chooses it.
+/// The number that identifies a socket, chosen by the sender of the commands.
 pub type SocketId = u32;
 
 /// A command to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Awaits one connection, and becomes it.
+    /// Waits for one connection, which takes over the socket.
     Listen {
         /// The new socket.
         socket: SocketId,
-        /// Its own port.
+        /// Local port.
         port: u16,
-        /// Its settings.
+        /// Settings of the socket.
         #[serde(flatten)]
         options: SocketOptions,
     },
@@ -25,103 +25,103 @@ pub enum Command {
     Connect {
         /// The new socket.
         socket: SocketId,
-        /// Its own end.
+        /// Local end.
         from: SocketAddr,
-        /// The other end.
+        /// Remote end.
         to: SocketAddr,
-        /// Its settings.
+        /// Settings of the socket.
         #[serde(flatten)]
         options: SocketOptions,
     },
-    /// Sends so many more bytes, each the remainder of its position in the stream divided by 251.
+    /// Sends more bytes, each its position in the stream modulo 251.
     Send {
-        /// Which.
+        /// The socket.
         socket: SocketId,
-        /// How many; null: without end.
+        /// Number of bytes; null for no end.
         bytes: Option<u64>,
     },
-    /// Reads so many more bytes as they come. Before it nothing is read.
+    /// Reads more bytes as they arrive. Nothing is read without this command.
     Receive {
-        /// Which.
+        /// The socket.
         socket: SocketId,
-        /// How many; null: all that come.
+        /// Number of bytes; null for all that arrive.
         bytes: Option<u64>,
     },
-    /// Ends its own direction (FIN) once all is sent.
+    /// Closes the sending direction (FIN) once everything is sent.
     Finish {
-        /// Which.
+        /// The socket.
         socket: SocketId,
     },
     /// Resets the connection (RST).
     Abort {
-        /// Which.
+        /// The socket.
         socket: SocketId,
     },
 }
 
-/// Settings of one socket. What is null is the stack's own.
+/// Settings of one socket; the stack decides those that are null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// Congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// The largest receive window that is wanted.
+    /// Largest receive window, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<u64>,
-    /// Largest segment that it announces and sends, TCP payload and options.
+    /// Largest segment to announce and send: TCP payload and options, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,
-    /// Whether small segments wait for acknowledgements (Nagle); false: they do.
+    /// Whether small segments are sent at once; if false, they wait for acknowledgements (Nagle).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nodelay: bool,
 }
 
-/// Where a socket's connection stands.
+/// State of a socket's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SocketState {
-    /// It awaits a connection.
+    /// Waiting for a connection.
     #[default]
     Listening,
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Connecting,
-    /// The handshake is done, and one direction is open at least.
+    /// The handshake is complete, and at least one direction is open.
     Open,
-    /// Both directions were ended and acknowledged.
+    /// Both directions were closed and acknowledged.
     Closed,
-    /// It was reset, refused, or given up.
+    /// The connection was reset, refused, or given up.
     Lost,
 }
 
-/// What is to be known of a socket.
+/// The state of a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketReport {
-    /// Which.
+    /// The socket.
     pub socket: SocketId,
-    /// Where its connection stands.
+    /// State of its connection.
     pub state: SocketState,
-    /// Bytes that the stack has taken to send.
+    /// Bytes that the stack accepted for sending.
     #[serde(default)]
     pub sent_bytes: u64,
-    /// Bytes that were read.
+    /// Bytes read.
     #[serde(default)]
     pub received_bytes: u64,
-    /// CRC-32 (IEEE 802.3, as zlib has it) of all that was read.
+    /// CRC-32 (IEEE 802.3, as in zlib) of all bytes read.
     #[serde(default)]
     pub received_crc: u32,
-    /// Whether the other end's direction has ended and all of it was read.
+    /// Whether the other end closed its direction and all data was read.
     #[serde(default)]
     pub ended: bool,
-    /// Congestion window in bytes, where the stack shows it.
+    /// Congestion window, bytes; null if the stack does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_bytes: Option<u64>,
-    /// Smoothed round trip, where the stack shows it.
+    /// Smoothed round trip, nanoseconds; null if the stack does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srtt_ns: Option<u64>,
 }
 
 impl Command {
-    /// The socket that it is about.
+    /// Returns the socket that the command applies to.
     pub fn socket(&self) -> SocketId {
         match self {
             Self::Listen { socket, .. }

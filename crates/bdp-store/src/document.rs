@@ -1,19 +1,19 @@
-//! Documents that belong to a run: what was concluded from it later.
+//! Documents that belong to a run: conclusions drawn from it later.
 
 use serde_json::Value;
 
 use crate::named::named;
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentKind {
-    /// The emulated twin of its path, `bdp.twin`.
+    /// Emulated twin of the run's path, `bdp.twin`.
     Twin,
     /// A plan of settings, `bdp.plan`.
     Plan,
-    /// What a plan would give, by the twin: `bdp.rehearsal`.
+    /// Predicted effect of a plan on the twin, `bdp.rehearsal`.
     Rehearsal,
-    /// What a plan gave, measured: `bdp.verification`.
+    /// Measured effect of a plan, `bdp.verification`.
     Verification,
 }
 
@@ -22,10 +22,10 @@ named!(DocumentKind: Twin = "twin", Plan = "plan", Rehearsal = "rehearsal", Veri
 /// A document that belongs to a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDocument {
-    /// What it is.
+    /// The kind of document.
     pub kind: DocumentKind,
-    /// When it was made, milliseconds since 1970.
+    /// Creation time, milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// The document; its own member `schema` says which version.
+    /// The document; its member `schema` states the version.
     pub document: Value,
 }

@@ -1,4 +1,4 @@
-//! A record or a measurement as text, and back: what comes out is what went in, or an error.
+//! Encodes records and measurements as text and decodes them exactly, or fails.
 
 use bdp_model::measurement::{MEASUREMENT_SCHEMA, Measurement};
 use bdp_model::plain::of_json;
@@ -6,9 +6,9 @@ use bdp_model::record::{RECORD_SCHEMA, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What can be stored.
+/// A type that can be stored.
 pub trait Entry: Serialize + DeserializeOwned + PartialEq {
-    /// The newest shape that is known here, `bdp.record/1`.
+    /// Newest schema known to this version, such as `bdp.record/1`.
     const SCHEMA: &'static str;
 }
 
@@ -20,7 +20,7 @@ impl Entry for Measurement {
     const SCHEMA: &'static str = MEASUREMENT_SCHEMA;
 }
 
-/// An entry's JSON with the checksum that is stored beside it.
+/// An entry's JSON and its checksum.
 #[derive(Debug)]
 pub struct Encoded {
     /// The entry.
@@ -29,19 +29,19 @@ pub struct Encoded {
     pub checksum: i64,
 }
 
-/// Why text isn't an entry that can be read here.
+/// Why text cannot be read as an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// A newer bdp wrote it; its schema.
+    /// It was written by a newer bdp, with this schema.
     Newer(String),
-    /// It isn't what was stored; in words.
+    /// It differs from what was stored; describes how.
     Damaged(String),
 }
 
-/// Writes an entry as JSON, and makes sure that it reads back the same; the error says what does not.
+/// Encodes an entry as JSON and verifies that it decodes to an equal one; the error names what does not.
 pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
     let json = serde_json::to_string(entry).map_err(|e| e.to_string())?;
-    // JSON has no NaN and no infinity: they'd become null, and the whole run unreadable with them.
+    // JSON has no NaN or infinity: they would become null and make the whole run unreadable.
     match serde_json::from_str::<T>(&json) {
         Ok(back) if back == *entry => Ok(Encoded { checksum: checksum(json.as_bytes()), json }),
         Ok(_) => Err("its JSON differs after reading it back (possibly a number that is not finite)".into()),
@@ -52,7 +52,7 @@ pub fn encode<T: Entry>(entry: &T) -> Result<Encoded, String> {
     }
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes what [`encode`] wrote.
 pub fn decode<T: Entry>(json: &str, stored_checksum: i64, schema: &str) -> Result<T, DecodeError> {
     if checksum(json.as_bytes()) != stored_checksum {
         return Err(DecodeError::Damaged("its checksum does not match".into()));
@@ -61,7 +61,7 @@ pub fn decode<T: Entry>(json: &str, stored_checksum: i64, schema: &str) -> Resul
     serde_json::from_str(json).map_err(|e| DecodeError::Damaged(of_json(&e)))
 }
 
-/// Whether an entry of this schema can be read here.
+/// Checks that an entry of this schema can be read.
 pub fn check_schema<T: Entry>(schema: &str) -> Result<(), DecodeError> {
     match (major(schema, T::SCHEMA), major(T::SCHEMA, T::SCHEMA)) {
         (Some(theirs), Some(ours)) if theirs > ours => Err(DecodeError::Newer(schema.to_owned())),
@@ -70,7 +70,7 @@ pub fn check_schema<T: Entry>(schema: &str) -> Result<(), DecodeError> {
     }
 }
 
-/// The major number of a schema of the same family as `ours`: 1 of `bdp.record/1` and of `bdp.record/1.3`.
+/// Returns the major version of a schema in the same family as `ours`: 1 for `bdp.record/1` and `bdp.record/1.3`.
 pub fn major(schema: &str, ours: &str) -> Option<u32> {
     let (family, number) = schema.split_once('/')?;
     if ours.split_once('/')?.0 != family {
@@ -79,7 +79,7 @@ pub fn major(schema: &str, ours: &str) -> Option<u32> {
     number.split('.').next()?.parse().ok()
 }
 
-/// FNV-1a, 64 bits (draft-eastlake-fnv, section 2): SQLite checks its structure, not the bytes of a text.
+/// FNV-1a, 64 bits (draft-eastlake-fnv, section 2): SQLite checks its structure, but not the bytes of a text.
 pub fn checksum(bytes: &[u8]) -> i64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,38 +1,38 @@
-//! Why the store refused, in one line: the operation, its operand and the way out.
+//! Errors of the store, each in one line: the operation, its object and the remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The result of asking a store.
+/// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the store refused.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No place for the store follows from the environment.
+    /// The environment does not determine a place for the store.
     #[error(
         "no folder for the store: HOME, XDG_DATA_HOME and XDG_STATE_HOME are not set; set one of them or \
          use --store PATH"
     )]
     NoDefaultPath,
 
-    /// The store was to be read, and there is none.
+    /// The store to be read does not exist.
     #[error("no store at {}; use another --store PATH, or start a run, which creates it", path.display())]
     Missing {
-        /// Where it should be.
+        /// Expected path.
         path: PathBuf,
     },
 
-    /// The path names something that can't be a store.
+    /// The path is not one of a store file.
     #[error("{} is {what}; use another --store PATH", path.display())]
     NotAFile {
-        /// What was given.
+        /// The path.
         path: PathBuf,
         /// What it is, with its article.
         what: &'static str,
     },
 
-    /// The file isn't a SQLite database.
+    /// The file is not a SQLite database.
     #[error("{} is not a bdp store ({detail}); move it away or use another --store PATH", path.display())]
     NotAStore {
         /// The file.
@@ -41,7 +41,7 @@ pub enum Error {
         detail: String,
     },
 
-    /// The file is a store whose content contradicts itself.
+    /// The store's content is inconsistent.
     #[error(
         "store {} is damaged ({detail}) and was not changed; move it away or use another --store PATH",
         path.display()
@@ -49,11 +49,11 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The inconsistency.
         detail: String,
     },
 
-    /// A newer bdp wrote the store.
+    /// The store was written by a newer bdp.
     #[error(
         "store {} was written by a newer bdp (version {found}, this one reads {known}); \
          update bdp or use another --store PATH",
@@ -62,33 +62,33 @@ pub enum Error {
     NewerStore {
         /// The file.
         path: PathBuf,
-        /// The version it states.
+        /// Version of the store.
         found: i32,
-        /// The newest that is known here.
+        /// Newest version known here.
         known: i32,
     },
 
-    /// A file or folder could not be used.
+    /// A file or folder cannot be used.
     #[error("cannot {operation} {}: {source}; {way_out}", path.display())]
     File {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
-        /// What helps.
+        /// The remedy.
         way_out: &'static str,
     },
 
-    /// The store may be read but not written.
+    /// The store is read-only.
     #[error("store {} cannot be written: it is read-only; change its permissions or use another --store PATH", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
 
-    /// No room is left. What was stored before is still there.
+    /// The disk is full. What was stored before is intact.
     #[error(
         "no space left to write {}; free some or use --store PATH on another disk (stored runs are intact)",
         path.display()
@@ -98,99 +98,99 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// Another process kept the store locked for longer than one waits.
+    /// Another process held the store's lock for too long.
     #[error("store {} is locked by another process; wait for it to end or use another --store PATH", path.display())]
     Busy {
         /// The file.
         path: PathBuf,
     },
 
-    /// SQLite refused for another reason.
+    /// Another SQLite error.
     #[error("cannot {operation} store {}: {source}; check its disk and the limit on file sizes (ulimit -f), or use another --store PATH", path.display())]
     Sqlite {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: rusqlite::Error,
     },
 
     /// No run has this id.
     #[error("no run '{given}'; {}", offer(candidates, "newest runs:", "the store is empty"))]
     UnknownRun {
-        /// What was asked for.
+        /// The id given.
         given: String,
-        /// The newest runs there are.
+        /// The newest runs.
         candidates: Vec<String>,
     },
 
-    /// Several runs' ids begin so.
+    /// The prefix matches the ids of several runs.
     #[error("run '{given}' is ambiguous; {}", offer(candidates, "matches:", "give more digits"))]
     AmbiguousRun {
-        /// What was asked for.
+        /// The prefix given.
         given: String,
-        /// The runs that it may mean.
+        /// The matching runs.
         candidates: Vec<String>,
     },
 
-    /// A newer bdp wrote the record.
+    /// The record was written by a newer bdp.
     #[error(
         "the record of case '{case_key}' in run {run} has schema {schema}, this bdp reads up to {known}; update bdp"
     )]
     NewerRecord {
-        /// Its run.
+        /// Id of the run.
         run: String,
-        /// Its case.
+        /// Key of the case.
         case_key: String,
-        /// The schema it states.
+        /// Schema of the record.
         schema: String,
-        /// The newest that is known here.
+        /// Newest schema known here.
         known: &'static str,
     },
 
-    /// The record is there but isn't what was stored.
+    /// The record differs from what was stored.
     #[error("the record of case '{case_key}' in run {run} of store {} is damaged ({detail})", path.display())]
     UnreadableRecord {
         /// The file.
         path: PathBuf,
-        /// Its run.
+        /// Id of the run.
         run: String,
-        /// Its case.
+        /// Key of the case.
         case_key: String,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
 
-    /// Lines that should be of exported runs are not, or were cut short.
+    /// The lines are not a complete export of runs.
     #[error("line {line} of the exported runs is invalid: {detail}; use the output of 'bdp runs export'")]
     NotAnExport {
-        /// Which, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error in that line.
         detail: String,
     },
 
-    /// Exported runs could not be read or written.
+    /// Exported runs cannot be read or written.
     #[error("cannot {operation} exported runs: {source}")]
     Stream {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 
-    /// The record would not be read back as it is, so it was not added. The one who made it is at fault.
+    /// The record would not be read back unchanged, so it was not added. This is a bug in its producer.
     #[error("the record of case '{case_key}' cannot be stored: {detail}")]
     NotKept {
-        /// Its case.
+        /// Key of the case.
         case_key: String,
-        /// What can't be kept.
+        /// What cannot be stored.
         detail: String,
     },
 }
 
-/// Ids behind their introduction, or what is said where there are none.
+/// Lists ids after an introduction; returns `otherwise` if there are none.
 fn offer(ids: &[String], introduction: &str, otherwise: &str) -> String {
     if ids.is_empty() { otherwise.to_owned() } else { format!("{introduction} {}", ids.join(", ")) }
 }

@@ -1,5 +1,5 @@
-//! Runs as lines of JSON, to carry from one store to another: of each run a line about it, a line for each record or
-//! measurement, and a line that says how many those were, without which the file was cut short.
+//! Exports runs as lines of JSON, to move them between stores. Each run has a line about it, a line per record or
+//! measurement, and a final line with their number, without which the file was truncated.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
@@ -18,33 +18,33 @@ use crate::{
     StoredRecord,
 };
 
-/// Version of the shape; a reader refuses a larger major number.
+/// Version of the export schema; a reader refuses a larger major number.
 pub const EXPORT_SCHEMA: &str = "bdp.export/1";
 
-/// Longest line that is read.
+/// Maximum length of a line, bytes.
 const LONGEST_LINE: u64 = 256 << 20;
 
-/// What one line, or the end of the lines of a run, says.
+/// One line of an export, or the end of a run's lines.
 #[derive(Debug)]
 pub enum Item {
-    /// A run begins; the text of its scenario.
+    /// Start of a run, with the text of its scenario.
     Run(Box<RunInfo>, String),
-    /// A record of the run that began last.
+    /// A record of the current run.
     Record(Box<StoredRecord>),
-    /// A measurement of it.
+    /// A measurement of the current run.
     Measurement(Box<StoredMeasurement>),
-    /// A document of it.
+    /// A document of the current run.
     Document(Box<StoredDocument>),
 }
 
-/// What became of a run that was imported.
+/// An imported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its id in the file.
+    /// Id in the file.
     pub given: String,
-    /// Its id in the store: another where that was taken.
+    /// Id in the store, which differs if the one in the file was taken.
     pub id: String,
-    /// Whether it was there before, and nothing was added.
+    /// Whether the run existed already, so that nothing was added.
     pub was_there: bool,
 }
 
@@ -61,7 +61,7 @@ enum Line {
 #[derive(Serialize, Deserialize)]
 struct RunLine {
     schema: String,
-    /// The version that exported it.
+    /// Version of bdp that exported it.
     bdp: String,
     run: String,
     kind: String,
@@ -78,7 +78,7 @@ struct RunLine {
     finished_unix_ms: Option<u64>,
 }
 
-/// Writes a run, entry by entry. `bdp` is the version that does.
+/// Writes a run, entry by entry. `bdp` is the version that exports it.
 pub fn export(store: &dyn Store, run: &RunInfo, bdp: &str, out: &mut dyn Write) -> Result<()> {
     let head = Line::Run(RunLine {
         schema: EXPORT_SCHEMA.to_owned(),
@@ -137,7 +137,7 @@ fn stream(operation: &'static str, source: std::io::Error) -> Error {
     Error::Stream { operation, source }
 }
 
-/// Reads what [`export`] wrote and gives it to `each`; a file that was cut short or changed is [`Error::NotAnExport`], which
+/// Reads what [`export`] wrote and passes it to `each`; a truncated or altered file is [`Error::NotAnExport`], which
 /// names the line.
 pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Result<()> {
     let mut lines = Lines { input, number: 0 };
@@ -165,7 +165,7 @@ pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Re
                 current = Some((run, entries + 1));
             }
             (Line::Document { kind, at_unix_ms, document }, Some((run, entries))) => {
-                // One of a kind that a newer bdp added is left out.
+                // A document kind added by a newer bdp is skipped.
                 if let Some(kind) = DocumentKind::named(&kind) {
                     each(Item::Document(Box::new(StoredDocument { kind, at_unix_ms, document })))?;
                 }
@@ -187,7 +187,7 @@ pub fn read(input: impl BufRead, each: &mut dyn FnMut(Item) -> Result<()>) -> Re
     }
 }
 
-/// Adds the runs to the store: all of them, or on an error none. A run that is there already is left as it is.
+/// Adds the runs to the store: all of them, or none on an error. A run that exists already is left unchanged.
 pub fn import(store: &mut dyn Store, input: impl BufRead) -> Result<Vec<Imported>> {
     let mut imported = Vec::new();
     let mut input = Some(input);
@@ -222,7 +222,7 @@ pub fn import(store: &mut dyn Store, input: impl BufRead) -> Result<Vec<Imported
     Ok(imported)
 }
 
-/// Whether two runs of one id are one run.
+/// Whether two entries with the same id are the same run.
 fn is_same(a: &RunInfo, b: &RunInfo) -> bool {
     (&a.id, a.kind, a.started_unix_ms, &a.plan_digest, &a.command)
         == (&b.id, b.kind, b.started_unix_ms, &b.plan_digest, &b.command)
@@ -245,7 +245,7 @@ fn entered(info: &RunInfo, scenario_text: String) -> NewRun {
 }
 
 impl RunLine {
-    /// The run, of which nothing was read yet, and the text of its scenario; what is wrong with it where something is.
+    /// Returns the run, without entries, and the text of its scenario; the error says what is wrong.
     fn read(self) -> std::result::Result<(RunInfo, String), String> {
         if encoding::major(&self.schema, EXPORT_SCHEMA) != encoding::major(EXPORT_SCHEMA, EXPORT_SCHEMA) {
             return Err(format!("its schema is '{}', this bdp reads {EXPORT_SCHEMA}", self.schema));
@@ -274,7 +274,7 @@ impl RunLine {
     }
 }
 
-/// Why an entry can't be read.
+/// Why an entry cannot be read.
 enum Unreadable {
     Newer(Error),
     Damaged(String),
@@ -303,10 +303,10 @@ fn entry<T: Entry>(value: Value, run: &str, case_key: &str) -> std::result::Resu
     }
 }
 
-/// Lines of bounded length.
+/// Reads lines of bounded length.
 struct Lines<R> {
     input: R,
-    /// Of the line that was read last, from 1.
+    /// Number of the last line read, from 1.
     number: u64,
 }
 

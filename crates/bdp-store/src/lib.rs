@@ -1,8 +1,8 @@
-//! Records at rest: every run, of a scenario on the lab or between two machines, and all that its cases produced.
+//! Storage of runs, in the lab or between two machines, and of all results of their cases.
 //!
-//! [`Store`] says what a store does, in the terms of runs and cases; [`SqliteStore`] does it in one file. The cases of
-//! a run on the lab produce records, those of a run between machines measurements. Runs are listed in pages, and what they
-//! hold is read one after the other, so that no store is too large to work with. [`export`] writes runs as lines of JSON, and
+//! [`Store`] defines a store in terms of runs and cases; [`SqliteStore`] implements it in one file. Cases of
+//! a run in the lab produce records, those of a run between machines measurements. Runs are listed in pages and their
+//! entries are read one at a time, so that a store may be of any size. [`export`] writes runs as lines of JSON, and
 //! [`import`] reads them back.
 #![forbid(unsafe_code)]
 
@@ -27,68 +27,68 @@ pub use error::{Error, Result};
 pub use exchange::{EXPORT_SCHEMA, Imported, Item, export, import, read};
 pub use sqlite::SqliteStore;
 
-/// Where runs and their records are kept.
+/// A store of runs and their records.
 ///
-/// A run is named by the id that [`Store::begin_run`] gave; [`Store::run`] alone takes a prefix of one, or a label.
-/// Every other method answers an id that the store does not hold with [`Error::UnknownRun`].
+/// A run is identified by the id that [`Store::begin_run`] returned; only [`Store::run`] also accepts a prefix of it or a label.
+/// Every other method returns [`Error::UnknownRun`] for an id that the store does not contain.
 pub trait Store: Send {
-    /// Enters a run and gives its id, unique in this store: that of [`NewRun::id`] where it is free, or else at least four
+    /// Adds a run and returns its id, unique in this store: [`NewRun::id`] if that is free, otherwise at least four
     /// hexadecimal digits.
     fn begin_run(&mut self, new: &NewRun) -> Result<String>;
 
-    /// Adds what an attempt at a case produced. It is durable when this returns: no kill or power cut loses it.
+    /// Adds the result of an attempt at a case. It is durable when this returns: no kill or power cut loses it.
     ///
-    /// `settled` says that no further attempt at this case follows. A record that its JSON form cannot hold
+    /// `settled` means that no further attempt at this case follows. A record that JSON cannot represent
     /// (a number that is not finite) is [`Error::NotKept`], and nothing is added.
     fn append(&mut self, run: &str, case_key: &str, record: &Record, settled: bool) -> Result<()>;
 
-    /// Adds what was measured between two machines. It is durable when this returns, and nothing follows under its key.
+    /// Adds a measurement between two machines. It is durable when this returns, and nothing follows under its key.
     ///
-    /// A measurement that its JSON form cannot hold is [`Error::NotKept`], and nothing is added.
+    /// A measurement that JSON cannot represent is [`Error::NotKept`], and nothing is added.
     fn append_measurement(&mut self, run: &str, kept: &StoredMeasurement) -> Result<()>;
 
-    /// Adds a document that belongs to a run: a plan, a prediction, what came of it. It is durable when this returns.
+    /// Adds a document that belongs to a run: a plan, a prediction, a verification. It is durable when this returns.
     fn append_document(&mut self, run: &str, document: &StoredDocument) -> Result<()>;
 
-    /// Says anew how many cases the run's plan has: one that is asked for its next cases as it goes grows.
+    /// Updates the number of cases in the run's plan, which grows if the next cases are determined as it goes.
     fn replan(&mut self, run: &str, planned: u32) -> Result<()>;
 
-    /// Marks a run as gone to its end, at `at_unix_ms` (milliseconds since 1970).
+    /// Marks a run as complete at `at_unix_ms` (milliseconds since 1970).
     fn finish_run(&mut self, run: &str, at_unix_ms: u64) -> Result<()>;
 
-    /// Removes a run and all that it holds.
+    /// Removes a run and all its entries.
     fn remove_run(&mut self, run: &str) -> Result<()>;
 
-    /// Makes what `work` does durable together when this returns; nothing of it where `work` fails or returns `false`.
+    /// Makes everything that `work` does durable at once when this returns, or nothing if `work` fails or returns `false`.
     fn atomically(&mut self, work: &mut dyn FnMut(&mut dyn Store) -> Result<bool>) -> Result<()>;
 
-    /// A page of the runs, newest first.
+    /// Returns a page of the runs, newest first.
     fn runs(&self, page: &Page) -> Result<Vec<RunInfo>>;
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     fn count_runs(&self) -> Result<u64>;
 
-    /// The run with this id, or else the newest with this label, a plain one or as `NAME=VALUE`, or else the only one whose id begins so; in ids
-    /// upper and lower case are the same.
+    /// Returns the run with this id; otherwise the newest with this label, plain or as `NAME=VALUE`; otherwise the only one whose id has this prefix.
+    /// Ids are case-insensitive.
     fn run(&self, id_label_or_prefix: &str) -> Result<RunInfo>;
 
-    /// The text of the scenario file as it was when the run began; empty for a run without one.
+    /// Returns the scenario file's text at the start of the run; empty for a run without one.
     fn scenario_text(&self, run: &str) -> Result<String>;
 
-    /// Gives every attempt's record to `each`, in the order in which they were added, until it breaks off.
+    /// Passes the record of every attempt to `each`, in the order of addition, until it breaks off.
     fn each_record(&self, run: &str, each: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>) -> Result<()>;
 
-    /// Gives every measurement to `each`, in the order in which they were added, until it breaks off.
+    /// Passes every measurement to `each`, in the order of addition, until it breaks off.
     fn each_measurement(
         &self,
         run: &str,
         each: &mut dyn FnMut(StoredMeasurement) -> ControlFlow<()>,
     ) -> Result<()>;
 
-    /// The documents that belong to a run, in the order in which they were added.
+    /// Returns the documents that belong to a run, in the order of addition.
     fn documents(&self, run: &str) -> Result<Vec<StoredDocument>>;
 
-    /// Case key and record of every attempt, in the order in which they were added.
+    /// Returns case key and record of every attempt, in the order of addition.
     fn records(&self, run: &str) -> Result<Vec<(String, Record)>> {
         let mut all = Vec::new();
         self.each_record(run, &mut |kept| {
@@ -98,7 +98,7 @@ pub trait Store: Send {
         Ok(all)
     }
 
-    /// Every measurement, in the order in which they were added.
+    /// Returns every measurement, in the order of addition.
     fn measurements(&self, run: &str) -> Result<Vec<StoredMeasurement>> {
         let mut all = Vec::new();
         self.each_measurement(run, &mut |kept| {
@@ -108,117 +108,117 @@ pub trait Store: Send {
         Ok(all)
     }
 
-    /// Keys of the cases to which no further attempt follows: what a resumed run leaves out.
+    /// Returns the keys of the cases that need no further attempt, which a resumed run skips.
     fn settled_keys(&self, run: &str) -> Result<HashSet<String>>;
 
-    /// The newest run of this plan that did not go to its end: what `--resume` goes on with.
+    /// Returns the newest incomplete run of this plan, which `--resume` continues.
     fn unfinished(&self, scenario: &str, plan_digest: &str) -> Result<Option<RunInfo>>;
 }
 
-/// Which of the runs, newest first, are listed.
+/// A selection of the runs, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Those that follow the run with this id; `None` from the newest on.
+    /// Only the runs after the one with this id; `None` starts with the newest.
     pub after: Option<String>,
-    /// So many at most; `None` is all that follow.
+    /// Maximum number of runs; `None` for no limit.
     pub limit: Option<usize>,
 }
 
 impl Page {
-    /// The newest runs.
+    /// Selects the newest runs.
     pub const fn first(limit: usize) -> Self {
         Self { after: None, limit: Some(limit) }
     }
 }
 
-/// What a run consists of.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
-    /// Cases of scenarios, on the lab: records.
+    /// Cases of scenarios in the lab, as records.
     #[default]
     Lab,
-    /// One measurement between two machines, or several alike.
+    /// One measurement between two machines, or several with the same parameters.
     Measure,
-    /// Measurements between two machines, or cases on the lab, that differ in swept parameters.
+    /// Measurements between two machines, or cases in the lab, that differ in swept parameters.
     Sweep,
-    /// Programs of one's own on the hosts of a scenario: one record.
+    /// The user's own programs on the hosts of a scenario, as one record.
     Exec,
 }
 
 named!(RunKind: Lab = "lab", Measure = "measure", Sweep = "sweep", Exec = "exec");
 
-/// What an attempt at a case produced, and which case that is.
+/// The result of an attempt at a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRecord {
-    /// Names the case within its run.
+    /// Key of the case within its run.
     pub case_key: String,
     /// Whether no further attempt at this case follows.
     pub settled: bool,
-    /// What was measured.
+    /// The record.
     pub record: Record,
 }
 
-/// A measurement, and where in its run it stands.
+/// A measurement of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMeasurement {
-    /// Names it within its run.
+    /// Key within its run.
     pub case_key: String,
-    /// What was varied, as typed, by name; empty where nothing was.
+    /// Swept parameters by name, with the values as typed; empty if nothing was swept.
     pub params: BTreeMap<String, serde_json::Value>,
-    /// What was measured.
+    /// The measurement.
     pub measurement: Measurement,
 }
 
-/// What a run is entered with.
+/// A run to be added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewRun {
-    /// The id that it had in another store.
+    /// Its id in another store.
     pub id: Option<String>,
-    /// What it consists of.
+    /// The kind of run.
     pub kind: RunKind,
-    /// What the user calls it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// Named labels given by the user.
     pub labels: Labels,
-    /// The scenario's name; the far machine's, as given, where the run is between two machines.
+    /// Name of the scenario, or of the far machine as given if the run is between two machines.
     pub scenario: String,
-    /// The text of the scenario file; empty where there is none.
+    /// Text of the scenario file; empty if there is none.
     pub scenario_text: String,
-    /// Digest of the plan; a run is resumed only under the same one.
+    /// Digest of the plan; a run can be resumed only with an identical plan.
     pub plan_digest: String,
-    /// Cases in the plan.
+    /// Number of cases in the plan.
     pub planned: u32,
     /// The command line that started the run.
     pub command: String,
-    /// bdp's version.
+    /// Version of bdp.
     pub bdp: String,
-    /// Start, milliseconds since 1970.
+    /// Start time, milliseconds since 1970.
     pub started_unix_ms: u64,
 }
 
-/// A run as the store knows it.
+/// A stored run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunInfo {
-    /// At least four hexadecimal digits, unique in the store.
+    /// Id: at least four hexadecimal digits, unique in the store.
     pub id: String,
-    /// What it consists of.
+    /// The kind of run.
     pub kind: RunKind,
-    /// What the user calls it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// Named labels given by the user.
     pub labels: Labels,
-    /// The scenario's name; the far machine's, as given, where the run is between two machines.
+    /// Name of the scenario, or of the far machine as given if the run is between two machines.
     pub scenario: String,
-    /// Start, milliseconds since 1970.
+    /// Start time, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// End, milliseconds since 1970; `None` while the run goes on, or where it was cut short.
+    /// End time, milliseconds since 1970; `None` if the run is in progress or was interrupted.
     pub finished_unix_ms: Option<u64>,
-    /// Cases in the plan.
+    /// Number of cases in the plan.
     pub planned: u32,
-    /// Cases of which there is a record or a measurement, however many attempts each took.
+    /// Number of cases with a record or a measurement, however many attempts each took.
     pub recorded: u32,
-    /// Cases of which there is a valid record, or a measurement that did not fail.
+    /// Number of cases with a valid record, or a measurement that did not fail.
     pub valid: u32,
     /// Digest of the plan.
     pub plan_digest: String,

@@ -1,20 +1,20 @@
-//! Kinds that are stored by their names.
+//! Kinds that are stored by name.
 
-/// Gives a kind its names: all of it, the name of each, and each by its name.
+/// Defines the names of a kind: the list of all, the name of each, and the lookup by name.
 macro_rules! named {
     ($kind:ident: $($variant:ident = $name:literal),+) => {
         impl $kind {
             /// Every kind.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// As it is stored and printed.
+            /// Returns the name used in the store and in output.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+
                 }
             }
 
-            /// The kind of this name.
+            /// Returns the kind with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|kind| kind.name() == name)
             }

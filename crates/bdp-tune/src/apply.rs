@@ -1,4 +1,4 @@
-//! Applying changes: all is checked, then journalled, then written and read back.
+//! Applies changes: all are checked, journalled, then written and read back.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -15,43 +15,43 @@ use crate::undo::{Taken, order, take_back};
 use crate::world::World;
 use crate::{persist, revert, store};
 
-/// How changes are applied.
+/// Options for applying.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ApplyOptions<'a> {
-    /// Also where a setting is not as the plan has it.
+    /// Accepts settings whose value differs from the plan's.
     pub force: bool,
-    /// After this time they go back by themselves, unless they are confirmed.
+    /// Time after which the changes are reverted unless they are confirmed.
     pub keep_for: Option<Duration>,
-    /// Whether sysctls are set at the next boots as well, once they are confirmed.
+    /// Whether the sysctls are also set at the next boots, once confirmed.
     pub persist: bool,
-    /// The client that asks for them from another machine.
+    /// The client that requests the changes from another machine.
     pub client: Option<IpAddr>,
-    /// Raised, what was written is put back.
+    /// If set, the changes made so far are reverted.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
-/// What was done.
+/// Results of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
-    /// The journal; `None` where there was nothing to do.
+    /// The journal; `None` if nothing had to be changed.
     pub journal: Option<Journal>,
-    /// Each change that was asked for, in order; those that were there already included.
+    /// Each requested change, in order, including those already in place.
     pub steps: Vec<Step>,
-    /// Journals whose time was over, and which were put back before.
+    /// Overdue journals that were reverted first.
     pub expired: Vec<u32>,
-    /// The file that was written for the next boots.
+    /// The sysctl file written for the next boots.
     pub persistent_file: Option<PathBuf>,
-    /// What was asked to last, and is of this boot alone.
+    /// Settings that were requested to persist but apply to this boot alone.
     pub of_this_boot: Vec<Target>,
 }
 
-/// Applies changes: all of them, or none. The world's lock is held meanwhile.
+/// Applies all changes or none, holding the world's lock.
 pub fn apply(
     world: &mut dyn World,
     changes: &[Change],
     options: &ApplyOptions<'_>,
 ) -> Result<Applied, Refusal> {
-    // What the plan asks for is looked at before the journals' folder is made, and again under its lock.
+    // The request is checked before the journals' folder is created, and again under its lock.
     check(world, changes, options.force)?;
     locked(world, |world| apply_locked(world, changes, options))
 }
@@ -66,7 +66,7 @@ fn apply_locked(
     let here = Here::of(world)?;
     let journals = store::read_all(world)?;
     let mine: Vec<Journal> = journals.sound.iter().filter(|journal| here.has(journal)).cloned().collect();
-    // The lock is held: nobody is writing any more.
+    // The lock is held, so no other process is writing.
     if let Some(cut) = mine.iter().find(|journal| journal.progress == Progress::Writing) {
         return Err(Refusal::CutShort { id: cut.id });
     }
@@ -116,7 +116,7 @@ fn apply_locked(
     write_all(world, &journal, options.cancelled)?;
     journal.progress = Progress::Applied;
     let marked = store::write(world, &journal).and_then(|()| match until {
-        // Only what is confirmed outlives this boot.
+        // Only confirmed changes outlive this boot.
         Some(_) => Ok(None),
         None => persist::write(world),
     });
@@ -132,7 +132,7 @@ fn apply_locked(
     Ok(Applied { journal: Some(journal), steps, expired, persistent_file, of_this_boot })
 }
 
-/// Writes each setting and reads it back; where one fails, all that were written are put back and the journal is removed.
+/// Writes each setting and reads it back; if one fails, reverts those written before and removes the journal.
 fn write_all(
     world: &mut dyn World,
     journal: &Journal,
@@ -161,8 +161,8 @@ fn write_all(
     Ok(())
 }
 
-/// Puts back the first entries of a journal, and removes it where that worked; what could not be put back. What was written a moment ago and
-/// came out differently is nobody else's.
+/// Reverts the first entries of a journal, removes it on success, and returns what could not be reverted. A value that was just written and
+/// reads back differently counts as bdp's own.
 fn put_back(
     world: &mut dyn World,
     journal: &Journal,

@@ -1,4 +1,4 @@
-//! Keeping what would go back by itself.
+//! Confirms changes that would be reverted automatically.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use crate::store::{self, Damaged, Journals};
 use crate::world::World;
 use crate::{persist, revert};
 
-/// How changes are confirmed.
+/// Options for confirming.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConfirmOptions {
-    /// Whether their sysctls are set at the next boots as well, where that was not asked for before.
+    /// Whether the sysctls are also set at the next boots, if that was not requested before.
     pub persist: bool,
-    /// One journal alone.
+    /// Confirms this journal alone.
     pub only: Option<u32>,
 }
 
-/// What was confirmed.
+/// Results of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirmed {
-    /// The journals, which stay in force until they are put back.
+    /// The confirmed journals, in force until they are reverted.
     pub journals: Vec<Journal>,
-    /// The file that was written for the next boots.
+    /// The sysctl file written for the next boots.
     pub persistent_file: Option<PathBuf>,
-    /// What was asked to last, and is of this boot alone.
+    /// Settings that were requested to persist but apply to this boot alone.
     pub of_this_boot: Vec<Target>,
-    /// Files that are no journals: what they stand for is not confirmed.
+    /// Files that are not valid journals; their changes are not confirmed.
     pub damaged: Vec<Damaged>,
 }
 
-/// Keeps what waits to be confirmed in this boot and network; with `persist` also what is in force already.
+/// Confirms the pending changes of this boot and network namespace; with `persist`, those already in force too.
 pub fn confirm(world: &mut dyn World, options: ConfirmOptions) -> Result<Confirmed, Refusal> {
     locked(world, |world| confirm_locked(world, options))
 }
@@ -46,11 +46,11 @@ fn confirm_locked(world: &mut dyn World, options: ConfirmOptions) -> Result<Conf
         return Err(Refusal::TooLate { id });
     }
     let Journals { sound: all, damaged } = store::read_all(world)?;
-    // What is meant may be what can't be read.
+    // The requested journal may be the one that cannot be read.
     let of_meant =
         |of: &&Damaged| options.only.is_none_or(|id| store::path_of(&world.folder(), id) == of.path);
     let unread = damaged.iter().find(of_meant).map(Damaged::refusal);
-    // Killed between the journal and the file, it is to be written still.
+    // If bdp was killed between writing journal and file, the file still needs to be written.
     let is_missing = persist::compare(world, &all)? == persist::Kept::Missing;
     let wants = |journal: &Journal| match journal.persistent_file {
         Some(_) => journal.until.is_some() || is_missing,

@@ -1,10 +1,10 @@
-//! The boot and the network that a process is in, and the lock of its journals.
+//! The boot and network namespace of a process, and the lock of its journals.
 
 use crate::journal::Journal;
 use crate::refusal::Refusal;
 use crate::world::World;
 
-/// Does something with the lock of the journals held.
+/// Runs a function with the journals' lock held.
 pub(crate) fn locked<T>(
     world: &mut dyn World,
     work: impl FnOnce(&mut dyn World) -> Result<T, Refusal>,
@@ -15,14 +15,14 @@ pub(crate) fn locked<T>(
     done
 }
 
-/// Takes the lock, for which it makes the folder.
+/// Takes the lock, creating its folder if necessary.
 fn lock(world: &mut dyn World) -> Result<(), Refusal> {
     let folder = world.folder();
     world.make_folder(&folder).map_err(|e| Refusal::journal("make the folder of", &folder, e))?;
     loop {
         match world.lock() {
             Ok(Ok(())) => return Ok(()),
-            // It may be the process that puts back what another left, which ends soon.
+            // It may be a process that reverts what another left behind, which ends soon.
             Ok(Err(_)) if world.wait_for_lock() => {}
             Ok(Err(pid)) => return Err(Refusal::Busy { pid }),
             Err(error) => return Err(Refusal::journal("lock the folder of", &folder, error)),
@@ -30,14 +30,14 @@ fn lock(world: &mut dyn World) -> Result<(), Refusal> {
     }
 }
 
-/// Where this process is.
+/// The boot and network namespace of this process.
 pub(crate) struct Here {
     pub(crate) boot_id: String,
     pub(crate) network_namespace: u64,
 }
 
 impl Here {
-    /// Where the process was that wrote a journal.
+    /// Returns the boot and network namespace of the process that wrote a journal.
     pub(crate) fn of_journal(journal: &Journal) -> Self {
         Self { boot_id: journal.boot_id.clone(), network_namespace: journal.network_namespace }
     }
@@ -49,7 +49,7 @@ impl Here {
         })
     }
 
-    /// Whether the settings of a journal are of this boot and network.
+    /// Whether the settings of a journal belong to this boot and network namespace.
     pub(crate) fn has(&self, journal: &Journal) -> bool {
         self.is_this_boot(journal) && journal.network_namespace == self.network_namespace
     }

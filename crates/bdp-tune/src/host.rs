@@ -18,30 +18,30 @@ use bdp_sys::{SysError, boot, clock, plain_file, process, sysctl};
 use crate::value::fq_rate;
 use crate::world::{Fault, Holder, Reading, Removal, World};
 
-/// What a guard says when it looks after its journal.
+/// What a guard prints once it guards its journal.
 pub const READY: &str = "ready\n";
-/// What is said to it when all was written, behind the journal.
+/// What is sent to it after the journal once all settings are written.
 pub const APPLIED: &str = "applied\n";
 
-/// What the file says by which a guard marks its journal, and others tell it that this is settled: a byte each, in its place.
+/// Initial content of a guard's mark file. One byte records that all settings were written, one that the journal is settled.
 const MARK: &str = "applied 0, settled 0\n";
 const APPLIED_AT: u64 = 8;
 const SETTLED_AT: u64 = 19;
-/// How long another process may hold the lock, and how long one that puts back may.
+/// How long another process, including one that reverts, may hold the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const GUARD_PATIENCE: Duration = Duration::from_secs(30);
 const LOCK_POLL: Duration = Duration::from_millis(10);
-/// Follows the number of a guard's process in the file of the lock.
+/// Follows a guard's process id in the lock file.
 const GUARD_WORD: &str = "guard";
-/// More than any journal of as many settings as there are.
+/// Upper bound of a journal's size, above that of one with every setting.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// Where journals are, and the file for the next boots.
+/// Paths of the journals and of the sysctl file for the next boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// The journals' folder.
     pub folder: PathBuf,
-    /// The file of sysctls.
+    /// The sysctl file for the next boots.
     pub persistent_file: PathBuf,
 }
 
@@ -54,11 +54,11 @@ impl Default for Places {
     }
 }
 
-/// The program that becomes a guard; the journals' folder, the file for the next boots and the journal's number follow its arguments. On its standard input it
-/// gets the length of the journal, a line, and the journal.
+/// The program that becomes a guard. Its arguments are followed by the journals' folder, the sysctl file and the journal's number. On standard
+/// input it receives the length of the journal, a newline, and the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardCommand {
-    /// The program.
+    /// Path of the program.
     pub path: PathBuf,
     /// Its first arguments.
     pub arguments: Vec<String>,
@@ -72,23 +72,23 @@ pub struct HostWorld {
     lock: Option<File>,
     waits_since: Option<Instant>,
     to_guard: Option<ChildStdin>,
-    /// Where this process is a guard.
+    /// Set if this process is a guard.
     mark: Option<Arc<File>>,
 }
 
-/// The mark of a guard, for as long as it lives.
+/// The mark of a guard, held for its lifetime.
 #[derive(Debug)]
 pub struct GuardMark(Arc<File>);
 
 impl GuardMark {
-    /// Notes that all was written.
+    /// Records that all settings were written.
     pub fn note_applied(&self) {
         let _ = self.0.write_all_at(b"1", APPLIED_AT);
     }
 }
 
 impl HostWorld {
-    /// With its places, and the program that becomes a guard.
+    /// Creates a world with its paths and the program that becomes a guard.
     pub fn new(places: Places, guard: GuardCommand) -> Self {
         Self { places, guard, lock: None, waits_since: None, to_guard: None, mark: None }
     }
@@ -97,7 +97,7 @@ impl HostWorld {
         self.places.folder.join("lock")
     }
 
-    /// The process that has the lock, where that is known, and whether it is a guard.
+    /// Returns the process that holds the lock, if known, and whether it is a guard.
     fn holder(&self) -> (Option<u32>, bool) {
         let mut text = String::new();
         if let Ok(file) = plain_file::open(File::options().read(true), &self.lock_file()) {
@@ -111,27 +111,27 @@ impl HostWorld {
         self.places.folder.join(format!("{id:04}.guard"))
     }
 
-    /// Says that the calling process looks after a journal, for as long as this and what it returns live.
+    /// Marks the calling process as the guard of a journal for as long as this and the returned value live.
     pub fn guard(&mut self, id: u32) -> io::Result<GuardMark> {
-        // For root alone: a process that can open it can take the lock.
+        // Accessible to root alone: a process that can open it can lock it.
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = plain_file::open(&options, &self.guard_file(id))?;
         file.lock()?;
-        // On a full disk it says nothing, and the journal is read instead.
+        // On a full disk the file stays empty, and the journal is read instead.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(MARK.as_bytes(), 0));
         let file = Arc::new(file);
         self.mark = Some(Arc::clone(&file));
         Ok(GuardMark(file))
     }
 
-    /// Whether a mark says so of its journal.
+    /// Whether the byte at this offset of a mark is set.
     fn is_marked(mark: &File, at: u64) -> bool {
         let mut byte = [0];
         mark.read_exact_at(&mut byte, at).is_ok() && byte == *b"1"
     }
 
-    /// Removes the mark of a guard that is done.
+    /// Removes the mark of a finished guard.
     pub fn end_guard(&self, id: u32) {
         let _ = fs::remove_file(self.guard_file(id));
     }
@@ -286,7 +286,7 @@ impl World for HostWorld {
 
     fn sync_folder(&mut self, folder: &Path) -> io::Result<()> {
         match File::open(folder)?.sync_all() {
-            // File systems that keep nothing.
+            // File systems without persistent storage.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         }
@@ -309,7 +309,7 @@ impl World for HostWorld {
         let mut file = plain_file::open(&options, &self.lock_file())?;
         match file.try_lock() {
             Ok(()) => {
-                // For those who find it taken, no more; a full disk is no reason to stop here.
+                // Only informs processes that find the lock taken; a full disk is no reason to fail.
                 let _ = file.set_len(0).and_then(|()| file.rewind());
                 let word = if self.mark.is_some() { GUARD_WORD } else { "" };
                 let _ = write!(file, "{} {word}", std::process::id());
@@ -334,7 +334,7 @@ impl World for HostWorld {
     }
 
     fn unlock(&mut self) {
-        // One that was not released puts back.
+        // A guard that was not released reverts.
         self.to_guard = None;
         self.lock = None;
     }
@@ -360,7 +360,7 @@ impl World for HostWorld {
             let status = child.wait()?;
             return Err(io::Error::other(format!("it ended at once ({status})")));
         }
-        // Of a process that lives longer than the guard.
+        // Reaps the guard if it ends before this process.
         let _ = std::thread::Builder::new().name("bdp-guard".to_owned()).spawn(move || child.wait());
         self.to_guard = to_guard;
         Ok(())
@@ -375,7 +375,7 @@ impl World for HostWorld {
     fn is_guarded(&mut self, id: u32) -> bool {
         match plain_file::open(File::options().read(true), &self.guard_file(id)) {
             Ok(file) => is_locked(&file),
-            // It is there, and root's.
+            // It exists and belongs to root.
             Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
         }
     }
@@ -389,7 +389,7 @@ impl World for HostWorld {
 
     fn dismiss_guard(&mut self, id: u32) {
         let mark = plain_file::open(File::options().write(true), &self.guard_file(id));
-        // One that can't be told reads the journal, and finds what is there.
+        // A guard that cannot be informed reads the journal and finds the present state.
         let _ =
             mark.and_then(|mark| if is_locked(&mark) { mark.write_all_at(b"1", SETTLED_AT) } else { Ok(()) });
     }
@@ -427,7 +427,7 @@ impl World for HostWorld {
     }
 }
 
-/// Whether another process has a lock on it.
+/// Whether another process holds a lock on the file.
 fn is_locked(file: &File) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
@@ -436,7 +436,7 @@ fn netlink() -> Result<Netlink, Fault> {
     Netlink::open().map_err(|e| of_network(&e))
 }
 
-/// The route to an address, which must be one by which packets leave.
+/// Returns the route to an address, which must lead out of this machine.
 fn route_to(netlink: &mut Netlink, to: IpAddr) -> Result<Route, Fault> {
     match netlink.route_to(to).map_err(|e| of_network(&e))? {
         Some(route) if route.is_local() => Err(Fault::Local),
@@ -449,7 +449,7 @@ fn check_right(netlink: &mut Netlink) -> Result<(), Fault> {
     if netlink.may_change() { Ok(()) } else { Err(Fault::Denied) }
 }
 
-/// Whether the kernel has a congestion control, or a module of it.
+/// Checks that the kernel has a congestion control built in or as a module.
 fn check_congestion_control(name: &str) -> Result<(), Fault> {
     let loaded = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
@@ -473,7 +473,7 @@ fn of_sysctl(error: &SysError) -> Fault {
 }
 
 fn of_network(error: &SysError) -> Fault {
-    /// `ENODEV` of every Linux.
+    /// `ENODEV` on all Linux architectures.
     const NO_DEVICE: i32 = 19;
     match error.source.kind() {
         io::ErrorKind::PermissionDenied => Fault::Denied,

@@ -1,4 +1,4 @@
-//! The journal of one apply: what was there before each change, in a form that shows its own damage.
+//! The journal of one apply: the value before each change, in a form that reveals damage.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,84 +9,84 @@ use serde::{Deserialize, Serialize};
 use crate::value::is_plausible;
 use crate::world::Undo;
 
-/// Version of a journal's shape.
+/// Version of the journal schema.
 pub const JOURNAL_SCHEMA: &str = "bdp.tune-journal/1";
 
-/// How far an apply came.
+/// Progress of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// Settings are being written; where no process does it any more, it was cut short.
+    /// Settings are being written; if no process is doing so any more, it was interrupted.
     Writing,
-    /// All were written and read back.
+    /// All settings were written and read back.
     Applied,
 }
 
-/// When changes go back by themselves.
+/// When changes are reverted automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// Time since the boot that the journal names; that counts.
+    /// Deadline as time since the boot that the journal names; this one is authoritative.
     pub uptime_ns: u64,
-    /// The same by the clock on the wall, to be shown.
+    /// The deadline by the wall clock, for display.
     pub unix_ms: u64,
 }
 
-/// One setting.
+/// One changed setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Which.
+    /// The setting.
     pub target: Target,
-    /// Its value before; null where it was not set.
+    /// Value before the change; null if it was not set.
     pub before: Option<String>,
-    /// Its value after.
+    /// Value after the change.
     pub after: String,
-    /// How it is taken back.
+    /// How the change is undone.
     pub undo: Undo,
 }
 
-/// What one apply changes.
+/// The changes of one apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = JOURNAL_SCHEMA)))]
     pub schema: String,
     /// CRC-32 of the document as compact JSON, members in this order, with an empty checksum.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9a-f]{8}$")))]
     pub checksum: String,
-    /// Its number, which its file is named by; a later one has a larger.
+    /// Number of the journal, used in its file name; later journals have larger numbers.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub id: u32,
-    /// How far it came.
+    /// Progress of the apply.
     pub progress: Progress,
-    /// The boot that its settings are of: `/proc/sys/kernel/random/boot_id`.
+    /// Boot to which the settings belong: `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
-    /// The network namespace that they are of: the inode of `/proc/self/ns/net`.
+    /// Network namespace to which they belong: the inode of `/proc/self/ns/net`.
     pub network_namespace: u64,
-    /// `uname -r`.
+    /// Output of `uname -r`.
     pub kernel: String,
-    /// When it began, milliseconds since 1970.
+    /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// When the changes go back by themselves; null where they stay.
+    /// When the changes are reverted automatically; null if they stay.
     pub until: Option<Until>,
-    /// The client that asked for it from another machine; not there where it was applied on this host.
+    /// The client that requested the changes from another machine; absent if they were applied on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<IpAddr>,
-    /// The file that sets its sysctls at boot, where that was asked for. It is written once nothing is to go back by itself.
+    /// The file that sets the sysctls at boot, if requested. It is written once no change is due to be reverted automatically.
     pub persistent_file: Option<PathBuf>,
-    /// The settings, in the order in which they are written.
+    /// The settings, in the order of writing.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub entries: Vec<Entry>,
 }
 
 impl Journal {
-    /// As a file, with its checksum.
+    /// Encodes the journal as a file, with its checksum.
     pub fn encode(&self) -> Vec<u8> {
         let sealed = Self { checksum: self.compute_checksum(), ..self.clone() };
         let mut text = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Journal {
         text
     }
 
-    /// From a file; why it is damaged, where it is.
+    /// Decodes a file; the error says why it is damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let journal: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         if journal.schema != JOURNAL_SCHEMA {
@@ -103,7 +103,7 @@ impl Journal {
         if journal.checksum != journal.compute_checksum() {
             return Err("its checksum does not match".to_owned());
         }
-        // Nothing else is set by it, no matter who wrote it.
+        // It can set nothing else, whoever wrote it.
         let values = |entry: &Entry| [Some(entry.after.clone()), entry.before.clone()].into_iter().flatten();
         let is_good = |entry: &Entry| values(entry).all(|value| is_plausible(&entry.target, &value));
         match journal.entries.iter().find(|entry| !is_good(entry)) {
@@ -126,7 +126,7 @@ impl Journal {
     }
 }
 
-/// Whether two values are the same as the kernel reads them: blanks between numbers do not count.
+/// Whether the kernel reads two values as equal: whitespace between numbers is ignored.
 pub(crate) fn same(one: Option<&str>, other: Option<&str>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.split_whitespace().eq(other.split_whitespace()),

@@ -1,9 +1,8 @@
-//! Settings of this host, changed so that they can be put back whatever happens.
+//! Changes settings of this host so that they can always be reverted.
 //!
-//! [`apply()`] checks all, writes a [`Journal`] that is durable, and only then changes settings one by one; [`revert()`] reads the journal and
-//! compares it with what is there, so it needs to know nothing of how far a process came that was killed. [`supervise()`] is the process
-//! that puts changes back when their time is over, and [`confirm()`] keeps them. Everything that they do to the machine goes through
-//! a [`World`], a step at a time: [`HostWorld`] is this machine.
+//! [`apply()`] checks all changes, writes a durable [`Journal`], and only then changes settings one by one. [`revert()`] compares the journal with
+//! the present state, so it need not know how far a killed process got. [`supervise()`] is the process that reverts changes when their time is
+//! up; [`confirm()`] keeps them. All act on the machine through a [`World`], one step at a time: [`HostWorld`] is this machine.
 #![forbid(unsafe_code)]
 
 mod apply;

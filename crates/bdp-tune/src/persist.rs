@@ -1,4 +1,4 @@
-//! The one file of sysctls that the machine reads when it boots: what it holds follows from the journals.
+//! The sysctl file that the machine reads at boot; its content follows from the journals.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use crate::refusal::Refusal;
 use crate::store;
 use crate::world::World;
 
-/// The first line of the file: without it the file is somebody else's.
+/// First line of the file; without it the file belongs to someone else.
 const HEADER: &str =
     "# Written by bdp: 'bdp tune revert' removes this file, 'bdp tune journal' says what was there before.\n";
 
-/// Whether a setting can be kept by the file.
+/// Whether the file can keep a setting.
 pub(crate) fn is_kept(target: &Target) -> bool {
     matches!(target, Target::Sysctl { .. })
 }
 
-/// What the file holds by these journals; `None` where there is to be none.
+/// Returns the file's content according to these journals; `None` if there should be no file.
 pub(crate) fn content(journals: &[Journal]) -> Option<String> {
     let mut settings: Vec<(&str, &str)> = Vec::new();
     let kept = journals
@@ -38,18 +38,18 @@ pub(crate) fn content(journals: &[Journal]) -> Option<String> {
     Some(format!("{HEADER}{lines}"))
 }
 
-/// How the file is, beside what it should be.
+/// State of the file compared with its expected content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// As it should be.
+    /// As expected.
     Sound,
-    /// It is not there and should be, or lacks settings: bdp was killed between journal and file.
+    /// Missing or incomplete: bdp was killed between writing journal and file.
     Missing,
-    /// It is there, with what bdp never wrote.
+    /// It contains something that bdp never wrote.
     Foreign,
 }
 
-/// Compares the file with what it should be by these journals.
+/// Compares the file with its expected content according to these journals.
 pub(crate) fn compare(world: &mut dyn World, journals: &[Journal]) -> Result<Kept, Refusal> {
     let path = world.persistent_file();
     let found = world.read_file(&path).map_err(|e| refused(path, &e))?;
@@ -62,7 +62,7 @@ pub(crate) fn compare(world: &mut dyn World, journals: &[Journal]) -> Result<Kep
     })
 }
 
-/// Whether each line of the file is one that bdp wrote or would write for these journals.
+/// Whether bdp wrote, or would write, every line of the file for these journals.
 fn is_ours(found: &[u8], journals: &[Journal]) -> bool {
     let Some(lines) = std::str::from_utf8(found).ok().and_then(|text| text.strip_prefix(HEADER)) else {
         return false;
@@ -71,7 +71,7 @@ fn is_ours(found: &[u8], journals: &[Journal]) -> bool {
     lines.lines().all(|line| entries().any(|entry| line == format!("{} = {}", entry.target, entry.after)))
 }
 
-/// Whether the file may be written: nobody else wrote or changed it.
+/// Checks that the file may be written: it was neither created nor changed by someone else.
 pub(crate) fn check(world: &mut dyn World, journals: &[Journal]) -> Result<(), Refusal> {
     match compare(world, journals)? {
         Kept::Foreign => {
@@ -82,7 +82,7 @@ pub(crate) fn check(world: &mut dyn World, journals: &[Journal]) -> Result<(), R
     }
 }
 
-/// Writes the file as the journals have it, or removes it; its path where it was written.
+/// Writes the file according to the journals, or removes it; returns its path if written.
 pub(crate) fn write(world: &mut dyn World) -> Result<Option<PathBuf>, Refusal> {
     let journals = store::read_all(world)?.sound;
     let path = world.persistent_file();
@@ -95,7 +95,7 @@ pub(crate) fn write(world: &mut dyn World) -> Result<Option<PathBuf>, Refusal> {
     Ok(Some(path))
 }
 
-/// Makes the file one without this journal, where it is as bdp wrote it; how it was, and `None` where there is none.
+/// Rewrites the file without this journal if it is as bdp wrote it; returns its previous state, `None` if there was none.
 pub(crate) fn leave_out(world: &mut dyn World, id: u32, force: bool) -> Result<Option<Kept>, Refusal> {
     let journals = store::read_all(world)?.sound;
     let kept = compare(world, &journals)?;

@@ -1,4 +1,4 @@
-//! What applying would do, checked in full before anything is touched.
+//! What applying would do, checked completely before anything is changed.
 
 use bdp_model::tuning::setting::{self, Release};
 use bdp_model::tuning::{Change, Target};
@@ -9,16 +9,16 @@ use crate::store;
 use crate::value::well_formed;
 use crate::world::{Fault, Holder, Undo, World};
 
-/// One change as it would be made.
+/// One change and how it would be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The change that was asked for.
+    /// The requested change.
     pub change: Change,
-    /// The setting's value now.
+    /// Present value.
     pub now: Option<String>,
-    /// Whether that is what is asked for, so that nothing is to be done.
+    /// Whether the present value is the requested one, so that nothing needs to be done.
     pub is_there: bool,
-    /// How it would be taken back.
+    /// How the change would be undone.
     pub undo: Undo,
 }
 
@@ -33,10 +33,10 @@ impl Step {
     }
 }
 
-/// Reads each setting and checks that it may be changed. Nothing is changed. With `force` also where a setting is not as the plan has it.
-/// A damaged journal refuses all: what it changed is not known, so that no value can be called the one before.
+/// Reads each setting and checks that it may be changed, without changing anything. With `force`, a value other than the plan's is accepted.
+/// A damaged journal is refused: what it changed is unknown, so no value can count as the previous one.
 pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<Vec<Step>, Refusal> {
-    // A user who may not read the journals may look at the settings all the same.
+    // A user who may not read the journals can still check the settings.
     if let Ok(journals) = store::read_all(world)
         && let Some(damaged) = journals.damaged.first()
     {
@@ -75,21 +75,21 @@ pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<V
         let undo = match (target, reading.holder) {
             (Target::Sysctl { .. }, _) => Undo::Write,
             (Target::Route { .. }, Holder::Kernel) if !is_made => Undo::Remove,
-            // Its value before is that of the route which it is a copy of.
+            // Its previous value is that of the route that it copies.
             (Target::Route { .. }, _) if reading.value.is_none() => Undo::Unset,
             (Target::Route { .. }, _) => Undo::Write,
             (Target::Qdisc { .. }, Holder::Kernel) => Undo::Remove,
             (Target::Qdisc { .. }, _) => Undo::Write,
         };
         let change = Change { to: value, ..change.clone() };
-        // What is there already makes no route.
+        // An unchanged value creates no route.
         let undo = if is_there { Undo::Write } else { undo };
         steps.push(Step { change, now: reading.value, is_there, undo });
     }
     Ok(steps)
 }
 
-/// Whether a kernel acts by a setting that it has. One that came with a later kernel than this was ported back: it is there.
+/// Whether a kernel uses a setting that it has. If the setting appeared only in a later release, it was backported.
 fn is_read(target: &Target, kernel: &str) -> bool {
     let Target::Sysctl { name } = target else { return true };
     let end = setting::find(name).and_then(|setting| setting.end);
@@ -99,7 +99,7 @@ fn is_read(target: &Target, kernel: &str) -> bool {
     }
 }
 
-/// Whether two settings are of the same sysctl, route or device.
+/// Whether two targets are the same sysctl, route or device.
 pub(crate) fn shares(one: &Target, other: &Target) -> bool {
     match (one, other) {
         (Target::Route { to: one, .. }, Target::Route { to: other, .. }) => one == other,
@@ -107,7 +107,7 @@ pub(crate) fn shares(one: &Target, other: &Target) -> bool {
     }
 }
 
-/// The journal whose changes go back by themselves and that has a setting of these.
+/// Returns the journal that contains one of these settings and is due to be reverted automatically.
 pub(crate) fn pending(journals: &[Journal], steps: &[Step]) -> Option<Refusal> {
     let waiting = journals.iter().filter(|journal| journal.until.is_some());
     for (journal, entry) in waiting.flat_map(|journal| journal.entries.iter().map(move |e| (journal, e))) {

@@ -1,4 +1,4 @@
-//! Why nothing was done, or all was put back.
+//! Why nothing was changed, or everything was reverted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,45 +7,45 @@ use bdp_model::tuning::Target;
 
 use crate::world::Fault;
 
-/// Why nothing was done, or all was put back.
+/// Why nothing was changed, or everything was reverted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Another process is at it.
+    /// Another process is changing settings.
     #[error("another bdp process is changing settings here{}; wait until it has ended", pid.map_or_else(String::new, |pid| format!(" (process {pid})")))]
     Busy {
-        /// Which, where it says so.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
-    /// The setting is not as the plan has it.
+    /// The setting's value differs from the one in the plan.
     #[error("{target} is {}, but the plan was made for {}; plan again, or use --force", shown(now.as_deref()), shown(Some(planned)))]
     Differs {
         /// The setting.
         target: Target,
-        /// As the plan has it.
+        /// Value in the plan.
         planned: String,
-        /// As it is.
+        /// Present value.
         now: Option<String>,
     },
-    /// The setting can not be read or changed.
+    /// The setting cannot be read or changed.
     #[error("set {target}: {fault}")]
     Setting {
         /// The setting.
         target: Target,
-        /// Why not.
+        /// The reason.
         fault: Fault,
     },
-    /// The kernel does not read it.
+    /// The kernel does not use the setting.
     #[error("set {target}: Linux {kernel} ignores it")]
     NotRead {
         /// The setting.
         target: Target,
-        /// The kernel.
+        /// The kernel's release.
         kernel: String,
     },
-    /// The setting stands in the changes more than once.
+    /// The changes contain the setting more than once.
     #[error("this plan changes {0} twice; choose changes with --only")]
     Twice(Target),
-    /// It was changed before, and that goes back by itself.
+    /// An earlier change of the setting is due to be reverted automatically.
     #[error(
         "{target} will revert automatically (journal {id}); run 'bdp tune confirm' or 'bdp tune revert' first"
     )]
@@ -55,7 +55,7 @@ pub enum Refusal {
         /// The journal.
         id: u32,
     },
-    /// An apply before was cut short.
+    /// An earlier apply was interrupted.
     #[error(
         "journal {id} was interrupted before all changes were written; 'bdp tune revert' reverts those that were"
     )]
@@ -68,68 +68,68 @@ pub enum Refusal {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         cause: String,
     },
-    /// A journal is gone whose changes are in force.
+    /// A journal is missing although its changes are in force.
     #[error("journal {} is missing; its guard process reverts the settings when their time is over", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The journal can not be kept. Nothing was changed.
+    /// The journal cannot be stored. Nothing was changed.
     #[error("{operation} journal {}: {cause}", path.display())]
     Journal {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: String,
     },
-    /// The file of sysctls for the next boot can not be written.
+    /// The sysctl file for the next boot cannot be written.
     #[error("write {}: {cause}", path.display())]
     Persistent {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: String,
     },
-    /// No sysctl is among what is to be kept for the next boot.
+    /// None of the changes to keep for the next boot is a sysctl.
     #[error("none of these changes can be set at boot by a sysctl file; omit --persist")]
     NothingPersistent,
-    /// The process that puts back does not start.
+    /// The process that reverts changes does not start.
     #[error("start the guard process: {0}; nothing was changed")]
     Guard(String),
-    /// A write failed, and what was written before is put back.
+    /// A write failed; the settings written before were reverted.
     #[error("set {target}: {cause}; {}", after_failure(stuck))]
     Failed {
         /// The setting.
         target: Target,
-        /// Why.
+        /// The cause.
         cause: String,
-        /// What could not be put back, and why.
+        /// Settings that could not be reverted, with the cause.
         stuck: Vec<(Target, String)>,
     },
-    /// It was asked to end, and has put back all.
+    /// It was cancelled, and everything was reverted.
     #[error("interrupted before all changes were written; {}", after_failure(stuck))]
     Cancelled {
-        /// What could not be put back, and why.
+        /// Settings that could not be reverted, with the cause.
         stuck: Vec<(Target, String)>,
     },
     /// There is nothing to confirm.
     #[error("nothing to confirm; 'bdp tune journal' lists changes in force")]
     NothingToConfirm,
-    /// It came too late.
+    /// The confirmation came too late.
     #[error("the time of journal {id} is over; its changes were reverted")]
     TooLate {
         /// The journal.
         id: u32,
     },
-    /// There is no journal of this name.
+    /// No journal has this name.
     #[error("no journal '{0}' here; 'bdp tune journal' lists journals")]
     NoJournal(String),
-    /// The machine does not say which boot or namespace it is.
+    /// The machine's boot or network namespace cannot be determined.
     #[error("{0}")]
     Machine(Fault),
 }
@@ -147,7 +147,7 @@ impl Refusal {
         Self::Journal { operation, path: path.to_owned(), cause: format!("{cause}{way_out}") }
     }
 
-    /// Whether what was asked for is wrong, and not what the machine makes of it.
+    /// Whether the request itself is invalid, regardless of the machine's state.
     pub fn is_of_request(&self) -> bool {
         match self {
             Self::Setting { fault, .. } => matches!(

@@ -1,4 +1,4 @@
-//! Putting back what was there, but for what somebody else changed since.
+//! Restores previous values, except those that someone else changed since.
 
 use std::path::PathBuf;
 
@@ -13,49 +13,49 @@ use crate::store::{self, Damaged};
 use crate::undo::{Taken, order, take_back};
 use crate::world::{Undo, World};
 
-/// How changes are put back.
+/// Options for reverting.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RevertOptions {
-    /// Also what somebody else changed since.
+    /// Also reverts settings that someone else changed since.
     pub force: bool,
-    /// One journal alone.
+    /// Reverts this journal alone.
     pub only: Option<u32>,
 }
 
-/// A setting that somebody else changed since.
+/// A setting that someone else changed since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// The setting, as bdp found and wrote it.
+    /// The journal's entry.
     pub entry: Entry,
-    /// Its value now.
+    /// Present value.
     pub now: Option<String>,
 }
 
-/// What became of the journals.
+/// Results of a revert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reverted {
-    /// Settings that are as before again, in the order in which they were put back.
+    /// Settings that were restored, in that order.
     pub put_back: Vec<Entry>,
-    /// Settings that were as before already.
+    /// Settings that already had their previous value.
     pub were_back: Vec<Entry>,
-    /// Settings that somebody else changed since; they are left, and stay in the journal.
+    /// Settings that someone else changed since; they are left alone and stay in the journal.
     pub foreign: Vec<Foreign>,
-    /// What could not be put back, and why; it stays in the journal.
+    /// Settings that could not be restored, with the cause; they stay in the journal.
     pub failed: Vec<(Target, String)>,
-    /// The file for the next boots, where it was removed or lost its settings.
+    /// The sysctl file for the next boots, if it was removed or rewritten without these settings.
     pub persistent_file: Option<PathBuf>,
-    /// The same, where somebody else changed it since, so that it was left.
+    /// The sysctl file for the next boots, if someone else changed it and it was left alone.
     pub foreign_file: Option<PathBuf>,
-    /// Journals of another boot, with which their settings ended; they are removed.
+    /// Journals of earlier boots, whose settings ended with them; these journals are removed.
     pub of_other_boots: Vec<u32>,
-    /// Journals of another network namespace, which are left: their numbers, and those of the namespaces.
+    /// Journals of other network namespaces, which are left alone: journal number and namespace.
     pub elsewhere: Vec<(u32, u64)>,
-    /// Files that are no journals, which are left.
+    /// Files that are not valid journals; they are left alone.
     pub damaged: Vec<Damaged>,
 }
 
-/// Puts back all of this boot and network, the newest journal first, and what is kept for the next boots. It looks at what is there, so it may be
-/// killed and called again.
+/// Reverts all changes of this boot and network namespace, newest journal first, and those kept for the next boots. It acts on the present state,
+/// so it may be killed and called again.
 pub fn revert(world: &mut dyn World, options: RevertOptions) -> Result<Reverted, Refusal> {
     locked(world, |world| revert_locked(world, options))
 }
@@ -81,7 +81,7 @@ fn revert_locked(world: &mut dyn World, options: RevertOptions) -> Result<Revert
     Ok(reverted)
 }
 
-/// Puts back the journals of this boot and network whose time is over, under the lock; which those were.
+/// Reverts the overdue journals of this boot and network namespace, under the lock, and returns them.
 pub(crate) fn put_back_expired(world: &mut dyn World) -> Result<Vec<u32>, Refusal> {
     let here = Here::of(world)?;
     let now = world.uptime_ns();
@@ -114,12 +114,12 @@ fn put_back(
         world.dismiss_guard(journal.id);
         return settle(world, journal, left, None);
     }
-    // The process that looks after it tries again when it is time.
+    // The guarding process tries again at its deadline.
     let now = world.uptime_ns();
     settle(world, journal, left, journal.until.filter(|until| until.uptime_ns > now))
 }
 
-/// Takes back each entry of a journal, in its order; those that are left. No file is read or written.
+/// Undoes each entry of a journal, in order, and returns the remaining ones. No file is read or written.
 pub(crate) fn take_all_back(
     world: &mut dyn World,
     here: &Here,
@@ -131,7 +131,7 @@ pub(crate) fn take_all_back(
     let mut left: Vec<usize> = Vec::new();
     for at in order(&journal.entries) {
         let entry = &journal.entries[at];
-        // Of another boot, only what the file set is still there.
+        // After another boot, only what the file set is still in force.
         if !is_this_boot && !persist::is_kept(&entry.target) {
             continue;
         }
@@ -140,7 +140,7 @@ pub(crate) fn take_all_back(
         match taken {
             Taken::Back => reverted.put_back.push(entry.clone()),
             Taken::Already => reverted.were_back.push(entry.clone()),
-            // Another boot began with another value than that of the file.
+            // The other boot started with a value other than the file's.
             Taken::Foreign(_) if !is_this_boot => reverted.were_back.push(entry.clone()),
             Taken::Foreign(now) => {
                 left.push(at);
@@ -156,7 +156,7 @@ pub(crate) fn take_all_back(
     left
 }
 
-/// Makes the journal's file one of the entries that are left, or removes it.
+/// Reduces the journal's file to the remaining entries, or removes it.
 pub(crate) fn settle(
     world: &mut dyn World,
     journal: &Journal,
@@ -171,7 +171,7 @@ pub(crate) fn settle(
     store::write(world, &Journal { progress: Progress::Applied, ..rest })
 }
 
-/// The same entry where somebody else has a setting in the route that bdp made: the route stays.
+/// Returns the entry without removal of the route if someone else has a setting in the route that bdp created.
 fn without_removal(entry: &Entry, is_shared: bool) -> Entry {
     let undo = match (entry.undo, &entry.before) {
         (Undo::Remove, None) if is_shared => Undo::Unset,

@@ -1,4 +1,4 @@
-//! What is in force, by the journals and by what is there.
+//! The changes in force, according to the journals and the machine's settings.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,27 @@ use crate::refusal::Refusal;
 use crate::store::{self, Damaged};
 use crate::world::{Holder, Undo, World};
 
-/// What a journal stands for now.
+/// Status of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalStatus {
-    /// Its changes are in force until they are put back.
+    /// Its changes are in force until they are reverted.
     InForce,
-    /// They go back by themselves, unless they are confirmed.
+    /// Its changes are reverted automatically unless they are confirmed.
     Pending,
-    /// Their time is over, and nobody put them back.
+    /// Its deadline has passed, but its changes were not reverted.
     Overdue,
-    /// A process is writing them.
+    /// A process is writing its changes.
     Writing,
-    /// They were cut short: some may be in force.
+    /// It was interrupted: some changes may be in force.
     CutShort,
-    /// They ended with the boot that they were of.
+    /// Its changes ended with the boot to which they belonged.
     OtherBoot,
-    /// They are of another network namespace.
+    /// Its changes belong to another network namespace.
     OtherNamespace,
 }
 
 impl JournalStatus {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InForce => "in_force",
@@ -43,21 +43,21 @@ impl JournalStatus {
     }
 }
 
-/// How one setting is, beside what the journal says.
+/// Status of one setting, compared with its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryStatus {
-    /// As bdp wrote it.
+    /// It has the value that bdp wrote.
     InForce,
-    /// As it was before.
+    /// It has the value from before the change.
     AsBefore,
-    /// Somebody else changed it since.
+    /// Someone else has changed it since.
     Foreign,
-    /// It can not be read, or is of another boot or namespace.
+    /// It cannot be read, or belongs to another boot or namespace.
     Unknown,
 }
 
 impl EntryStatus {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InForce => "in_force",
@@ -68,51 +68,51 @@ impl EntryStatus {
     }
 }
 
-/// One setting of a journal.
+/// State of one setting of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryState {
-    /// As the journal has it.
+    /// The journal's entry.
     pub entry: Entry,
-    /// Its value now.
+    /// Present value.
     pub now: Option<String>,
-    /// What that means.
+    /// Status of the setting.
     pub standing: EntryStatus,
 }
 
-/// One journal.
+/// State of one journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalState {
-    /// As it is at rest.
+    /// The stored journal.
     pub journal: Journal,
-    /// What it stands for.
+    /// Status of the journal.
     pub standing: JournalStatus,
     /// Its settings.
     pub entries: Vec<EntryState>,
-    /// Whether a process will put them back when their time is over.
+    /// Whether a process will revert it at its deadline.
     pub is_guarded: bool,
 }
 
-/// All that is known.
+/// State of all journals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The journals, the oldest first.
+    /// The journals, oldest first.
     pub journals: Vec<JournalState>,
-    /// Files that are no journals.
+    /// Files that are not valid journals.
     pub damaged: Vec<Damaged>,
-    /// The file for the next boots, where there is or should be one.
+    /// The sysctl file for the next boots, if one exists or should.
     pub persistent_file: Option<PathBuf>,
-    /// Whether that is missing.
+    /// Whether that file is missing.
     pub is_file_missing: bool,
-    /// Whether somebody else changed it.
+    /// Whether someone else changed that file.
     pub is_file_foreign: bool,
 }
 
-/// Reads the journals and compares them with what is there. Nothing is changed.
+/// Reads the journals and compares them with the machine's settings, changing nothing.
 pub fn state(world: &mut dyn World) -> Result<State, Refusal> {
     let folder = world.folder();
     let is_busy = match world.list(&folder) {
         Ok(names) if names.is_empty() => false,
-        // Another user than root reads the journals and may not lock them.
+        // A user other than root can read the journals but not lock them.
         _ => match world.lock() {
             Ok(Ok(())) => {
                 world.unlock();
@@ -168,17 +168,17 @@ fn entry_state(world: &mut dyn World, entry: &Entry, is_here: bool) -> EntryStat
     EntryState { entry: entry.clone(), now: reading.value, standing }
 }
 
-/// A journal that no command reads any more.
+/// A journal that was set aside, so that commands ignore it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// Its file now.
+    /// Its new path.
     pub path: PathBuf,
-    /// Whether a process puts its settings back when their time is over.
+    /// Whether a process reverts its settings at their deadline.
     pub goes_back: bool,
 }
 
-/// Renames a journal so that no command reads it any more, by the name of its file or its number. Nothing else is changed: what goes
-/// back by itself does so all the same.
+/// Renames a journal, given by file name or number, so that commands ignore it. Nothing else changes: a pending automatic revert
+/// still takes place.
 pub fn set_aside(world: &mut dyn World, name: &str) -> Result<SetAside, Refusal> {
     locked(world, |world| set_aside_locked(world, name))
 }

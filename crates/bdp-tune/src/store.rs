@@ -1,4 +1,4 @@
-//! Journals at rest: a file each, written so that it is there as a whole or not at all.
+//! Stored journals: one file each, written atomically.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use crate::journal::Journal;
 use crate::refusal::Refusal;
 use crate::world::World;
 
-/// Of a file that is being written; none that is read ends so.
+/// Extension of a file being written; such files are never read.
 const UNFINISHED: &str = ".new";
-/// Of the mark of a guard.
+/// Extension of a guard's mark.
 const GUARD: &str = ".guard";
 const SUFFIX: &str = ".json";
-/// Of a journal that no command is to read.
+/// Extension of a journal that commands ignore.
 pub(crate) const ASIDE: &str = ".aside";
-/// What is wrong with a journal that is not there, and whose process is.
+/// Describes a missing journal whose guard is running.
 const MISSING: &str = "it is missing; its settings revert when their time is over";
 
-/// A file that is no journal.
+/// A file that is not a valid journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The damage.
     pub cause: String,
 }
 
 impl Damaged {
-    /// What it is to a command that can't go on with it.
+    /// Returns the refusal of a command that cannot go on with it.
     pub fn refusal(&self) -> Refusal {
         match self.cause == MISSING {
             true => Refusal::Missing { path: self.path.clone() },
@@ -36,28 +36,28 @@ impl Damaged {
     }
 }
 
-/// The journals of a folder, the oldest first.
+/// The journals of a folder, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Journals {
     pub(crate) sound: Vec<Journal>,
     pub(crate) damaged: Vec<Damaged>,
 }
 
-/// The file of a journal.
+/// Returns the path of a journal.
 pub(crate) fn path_of(folder: &Path, id: u32) -> PathBuf {
     folder.join(format!("{id:04}{SUFFIX}"))
 }
 
-/// What is in the place of a journal.
+/// What a journal's path contains.
 #[derive(Debug)]
 pub(crate) enum Found {
     Sound(Journal),
-    /// Why it is no journal: one of another number, a folder, what can't be read.
+    /// Why it is not a valid journal: wrong number, a folder, or unreadable.
     Damaged(String),
     Nothing,
 }
 
-/// Reads all journals. What can not be read is damaged, and keeps no other from being read.
+/// Reads all journals. An unreadable one counts as damaged and does not prevent reading the others.
 pub(crate) fn read_all(world: &mut dyn World) -> Result<Journals, Refusal> {
     let folder = world.folder();
     let mut names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
@@ -72,7 +72,7 @@ pub(crate) fn read_all(world: &mut dyn World) -> Result<Journals, Refusal> {
         match read(world, &path).map_err(|e| Refusal::journal("read", &path, e))? {
             Found::Sound(journal) => journals.sound.push(journal),
             Found::Damaged(cause) => journals.damaged.push(Damaged { path, cause }),
-            // Removed meanwhile: by the process that put it back.
+            // Removed meanwhile by the process that reverted it.
             Found::Nothing => {}
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn read_all(world: &mut dyn World) -> Result<Journals, Refusal> {
     Ok(journals)
 }
 
-/// Reads what is in the place of one journal.
+/// Reads one journal.
 pub(crate) fn read_one(world: &mut dyn World, id: u32) -> io::Result<Found> {
     let path = path_of(&world.folder(), id);
     read(world, &path)
@@ -96,7 +96,7 @@ pub(crate) fn read_one(world: &mut dyn World, id: u32) -> io::Result<Found> {
 
 fn read(world: &mut dyn World, path: &Path) -> io::Result<Found> {
     let bytes = match world.read_file(path) {
-        // Of a user who may not read it, it says nothing.
+        // To a user without permission to read it, it says nothing.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
         Err(error) => return Ok(Found::Damaged(error.to_string())),
         Ok(None) => return Ok(Found::Nothing),
@@ -111,7 +111,7 @@ fn read(world: &mut dyn World, path: &Path) -> io::Result<Found> {
     })
 }
 
-/// The number of the next journal: larger than that of any file there is.
+/// Returns the next journal number, larger than that of any existing file.
 pub(crate) fn next_id(world: &mut dyn World) -> Result<u32, Refusal> {
     let folder = world.folder();
     let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
@@ -119,7 +119,7 @@ pub(crate) fn next_id(world: &mut dyn World) -> Result<u32, Refusal> {
     Ok(names.iter().filter_map(number).max().unwrap_or(0).saturating_add(1))
 }
 
-/// Writes a journal, in the place of its last state.
+/// Writes a journal, replacing its previous state.
 pub(crate) fn write(world: &mut dyn World, journal: &Journal) -> Result<(), Refusal> {
     let path = path_of(&world.folder(), journal.id);
     write_whole(world, &path, &journal.encode()).map_err(|e| Refusal::journal("write", &path, e))
@@ -133,7 +133,7 @@ pub(crate) fn remove(world: &mut dyn World, id: u32) -> Result<(), Refusal> {
     removed.map_err(|e| Refusal::journal("remove", &path, e))
 }
 
-/// Writes a file so that it is there as a whole or not at all, and stays.
+/// Writes a file atomically and durably.
 pub(crate) fn write_whole(world: &mut dyn World, path: &Path, content: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(UNFINISHED);
@@ -149,7 +149,7 @@ pub(crate) fn write_whole(world: &mut dyn World, path: &Path, content: &[u8]) ->
     world.sync_folder(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// Removes what was being written when a process was killed, and the marks of guards that are done. Under the lock.
+/// Removes partial files of killed processes and marks of finished guards. Requires the lock.
 pub(crate) fn remove_unfinished(world: &mut dyn World) -> Result<(), Refusal> {
     let folder = world.folder();
     let names = world.list(&folder).map_err(|e| Refusal::journal("read", &folder, e))?;
@@ -159,7 +159,7 @@ pub(crate) fn remove_unfinished(world: &mut dyn World) -> Result<(), Refusal> {
             !names.contains(&format!("{number}{SUFFIX}")) && !is_guarded
         });
         if name.ends_with(UNFINISHED) || is_done {
-            // What can't be removed, as a folder of such a name, is in nobody's way but that of the same name.
+            // What cannot be removed, such as a folder of that name, only blocks a file of the same name.
             let _ = world.remove_file(&folder.join(name));
         }
     }

@@ -1,4 +1,4 @@
-//! The process that puts changes back when their time is over, whatever became of the one that made them and of their journal.
+//! The process that reverts changes when their time is up, whatever happened to their creator and their journal.
 
 use crate::here::Here;
 use crate::journal::{Journal, same};
@@ -7,18 +7,18 @@ use crate::revert::{Reverted, settle, take_all_back};
 use crate::store::{self, Found};
 use crate::world::World;
 
-/// How long a confirmation may stay unseen.
+/// Interval of checks for a confirmation.
 const POLL_NS: u64 = 1_000_000_000;
-/// How long another process may hold the lock, perhaps the one that confirms, before the changes go back without it.
+/// How long another process, such as a confirming one, may hold the lock before the changes are reverted without it.
 const LOCK_PATIENCE_NS: u64 = 10_000_000_000;
 const LOCK_POLL_NS: u64 = 10_000_000;
-/// How often what could not be put back is tried again, a [`POLL_NS`] apart.
+/// Number of attempts to revert, a [`POLL_NS`] apart.
 const TRIES: u32 = 60;
 
-/// Waits until it is time, and puts the changes of a journal back as they are in memory, unless it reads that they were confirmed or put back: a
-/// journal that is damaged, missing or unreadable confirms nothing. `None` where there was nothing to do. `wait` sleeps for so many
-/// nanoseconds at most, and says whether the changes are to go back at once: the process that made them died before all was written, or this
-/// one is asked to end. `applied` says whether that process wrote all.
+/// Waits for the deadline and reverts a journal's changes from memory, unless they were confirmed or reverted according to the journal. A
+/// damaged, missing or unreadable journal confirms nothing. Returns `None` if there was nothing to do. `wait` sleeps for at most the given
+/// nanoseconds and returns whether to revert at once: the process that made the changes died before writing all, or this process is asked to
+/// end. `applied` returns whether that process wrote all changes.
 pub fn supervise(
     world: &mut dyn World,
     journal: &Journal,
@@ -29,7 +29,7 @@ pub fn supervise(
     loop {
         let left = at_uptime_ns.saturating_sub(world.uptime_ns());
         let is_time = left == 0 || wait(left.min(POLL_NS));
-        // Asked before the journal is read: what was applied by then has a journal, unless it was put back.
+        // Checked before the journal is read: changes applied by then have a journal, unless they were reverted.
         let is_applied = applied();
         if is_settled(world, journal, is_applied) {
             return Ok(None);
@@ -40,7 +40,7 @@ pub fn supervise(
     }
     let mut waited_ns = 0;
     for _ in 0..TRIES {
-        // Without the lock where nobody gives it: the time is over, and nothing was confirmed.
+        // Proceeds without the lock if it is not released: the deadline has passed, and nothing was confirmed.
         let is_locked = loop {
             match world.lock() {
                 Ok(Ok(())) => break true,
@@ -60,7 +60,7 @@ pub fn supervise(
         }
         let reverted = put_back(world, journal);
         world.unlock();
-        // Another that writes these changes still may go on without knowing: until it has ended they are looked at again.
+        // A process still writing these changes may go on unaware: they are checked again until it has ended.
         if reverted.failed.is_empty() && (is_locked || applied()) {
             return Ok(Some(reverted));
         }
@@ -69,14 +69,14 @@ pub fn supervise(
     Err(Refusal::Busy { pid: None })
 }
 
-/// Whether the changes were confirmed or put back, as read: in the journal, or in this process's own mark.
+/// Whether the changes were confirmed or reverted, according to the journal or to this process's own mark.
 fn is_settled(world: &mut dyn World, journal: &Journal, is_applied: bool) -> bool {
     if world.is_dismissed() {
         return true;
     }
     match store::read_one(world, journal.id) {
         Ok(Found::Sound(found)) => found.is_of_same_apply(journal) && found.until.is_none(),
-        // Removed, and nothing of it is in force.
+        // The journal was removed, and none of its changes is in force.
         Ok(Found::Nothing) => is_applied && !is_in_force(world, journal),
         Ok(Found::Damaged(_)) | Err(_) => false,
     }
@@ -94,13 +94,13 @@ fn is_in_force(world: &mut dyn World, journal: &Journal) -> bool {
 
 fn put_back(world: &mut dyn World, journal: &Journal) -> Reverted {
     let mut reverted = Reverted::default();
-    // This process has been in the journal's boot and network since it began.
+    // This process has been in the journal's boot and network namespace since it began.
     let left = take_all_back(world, &Here::of_journal(journal), journal, false, &mut reverted);
     if !reverted.failed.is_empty() {
         return reverted;
     }
     world.dismiss_guard(journal.id);
-    // A file that is no journal any more is left as it is, to be seen. No fault of files keeps settings from having been put back.
+    // A file that is no longer a journal is left for inspection. No file error prevents reverting.
     let is_writable = match store::read_one(world, journal.id) {
         Ok(Found::Sound(found)) => found.is_of_same_apply(journal),
         Ok(Found::Nothing) => !left.is_empty(),

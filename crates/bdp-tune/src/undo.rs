@@ -1,24 +1,24 @@
-//! Taking one change back, by what is there and not by what somebody remembers.
+//! Undoes one change, based on the present state of the machine.
 
 use bdp_model::tuning::Target;
 
 use crate::journal::{Entry, same};
 use crate::world::{Fault, Holder, Removal, Undo, World};
 
-/// What became of one change.
+/// Result of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The value before is there again.
+    /// The previous value was restored.
     Back,
-    /// It was there already: never written, put back before, or gone with its device.
+    /// It had the previous value already: never written, reverted before, or gone with its device.
     Already,
-    /// Somebody else changed it since; its value now.
+    /// Someone else changed it since; the present value.
     Foreign(Option<String>),
     /// It failed.
     Failed(String),
 }
 
-/// The order in which entries are taken back: the last one first, disciplines behind sysctls, since a default that comes back is that which a sysctl names.
+/// Returns the order of undoing: last entry first, qdiscs after sysctls, as a restored default qdisc is the one named by a sysctl.
 pub(crate) fn order(entries: &[Entry]) -> Vec<usize> {
     let rank = |target: &Target| match target {
         Target::Sysctl { .. } => 0,
@@ -30,12 +30,12 @@ pub(crate) fn order(entries: &[Entry]) -> Vec<usize> {
     order
 }
 
-/// Takes one change back. With `force` also where somebody else changed it since.
+/// Undoes one change; with `force`, even if someone else changed the setting since.
 pub(crate) fn take_back(world: &mut dyn World, entry: &Entry, force: bool) -> Taken {
     let Entry { target, before, after, undo } = entry;
     let reading = match world.read(target) {
         Ok(reading) => reading,
-        // What it was a setting of is gone, and the setting with it.
+        // The object that held the setting is gone, and the setting with it.
         Err(Fault::NoDevice | Fault::Unreachable | Fault::Local) => return Taken::Already,
         Err(fault) => return Taken::Failed(fault.to_string()),
     };
@@ -43,7 +43,7 @@ pub(crate) fn take_back(world: &mut dyn World, entry: &Entry, force: bool) -> Ta
     let is_before = same(now, before.as_deref());
     let is_after = same(now, Some(after));
     let is_ours = match (undo, reading.holder) {
-        // Route or discipline are gone, and bdp's setting with them.
+        // The route or qdisc is gone, and bdp's setting with it.
         (Undo::Remove | Undo::Unset, Holder::Kernel) => return Taken::Already,
         (Undo::Remove, Holder::Bdp) => is_before || is_after,
         (Undo::Remove, Holder::Other) => false,

@@ -1,13 +1,13 @@
-//! Values of settings, as they are written and read back.
+//! Values of settings as they are written and read back.
 
 use bdp_model::tuning::{RouteAttribute, Target};
 
 use crate::world::Fault;
 
-/// Longest value that is written.
+/// Maximum length of a value to write.
 const MOST_BYTES: usize = 1024;
 
-/// A value in the form in which it is read back.
+/// Converts a value to the form in which it is read back.
 pub(crate) fn well_formed(target: &Target, value: &str) -> Result<String, Fault> {
     let bad = || Fault::BadValue(value.chars().filter(|c| !c.is_control()).take(60).collect());
     let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t');
@@ -37,7 +37,7 @@ pub(crate) fn well_formed(target: &Target, value: &str) -> Result<String, Fault>
     }
 }
 
-/// The rate of `fq maxrate 95000000bit` in bytes a second, `Some(None)` of `fq`; `None` of anything else.
+/// Returns the rate of `fq maxrate 95000000bit` in bytes per second, `Some(None)` for `fq`, `None` for anything else.
 pub(crate) fn fq_rate(value: &str) -> Option<Option<u32>> {
     let rest = value.strip_prefix("fq")?.trim();
     if rest.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) fn fq_rate(value: &str) -> Option<Option<u32>> {
     u32::try_from(bits / 8).ok().filter(|&bytes| bytes > 0 && bytes < u32::MAX).map(Some)
 }
 
-/// Whether a value could be one of this setting, as it was found: nothing but a setting of networking is ever written.
+/// Whether a stored value is plausible for this setting: only networking settings are ever written.
 pub(crate) fn is_plausible(target: &Target, value: &str) -> bool {
     let is_of_network = match target {
         Target::Sysctl { name } => name.starts_with("net."),

@@ -1,28 +1,28 @@
-//! What can be wrong with a scenario, where, and what would have been right.
+//! Errors in a scenario: what is wrong, where, and what is expected.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::units::UnitError;
 
-/// What reading a scenario comes to.
+/// The result of reading a scenario.
 pub type Result<T, E = ScenarioError> = std::result::Result<T, E>;
 
-/// A mistake in a scenario or in what was asked of it. Prints as `s.toml:12: link.delay = "41": expected ...`.
+/// An error in a scenario or in a request for it. Prints as `s.toml:12: link.delay = "41": expected ...`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioError {
-    /// The file as messages name it.
+    /// Name of the file in messages.
     pub file: String,
-    /// The line of the mistake, from 1; `None` where it is not in the file (an override, a missing table).
+    /// Line of the error, from 1; `None` if it is not in the file (an override, a missing table).
     pub line: Option<usize>,
-    /// What put the value there, where the file's own tables did not: `sweep of flow.window`, `--set flow.omit=9s`.
+    /// Origin of the value if it is not in the file's own tables: `sweep of flow.window`, `--set flow.omit=9s`.
     pub by: Option<Arc<str>>,
-    /// The mistake.
+    /// The error.
     pub problem: Box<Problem>,
 }
 
 impl ScenarioError {
-    /// Names the file; a bare scenario name gets its extension.
+    /// Sets the file name; a bare scenario name gets its extension.
     pub(super) fn in_file(mut self, name: &str) -> Self {
         let is_path = name.len() > 5 && name.to_ascii_lowercase().ends_with(".toml");
         self.file = if is_path { name.to_owned() } else { format!("{name}.toml") };
@@ -50,28 +50,28 @@ impl std::error::Error for ScenarioError {
     }
 }
 
-/// A mistake, without its place.
+/// An error, without its position.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Not TOML.
+    /// Invalid TOML.
     #[error("not TOML: {message}")]
     Syntax {
-        /// The parser's words.
+        /// The parser's message.
         message: String,
     },
-    /// A key that the table does not have.
+    /// An unknown key of a table.
     #[error("unknown key '{key}' in {table}{hint}; keys here: {known}")]
     UnknownKey {
         /// The key.
         key: String,
-        /// The table, `[[link]]`.
+        /// The table: `[[link]]`.
         table: String,
-        /// `, did you mean 'delay'?`, or nothing.
+        /// `, did you mean 'delay'?`, or empty.
         hint: String,
-        /// The keys that the table has.
+        /// The known keys of the table.
         known: String,
     },
-    /// Something that must be there is not.
+    /// A required key or table is missing.
     #[error("{what} is missing: {expected}")]
     Missing {
         /// The key or table.
@@ -79,51 +79,51 @@ pub enum Problem {
         /// What to write.
         expected: String,
     },
-    /// A value of the wrong type, or out of range.
+    /// A value has the wrong type or is out of range.
     #[error("{at} = {found}: expected {expected}")]
     Unexpected {
-        /// The parameter's path.
+        /// Path of the parameter.
         at: String,
-        /// What was found.
+        /// The value.
         found: String,
-        /// What would have been right.
+        /// Expected value.
         expected: String,
     },
-    /// Text that is not the quantity.
+    /// A text is not a valid quantity.
     #[error("{at}: {source}; expected {expected}")]
     Quantity {
-        /// The parameter's path.
+        /// Path of the parameter.
         at: String,
-        /// Why it could not be read.
+        /// Why it cannot be read.
         source: UnitError,
-        /// What would have been right.
+        /// Expected value.
         expected: String,
     },
-    /// Two things that contradict each other.
+    /// Two values contradict each other.
     #[error("{at} = {found} conflicts with {other}: {rule}")]
     Contradiction {
-        /// The parameter's path.
+        /// Path of the parameter.
         at: String,
         /// Its value.
         found: String,
-        /// The other parameter and its value.
+        /// The other parameter with its value.
         other: String,
-        /// What must hold.
+        /// The rule that they violate.
         rule: String,
     },
-    /// A host that is not in the scenario.
+    /// A host does not exist in the scenario.
     #[error("{at}: unknown host '{host}'{hint}; hosts: {known}")]
     UnknownHost {
-        /// Where it was named.
+        /// Path of the parameter that names it.
         at: String,
-        /// The name.
+        /// Name of the host.
         host: String,
-        /// `, did you mean 'near'?`, or nothing.
+        /// `, did you mean 'near'?`, or empty.
         hint: String,
         /// The hosts of the scenario.
         known: String,
     },
-    /// A flow between hosts that no links and routers join.
+    /// No path of links and routers connects the hosts of a flow.
     #[error("{at}: no path from '{from}' to '{to}'; connect them by links and routers ({links}){hint}")]
     NoWay {
         /// The flow.
@@ -132,68 +132,68 @@ pub enum Problem {
         from: String,
         /// Receiving host.
         to: String,
-        /// The links there are.
+        /// The existing links.
         links: String,
-        /// `; router = true in [hosts.r1] would`, or nothing.
+        /// `; router = true in [hosts.r1] would`, or empty.
         hint: String,
     },
-    /// Routes that lead a packet in a circle, or further than it may go.
+    /// Routes form a loop, or a path is too long.
     #[error("{at}: {message}; {rule}")]
     Routing {
-        /// What needs the path.
+        /// Path of the parameter that needs the route.
         at: String,
-        /// The path, in words.
+        /// Description of the route.
         message: String,
-        /// What must hold.
+        /// The rule that it violates.
         rule: &'static str,
     },
-    /// A path that leads to no parameter.
+    /// A path does not lead to a parameter.
     #[error("no parameter '{path}': {reason}")]
     NoParameter {
         /// The path.
         path: String,
-        /// What was looked for in vain, and what there is.
+        /// The part that was not found, and the existing ones.
         reason: String,
     },
-    /// The same thing is said twice.
+    /// A parameter is set twice.
     #[error("{what} is set twice, here and {other}")]
     SetTwice {
         /// The parameter.
         what: String,
-        /// The other place.
+        /// The other place where it is set.
         other: String,
     },
-    /// A rule whose `when` no case meets.
+    /// No case meets the `when` of a rule.
     #[error("no case matches this 'when', so {rule} never applies")]
     NeverApplies {
         /// `[[expect]]` or `[[published]]`.
         rule: &'static str,
     },
-    /// More cases than a run can hold.
+    /// The plan has too many cases.
     #[error("{cases} cases ({points} points x {repetitions} repetitions): at most {most}")]
     TooManyCases {
-        /// All of them.
+        /// Total number of cases.
         cases: u64,
-        /// Points of the sweep.
+        /// Number of points of the sweep.
         points: u64,
-        /// Repetitions of each.
+        /// Repetitions per point.
         repetitions: u32,
         /// The limit.
         most: u64,
     },
-    /// A file, table or text that is too long to be a scenario.
+    /// A file, table or text is too long.
     #[error("{what} has {found}: at most {most}")]
     TooLong {
-        /// What it is.
+        /// The file, table or text.
         what: String,
-        /// Its length with a unit.
+        /// Its length, with a unit.
         found: String,
-        /// The limit with a unit.
+        /// Maximum length, with a unit.
         most: String,
     },
 }
 
-/// `, did you mean '...'?` for the closest of `known`, or nothing where none is close.
+/// Returns `, did you mean '...'?` with the closest of `known`; empty if none is close.
 pub(super) fn hint<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let lower = given.to_ascii_lowercase();
     known
@@ -204,7 +204,7 @@ pub(super) fn hint<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map_or_else(String::new, |(_, k)| format!(", did you mean '{k}'?"))
 }
 
-/// Optimal string alignment distance; texts beyond 40 bytes are no typing error of a key.
+/// Returns the optimal string alignment distance; texts of more than 40 bytes are never close.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > 40 || b.len() > 40 {
         return usize::MAX;

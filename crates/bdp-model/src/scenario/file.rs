@@ -1,4 +1,4 @@
-//! A scenario file: read, checked, and ready to be planned.
+//! Reads and checks a scenario file, ready for planning.
 
 use super::decode::Traces;
 use super::error::{Problem, Result};
@@ -9,28 +9,28 @@ use super::sweep::Sweep;
 use super::switch;
 use super::tree::{self, Node, Origin, Table, Value};
 
-/// A scenario file that has been read and checked.
+/// A scenario that has been read and checked.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The file's stem in lower case, or the path it was given by.
+    /// The file's stem in lower case, or the path that was given.
     pub name: String,
-    /// One line.
+    /// One-line title.
     pub title: String,
-    /// What is repeated, how, and which reading of the source was taken.
+    /// What is reproduced, how, and how the source was interpreted.
     pub about: String,
-    /// Where the experiment comes from.
+    /// Source of the experiment.
     pub source: String,
-    /// Seed of the file, from which every case's own is derived; 1 where the file gives none.
+    /// Seed from which the seed of each case is derived; 1 if the file sets none.
     pub seed: u64,
-    /// Repetitions of each point.
+    /// Repetitions per point.
     pub repetitions: u32,
-    /// Notes beside the published figures.
+    /// Notes on the published figures.
     pub notes: Vec<String>,
     pub(super) text: String,
     pub(super) root: Table,
     pub(super) sweep: Sweep,
     pub(super) rules: Rules,
-    /// Those that it names, by name.
+    /// Traces by the names that the scenario uses.
     pub(super) traces: Traces,
 }
 
@@ -57,17 +57,17 @@ const ROOT_KEYS: [&str; 19] = [
 ];
 
 impl Scenario {
-    /// The traces that it names.
+    /// Returns the traces that the scenario names.
     pub fn traces(&self) -> &Traces {
         &self.traces
     }
 
-    /// The file as it was read.
+    /// Returns the text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reads what every case has in common, and no case.
+    /// Reads everything that the cases have in common, but no case.
     pub(super) fn read(name: &str, text: &str) -> Result<Self> {
         let mut root = tree::parse(text)?;
         check_keys(&root, "the file", &ROOT_KEYS)?;
@@ -114,7 +114,7 @@ pub(super) fn repetitions(node: &Node) -> Result<u32> {
     node.as_count("repetitions", 1..=10_000, "a whole number, 1 to 10000").map(|n| n as u32)
 }
 
-/// Two spellings become one: `[link]` is `[[link]]` with one entry, `net.ipv4.x` in a sysctls table is one key.
+/// Normalises two spellings: `[link]` becomes `[[link]]` with one entry, `net.ipv4.x` in a sysctls table becomes one key.
 fn normalise(root: &mut Table) -> Result<()> {
     for key in ["link", "flow", "traffic"] {
         if let Some(node) = root.get_mut(key)

@@ -1,9 +1,9 @@
-//! Quantities of a scenario file, so that values written in different units compare and ranges can be filled.
+//! Quantities in a scenario file, so that values in different units can be compared and ranges filled.
 
 use super::tree::{Node, Value};
 use crate::parameter::{Kind, Parameter, Quantity, Unit};
 
-/// The value in the base unit; `None` where it is a word ("auto", "none") or no such quantity.
+/// Returns the value in the base unit; `None` if it is a word ("auto", "none") or not such a quantity.
 pub(super) fn read(parameter: &Parameter, node: &Node) -> Option<Quantity> {
     match &node.value {
         Value::Text(t) => parameter.read(t),
@@ -13,11 +13,11 @@ pub(super) fn read(parameter: &Parameter, node: &Node) -> Option<Quantity> {
     }
 }
 
-/// Writes a value as a scenario would, with `digits` significant digits; sizes and counts become whole.
+/// Formats a value for a scenario with `digits` significant digits; sizes and counts are rounded to whole numbers.
 pub(super) fn write(parameter: &Parameter, Quantity { value, unit }: Quantity, digits: usize) -> Value {
     match parameter.kind {
         Kind::Size => write_size(value.round().max(0.0) as u64),
-        // Without a unit it would be packets.
+        // Without a unit it would mean packets.
         Kind::QueueLength if unit == Unit::Bytes => Value::Text(format!("{}B", value.round())),
         Kind::QueueLength | Kind::Count | Kind::Word => Value::Integer(value.round() as i64),
         Kind::Fraction => Value::Float(rounded(value, digits)),
@@ -44,7 +44,7 @@ fn scaled(value: f64, digits: usize, units: &[(f64, &str)]) -> String {
     format!("{}{suffix}", rounded(value / unit, digits))
 }
 
-/// To so many significant digits.
+/// Rounds to this many significant digits.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)
 }

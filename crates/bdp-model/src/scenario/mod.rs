@@ -1,7 +1,7 @@
-//! Scenarios: what a TOML file states, and the cases that follow from it.
+//! Scenarios in TOML, and the cases derived from them.
 //!
-//! [`Scenario::parse`] reads a file into a tree that knows its lines; [`Scenario::plan`] puts each point of the
-//! sweep into that tree and decodes a [`CaseSpec`] from it. The format is described in `docs/scenario.md`.
+//! [`Scenario::parse`] reads a file into a tree that records line numbers; [`Scenario::plan`] applies each point of the
+//! sweep to that tree and decodes a [`CaseSpec`] from it. `docs/scenario.md` describes the format.
 
 mod decode;
 mod error;

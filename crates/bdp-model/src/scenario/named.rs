@@ -1,11 +1,11 @@
-//! Which traces a scenario names, so that the one who reads files can read them.
+//! Finds the traces that a scenario names, so that the caller can read their files.
 
 use std::sync::Arc;
 
 use super::plan::PlanOptions;
 use super::tree::{self, Node, Origin, Table, Value};
 
-/// The names of the traces that a scenario or an override names, in the order of the text; none of a text that is no scenario.
+/// Returns the names of the traces in a scenario or its overrides, in the order of the text; none if the text is not a scenario.
 pub fn traces_named(text: &str, options: &PlanOptions) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(root) = tree::parse(text) {

@@ -1,17 +1,17 @@
-//! Dotted paths: `flow.window` is every flow's, `flow.0.window` and `flow[0].window` the first one's.
+//! Dotted paths: `flow.window` applies to every flow, `flow.0.window` and `flow[0].window` to the first one.
 
 use super::error::{Problem, Result, hint};
 use super::tree::{Node, Origin, Table, Value};
 
-/// Roots that a sweep or an override can reach.
+/// Top-level keys that a sweep or an override can change.
 const ROOTS: [&str; 9] = ["flow", "traffic", "link", "hosts", "clock", "stack", "family", "idle", "probe"];
 
-/// One spelling for each path: `flow[0].window` becomes `flow.0.window`.
+/// Normalises the spelling of a path: `flow[0].window` becomes `flow.0.window`.
 pub(super) fn normalise(path: &str) -> String {
     path.trim().replace('[', ".").replace(']', "")
 }
 
-/// Puts `node` at `path`. What the last key means is decided when the tree is decoded.
+/// Sets `path` to `node`. The last key is interpreted when the tree is decoded.
 pub(super) fn set(root: &mut Table, path: &str, node: Node) -> Result<()> {
     let parts: Vec<&str> = path.split('.').collect();
     let nothing = |reason: String| node.origin.error(Problem::NoParameter { path: path.to_owned(), reason });
@@ -81,7 +81,7 @@ fn set_host(root: &mut Table, parts: &[&str], path: &str, node: Node) -> Result<
     set_in(root, &rest, path, node)
 }
 
-/// Every host that the file declares or a link names, in that order.
+/// Returns every host that the file declares or a link names, in that order.
 pub(super) fn host_names(root: &Table) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     if let Some(Value::Table(hosts)) = root.get("hosts").map(|n| &n.value) {
@@ -122,7 +122,7 @@ fn set_in(table: &mut Table, rest: &[&str], path: &str, node: Node) -> Result<()
     }
 }
 
-/// `link.delay` has no effect where the file gives `delay` for a direction: say so rather than vary nothing.
+/// Refuses `link.delay` if the file sets `delay` for a direction: it would have no effect.
 fn check_not_hidden(table: &Table, key: &str, path: &str, node: &Node) -> Result<()> {
     for direction in ["forward", "reverse"] {
         let Some(Value::Table(inner)) = table.get(direction).map(|n| &n.value) else { continue };
@@ -138,7 +138,7 @@ fn check_not_hidden(table: &Table, key: &str, path: &str, node: &Node) -> Result
     Ok(())
 }
 
-/// The node at a path, the first flow's or link's where the path names all; `None` where nothing is set.
+/// Returns the node at a path, of the first flow or link if the path applies to all; `None` if it is not set.
 pub(super) fn get<'a>(root: &'a Table, path: &str) -> Option<&'a Node> {
     let mut parts = path.split('.').peekable();
     let first = parts.next()?;
@@ -164,8 +164,8 @@ pub(super) fn get<'a>(root: &'a Table, path: &str) -> Option<&'a Node> {
     Some(node)
 }
 
-/// Writes nested tables as dotted keys: `a.b = 1` and `"a.b" = 1` mean the same. `is_value` tells a table that is
-/// a value by itself.
+/// Converts nested tables to dotted keys: `a.b = 1` and `"a.b" = 1` mean the same. `is_value` recognises a table that is
+/// a value itself.
 pub(super) fn flatten(
     table: &Table,
     is_value: impl Fn(&Table) -> bool + Copy,

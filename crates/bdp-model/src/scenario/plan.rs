@@ -1,4 +1,4 @@
-//! A scenario -> its cases: sweep, overrides, seeds, filter, order.
+//! Plans the cases of a scenario: sweep, overrides, seeds, filter, order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,44 +18,44 @@ use crate::order::shuffle_in_blocks;
 use crate::random::SplitMix64;
 use crate::units::Nanos;
 
-/// What the one who runs a scenario chooses.
+/// Options for planning the cases of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanOptions {
-    /// Instead of the file's seed.
+    /// Seed that replaces the file's.
     pub seed: Option<u64>,
-    /// Only cases that match ([`CaseSpec::matches`]).
+    /// Selects the matching cases ([`CaseSpec::matches`]).
     pub filter: Option<String>,
-    /// Parameters by dotted path, with their values as text. One that is swept is held at that value.
+    /// Overrides: dotted path and value as text. A swept parameter is fixed at that value.
     pub overrides: Vec<(String, String)>,
-    /// Instead of the file's repetitions.
+    /// Number of repetitions that replaces the file's.
     pub repetitions: Option<u32>,
-    /// Parameters to vary, by dotted path, with their values as text: instead of what the scenario sweeps there, or
-    /// beside what it sweeps. Such a plan has no expectations: they were written down for the scenario's own points.
+    /// Parameters to sweep: dotted path and values as text. They replace the scenario's sweep of the same parameter,
+    /// or add to it. Such a plan has no expectations, as those apply to the scenario's own points.
     pub vary: Vec<(String, Vec<String>)>,
-    /// Whether a scenario without flows will do: hosts and links for programs of one's own.
+    /// Whether a scenario without flows is accepted: hosts and links for the user's own programs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub links_alone: bool,
 }
 
-/// Overrides that leave the experiment what it is; any other takes the published figure away from beside it.
+/// Overrides that leave the experiment unchanged; with any other the published figure is not shown.
 const SAME_EXPERIMENT: [&str; 5] = ["duration", "omit", "bytes", "idle", "clock"];
 
-/// Most hosts, links and flows of all cases together: a plan is held in memory whole.
+/// Maximum hosts, links and flows of all cases together, as the whole plan is held in memory.
 const PARTS_MAX: u64 = 1_000_000;
 
 impl Scenario {
-    /// Reads a scenario's text. Every case that follows from it is checked, so that a plan with default options
+    /// Parses a scenario. Every case is checked, so that a plan with default options
     /// can't fail afterwards. `name` is used in records and, with `.toml`, in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         Self::parse_with(name, text, Traces::new(), &PlanOptions::default())
     }
 
-    /// As [`Scenario::parse`], of one that names traces, which [`traces_named`](super::traces_named) finds; and of one that need not have
-    /// flows, where `options` say so.
+    /// Like [`Scenario::parse`], for a scenario with traces, which [`traces_named`](super::traces_named) finds. With the corresponding option it need not
+    /// have flows.
     pub fn parse_with(name: &str, text: &str, traces: Traces, options: &PlanOptions) -> Result<Self> {
         let scenario = Self { traces, ..Self::read(name, text).map_err(|e| e.in_file(name))? };
-        // The file's own stacks may need the clock that is asked for.
+        // The file's own stacks may need the clock given as an override.
         let clock = options.overrides.iter().filter(|(path, _)| path == "clock").cloned().collect();
         scenario.plan(&PlanOptions {
             links_alone: options.links_alone,
@@ -66,8 +66,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The cases in natural order: points, the grid with its last parameter fastest, repetitions of each. Empty where
-    /// the filter matches none. Errors name the override or the line that is wrong.
+    /// Returns the cases in natural order: points, the grid with its last parameter fastest, repetitions of each. Empty if
+    /// the filter matches none. Errors name the override or the line at fault.
     pub fn plan(&self, options: &PlanOptions) -> Result<Vec<CaseSpec>> {
         self.cases(options).map_err(|e| e.in_file(&self.name))
     }
@@ -146,7 +146,7 @@ impl Scenario {
         };
         for (path, value) in &options.overrides {
             let path = normalise(path);
-            // A flag of its own has it too.
+            // It also has a flag of its own.
             let by: Arc<str> = match path.as_str() {
                 "clock" => format!("--clock {value}").into(),
                 _ => format!("--set {path}={value}").into(),
@@ -156,7 +156,7 @@ impl Scenario {
                 "seed" => out.seed = seed(&node)?,
                 "repetitions" => out.repetitions = repetitions(&node)?,
                 _ => {
-                    // Holding a swept parameter at one of its values leaves that case as published.
+                    // A swept parameter fixed at one of its values leaves that case as published.
                     let swept = self.sweep.axes.iter().find(|a| a.path == path);
                     let one_of_it = swept.is_some_and(|a| a.values.iter().any(|v| v.plain() == node.plain()));
                     out.as_published &=
@@ -182,7 +182,7 @@ impl Scenario {
         Ok(out)
     }
 
-    /// A rule that no case meets is a mistake in its `when`, and an expectation that can't fail.
+    /// Checks that each rule applies to a case: otherwise its `when` is wrong, and its expectation cannot fail.
     fn check_rules_apply(&self) -> Result<()> {
         let mut unmet_expect: Vec<&Rule<Expect>> = self.rules.expect.iter().collect();
         let mut unmet_published: Vec<_> = self.rules.published.iter().collect();
@@ -204,14 +204,14 @@ impl Scenario {
     }
 }
 
-/// An override that makes another case of it, by its whole path.
+/// Returns an override with its whole path if it changes the parameters of a case.
 fn changed((path, value): &(String, String)) -> Option<(String, String)> {
     let path = normalise(path);
     let kept = !["clock", "seed", "repetitions"].contains(&path.as_str());
     kept.then(|| (path, value.clone()))
 }
 
-/// A scenario after its overrides.
+/// A scenario with its overrides applied.
 struct Overridden {
     root: Table,
     sweep: Sweep,
@@ -228,7 +228,7 @@ fn with_settings(root: &Table, settings: &[(&str, &Node)]) -> Result<Table> {
     Ok(tree)
 }
 
-/// Names the case where one of the file's own values is wrong only beside a swept one.
+/// Adds the case to an error if one of the file's own values is wrong only together with a swept one.
 fn in_case(
     mut error: ScenarioError,
     root: &Table,
@@ -242,7 +242,7 @@ fn in_case(
     error
 }
 
-/// The case's own value first: a `when` may name a path as the sweep spells it.
+/// Looks up the case's own value first: a `when` may spell a path as the sweep does.
 fn lookup<'a>(settings: &[(&'a str, &'a Node)], tree: &'a Table, path: &str) -> Option<&'a Node> {
     settings.iter().find(|(p, _)| *p == path).map(|&(_, n)| n).or_else(|| get(tree, path))
 }
@@ -252,7 +252,7 @@ fn first<'r, 'a, T>(rules: &'r [Rule<T>], lookup: impl Fn(&str) -> Option<&'a No
 }
 
 impl CaseSpec {
-    /// Whether a filter chooses the case: its whole key, or words that must all match, each `param=value`,
+    /// Whether a filter selects the case: its whole key, or words that must all match, each `param=value`,
     /// `#repetition` or a part of the key. `param` may be the last part of a swept path.
     pub fn matches(&self, filter: &str) -> bool {
         matches(&self.params, &self.key(), filter)
@@ -261,7 +261,7 @@ impl CaseSpec {
 
 fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
     let filter = filter.trim();
-    // A value may hold spaces, so the whole filter is tried before its words.
+    // A value may contain spaces, so the whole filter is tried before its words.
     key == filter
         || parameter_matches(params, filter) == Some(true)
         || filter.split_whitespace().all(|word| match word.strip_prefix('#') {
@@ -270,8 +270,8 @@ fn matches(params: &BTreeMap<String, Json>, key: &str, filter: &str) -> bool {
         })
 }
 
-/// Whether `param=value` holds; `None` where the text is not of that form. Values match whole, or `window=4` would
-/// choose 4344 too.
+/// Whether `param=value` matches; `None` if the text does not have that form. Values must match in full, as `window=4` would
+/// otherwise select 4344 too.
 fn parameter_matches(params: &BTreeMap<String, Json>, text: &str) -> Option<bool> {
     let (name, wanted) = text.split_once('=')?;
     let name = normalise(name);
@@ -279,7 +279,7 @@ fn parameter_matches(params: &BTreeMap<String, Json>, text: &str) -> Option<bool
         |path: &str| path == name || path.strip_suffix(name.as_str()).is_some_and(|p| p.ends_with('.'));
     let equal = |value: &Json| match value {
         Json::String(s) => s == wanted.trim(),
-        // As the key prints it: a number is not the text of one to serde_json.
+        // In the form that the key prints: to serde_json a number differs from its text.
         other => {
             let printed = other.to_string();
             printed == wanted.trim()
@@ -288,7 +288,7 @@ fn parameter_matches(params: &BTreeMap<String, Json>, text: &str) -> Option<bool
     Some(params.iter().any(|(path, value)| named(path) && equal(value)))
 }
 
-/// Puts off each flow by its own draw: the first of the case's seed and the flow's place.
+/// Delays each flow by a random time drawn from the case's seed and the flow's index.
 fn draw_starts(case: &mut CaseSpec) {
     for (place, flow) in (1u64..).zip(&mut case.flows) {
         let mut random = SplitMix64(case.seed ^ place.rotate_right(16));
@@ -296,8 +296,8 @@ fn draw_starts(case: &mut CaseSpec) {
     }
 }
 
-/// A case's seed: SplitMix64's output function over the scenario's seed XOR FNV-1a (64 bit) of the case's key. It
-/// depends on nothing else, so a filter, an order or a further axis value leaves every other case's seed alone.
+/// Returns a case's seed: SplitMix64's output function over the scenario's seed XOR FNV-1a (64 bit) of the case's key. It
+/// depends on nothing else, so a filter, an order or a further axis value does not change the seeds of other cases.
 fn case_seed(seed: u64, key: &str) -> u64 {
     let hash = key
         .bytes()
@@ -305,7 +305,7 @@ fn case_seed(seed: u64, key: &str) -> u64 {
     SplitMix64(seed ^ hash).next()
 }
 
-/// Puts the cases in a random order that the seed decides, a block for each repetition.
+/// Shuffles the cases by the seed, within a block for each repetition.
 pub fn shuffle(cases: &mut [CaseSpec], seed: u64) {
     shuffle_in_blocks(cases, |case| case.repetition, seed);
 }
@@ -335,7 +335,7 @@ mod tests {
         let drawn = starts();
         assert_eq!(drawn, starts());
         assert!(drawn.iter().all(|at| (Nanos::secs(2)..Nanos::secs(3)).contains(at)));
-        // 200 even draws: the mean of all is within 4 of its standard deviations.
+        // 200 uniform draws: their mean is within 4 of its standard deviations.
         let mean = drawn.iter().map(|at| at.as_secs_f64()).sum::<f64>() / 200.0;
         assert!((mean - 2.5).abs() < 4.0 / (12.0f64 * 200.0).sqrt(), "{mean}");
     }

@@ -1,14 +1,14 @@
-//! Profiles: what links of a kind do, by name. Each ships as a file that says where its figures come from.
+//! Link profiles by name. Each is a file that states the source of its figures.
 
 use super::error::{Problem, Result, hint};
 use super::tree::{self, Table, Value};
 
-/// What ships under a name.
+/// A link profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// As `profile` of a link names it.
+    /// Its name, as in `profile` of a link.
     pub name: &'static str,
-    /// Its file.
+    /// Text of its file.
     pub text: &'static str,
 }
 
@@ -21,7 +21,7 @@ macro_rules! files {
     };
 }
 
-/// All profiles, from the edge of the network inwards.
+/// All profiles, from the edge of the network to its core.
 pub const PROFILES: &[Profile] = files![
     "dsl",
     "cable",
@@ -35,40 +35,40 @@ pub const PROFILES: &[Profile] = files![
 ];
 
 impl Profile {
-    /// One line: what it is.
+    /// Returns its one-line title.
     pub fn title(&self) -> String {
         self.words("title")
     }
 
-    /// How its figures were chosen.
+    /// Returns how its figures were chosen.
     pub fn about(&self) -> String {
         self.words("about")
     }
 
-    /// Where they come from.
+    /// Returns the source of its figures.
     pub fn source(&self) -> String {
         self.words("source")
     }
 
-    /// The year of the source.
+    /// Returns the year of the source.
     pub fn date(&self) -> String {
         self.words("date")
     }
 
-    /// Its keys of a link, as its file states them.
+    /// Returns its link keys as in the file.
     pub fn link_text(&self) -> &'static str {
         self.text.split_once("[link]\n").map_or("", |(_, link)| link)
     }
 
     fn words(&self, key: &str) -> String {
-        // A file that can't be read is a bug, and a test's business.
+        // An unreadable file is a bug that tests detect.
         let root = tree::parse(self.text).unwrap_or_default();
         let text = root.get(key).and_then(|node| node.as_text(key, "text").ok()).unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The table of a link with the keys of its profile, where it names one: its own go before them.
+/// Returns the table of a link, completed with the keys of its profile if it names one.
 pub(super) fn with_profile(own: &Table, at: &str) -> Result<(Option<String>, Table)> {
     let Some(node) = own.get("profile") else { return Ok((None, own.clone())) };
     let at = format!("{at}.profile");
@@ -89,7 +89,7 @@ pub(super) fn with_profile(own: &Table, at: &str) -> Result<(Option<String>, Tab
                 own.entries.iter().for_each(|entry| theirs.set(&entry.key, entry.node.clone()));
             }
             _ => {
-                // What is said of both directions goes before what the profile says of one.
+                // Values for both directions in the link take precedence over the profile's value for one.
                 for direction in ["forward", "reverse"] {
                     if let Some(Value::Table(theirs)) = merged.get_mut(direction).map(|node| &mut node.value)
                     {

@@ -1,4 +1,4 @@
-//! Published figures and rows as they are written.
+//! Reads published figures and table rows.
 
 use super::error::Problem;
 use super::error::Result;
@@ -7,7 +7,7 @@ use super::tree::{Node, Value};
 use crate::case::{Published, PublishedRow};
 use crate::units::Rate;
 
-/// `"2.77M"`, `"5.57M..5.60M"` or a bare number, in bit/s.
+/// Reads `"2.77M"`, `"5.57M..5.60M"` or a bare number, in bit/s.
 pub(super) fn figure(node: &Node, at: &str) -> Result<Published> {
     const EXPECTED: &str = "a bit rate such as \"2.77M\", or two such as \"5.57M..5.60M\"";
     let part = |text: &str| -> Result<f64> {
@@ -27,12 +27,12 @@ pub(super) fn figure(node: &Node, at: &str) -> Result<Published> {
     node.as_quantity::<Rate>(at, EXPECTED).map(|r| Published::Number(r.as_bps() as f64))
 }
 
-/// Most rows of a table.
+/// Maximum rows of a table.
 const ROWS_MAX: usize = 100;
-/// Longest name of a row, characters.
+/// Maximum length of a row's name, characters.
 const NAME_MAX: usize = 40;
 
-/// Rows of a table: a name each, and what is known of min, mean, max and sd.
+/// Reads the rows of a table: a name each, and those of min, mean, max and sd that are known.
 pub(super) fn rows(node: &Node, at: &str) -> Result<Vec<PublishedRow>> {
     const EXPECTED: &str = "a list such as [{ name = \"Linux 2.4.27\", min = \"154k\", mean = \"207k\", max = \"249k\", sd = \"23k\" }]";
     let Value::Array(all) = &node.value else { return Err(node.unexpected(at, EXPECTED)) };

@@ -1,4 +1,4 @@
-//! A range of a sweep, `{ from = "4K", to = "64M", steps = 15, scale = "log" }`, as a list of values.
+//! Expands a range of a sweep, `{ from = "4K", to = "64M", steps = 15, scale = "log" }`, to a list of values.
 
 use super::error::{Problem, Result, ScenarioError};
 use super::measure::{read, write};
@@ -6,11 +6,11 @@ use super::read::check_keys;
 use super::tree::{Node, Table};
 use crate::parameter::{Kind, Parameter, Quantity};
 
-/// Most cases of one run, repetitions included.
+/// Maximum cases of one run, repetitions included.
 pub(super) const CASES_MAX: u64 = 100_000;
 
-/// The values of a range. Its ends are kept as written; what lies between is rounded to whole bytes or counts, and
-/// otherwise to four significant digits where the scale is logarithmic. Values that round to the same are one.
+/// Returns the values of a range. Its ends are kept as written; values between are rounded to whole bytes or counts, and
+/// otherwise to four significant digits if the scale is logarithmic. Values that round to the same are merged.
 pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>> {
     check_keys(table, &format!("the range of {path}"), &["from", "to", "steps", "step", "scale"])?;
     let parameter = Parameter::at(path);
@@ -64,7 +64,7 @@ pub(super) fn range(table: &Table, path: &str, node: &Node) -> Result<Vec<Node>>
             }
         };
         if values.last().is_some_and(|before| read(&parameter, before) == read(&parameter, &next)) {
-            // The later one stays, for it may be the end as written; the beginning is never equal to it.
+            // The later one is kept, as it may be the end as written; the start is never equal to it.
             if values.len() == 1 {
                 continue;
             }
@@ -82,14 +82,14 @@ fn missing(node: &Node, path: &str, key: &str) -> ScenarioError {
     })
 }
 
-/// Where the values lie between the ends, the first left out: 0 is `from`, 1 is `to`.
+/// Returns the positions of the values between the ends, without the first: 0 is `from`, 1 is `to`.
 fn by_number(node: &Node, path: &str) -> Result<Vec<f64>> {
     let expected = "a number of values, both ends included, 2 to 100000";
     let steps = node.as_count(&format!("{path}.steps"), 2..=CASES_MAX, expected)?;
     Ok((1..steps).map(|i| i as f64 / (steps - 1) as f64).collect())
 }
 
-/// As [`by_number`]; the end is left out where no whole number of steps leads to it.
+/// Returns positions like [`by_number`]; the end is omitted if it is not a whole number of steps away.
 fn by_distance(node: &Node, path: &str, parameter: &Parameter, span: Quantity) -> Result<Vec<f64>> {
     let at = format!("{path}.step");
     let expected = "a distance above 0 in the parameter's unit, at most 100000 in the range";

@@ -1,4 +1,4 @@
-//! Nodes read as the types that a scenario needs; each failure says what was found and what was expected.
+//! Reads nodes as the types that a scenario needs; each error says what was found and what was expected.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::error::{Problem, Result, ScenarioError, hint};
 use super::tree::{Node, Table, Value};
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate, UnitError};
 
-/// A quantity that text and bare numbers can state.
+/// A quantity that can be written as text or as a bare number.
 pub(super) trait Quantity: FromStr<Err = UnitError> {}
 impl Quantity for Rate {}
 impl Quantity for ByteCount {}
@@ -16,7 +16,7 @@ impl Quantity for Offset {}
 impl Quantity for Probability {}
 
 impl Node {
-    /// An error at this node's place.
+    /// Returns an error at the position of this node.
     pub(super) fn unexpected(&self, at: &str, expected: impl Into<String>) -> ScenarioError {
         self.origin.error(Problem::Unexpected {
             at: at.to_owned(),
@@ -46,12 +46,12 @@ impl Node {
         }
     }
 
-    /// Whether the value is one of the words that stand for "not set".
+    /// Whether the value is one of the words for "not set".
     pub(super) fn is_word(&self, words: &[&str]) -> bool {
         matches!(&self.value, Value::Text(t) if words.iter().any(|w| t.eq_ignore_ascii_case(w)))
     }
 
-    /// A whole number, bare or as text.
+    /// Reads a whole number, bare or as text.
     pub(super) fn as_count(&self, at: &str, range: RangeInclusive<u64>, expected: &str) -> Result<u64> {
         let count = match &self.value {
             Value::Integer(i) => u64::try_from(*i).ok(),
@@ -69,7 +69,7 @@ impl Node {
             _ => return Err(self.unexpected(at, expected)),
         };
         text.parse().map_err(|source: UnitError| {
-            // Without a unit there is nothing to quote, and overlong text says nothing.
+            // Without a unit there is nothing to quote, and overlong text is of no help.
             let plain =
                 text.len() > 60 || matches!(&source, UnitError::UnknownUnit { unit, .. } if unit.is_empty());
             if plain {
@@ -79,7 +79,7 @@ impl Node {
         })
     }
 
-    /// One of a few words.
+    /// Reads one of several words.
     pub(super) fn as_choice<T: Copy>(&self, at: &str, choices: &[(&str, T)]) -> Result<T> {
         let given = match &self.value {
             Value::Text(t) => t.as_str(),
@@ -92,7 +92,7 @@ impl Node {
     }
 }
 
-/// Refuses keys that the table does not have.
+/// Refuses unknown keys of a table.
 pub(super) fn check_keys(table: &Table, name: &str, known: &[&str]) -> Result<()> {
     for entry in &table.entries {
         if !known.contains(&entry.key.as_str()) {
@@ -104,7 +104,7 @@ pub(super) fn check_keys(table: &Table, name: &str, known: &[&str]) -> Result<()
                     || hint(&key, known.iter().copied()),
                     |(_, meant, why)| format!(", did you mean '{meant}'{why}?"),
                 );
-            // The node's origin: a sweep may have put it there.
+            // The node's origin, as a sweep may have put it there.
             return Err(entry.node.origin.error(Problem::UnknownKey {
                 key,
                 table: name.to_owned(),
@@ -116,7 +116,7 @@ pub(super) fn check_keys(table: &Table, name: &str, known: &[&str]) -> Result<()
     Ok(())
 }
 
-/// What other tools call it, what a scenario calls it, and what differs.
+/// Names used by other tools, the scenario's name, and the difference.
 const SYNONYMS: &[(&str, &str, &str)] = &[
     ("rtt", "delay", " (one-way: half the RTT)"),
     ("latency", "delay", " (one-way)"),

@@ -1,8 +1,8 @@
-//! Routes: from hosts and links to the next hop of each packet, and so to the path of a flow.
+//! Routes: derives the next hop of each packet, and so the path of a flow, from hosts and links.
 //!
-//! A host sends to another by its static route where it has one, else the shortest way by number of links; of several
-//! the one whose first link stands first in the file. Only routers forward what is not theirs. Each hop decides for
-//! itself, as in a real network, so the way back may differ from the way there, and static routes may contradict.
+//! A host uses its static route to the destination if it has one, otherwise the path with the fewest links; of several,
+//! the one whose first link comes first in the file. Only routers forward packets of others. Each hop decides
+//! independently, as in a real network, so the return path may differ, and static routes may contradict each other.
 
 use std::collections::BTreeSet;
 
@@ -10,36 +10,36 @@ use super::{HostSpec, LinkSpec};
 use crate::link::DirectionConfig;
 use crate::units::Nanos;
 
-/// Links that a packet may cross: one less than the time to live that hosts give it (RFC 1700: 64).
+/// Maximum links on a path: one less than the time to live that hosts set (RFC 1700: 64).
 pub const HOPS_MAX: usize = 63;
 
-/// One link of a path, crossed in one direction.
+/// A link of a path, crossed in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop {
     /// Index of the link.
     pub link: usize,
-    /// Whether from its first host to its second.
+    /// Whether it is crossed from its first host to its second.
     pub forward: bool,
 }
 
 impl Hop {
-    /// What the link does to packets in this direction.
+    /// Returns the link's configuration in this direction.
     pub fn direction(self, links: &[LinkSpec]) -> &DirectionConfig {
         let config = &links[self.link].config;
         if self.forward { &config.forward } else { &config.reverse }
     }
 
-    /// The same link the other way.
+    /// Returns the hop in the opposite direction.
     pub fn back(self) -> Self {
         Self { forward: !self.forward, ..self }
     }
 
-    /// The host that it leaves.
+    /// Returns the host at its start.
     pub fn from(self, links: &[LinkSpec]) -> &str {
         &links[self.link].between[usize::from(!self.forward)]
     }
 
-    /// The host that it reaches.
+    /// Returns the host at its end.
     pub fn to(self, links: &[LinkSpec]) -> &str {
         &links[self.link].between[usize::from(self.forward)]
     }
@@ -48,54 +48,54 @@ impl Hop {
 /// Why there is no path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// No links and routers lead there.
+    /// No links and routers connect the hosts.
     #[error("no path from '{from}' to '{to}'")]
     NoWay {
-        /// Where it should begin.
+        /// Start of the path.
         from: String,
-        /// Where it should end.
+        /// End of the path.
         to: String,
-        /// Hosts that would join them if they were routers, where some would.
+        /// Hosts that would connect them as routers, if any.
         would_forward: Vec<String>,
     },
-    /// Static routes send a packet in a circle.
+    /// Static routes form a loop.
     #[error("a route loop from '{from}' to '{to}': {}", .circle.join(" - "))]
     Loop {
-        /// Where it begins.
+        /// Start of the path.
         from: String,
-        /// Where it should end.
+        /// End of the path.
         to: String,
-        /// The hosts that it visits, the last one for the second time.
+        /// The hosts visited, ending with the one visited twice.
         circle: Vec<String>,
     },
-    /// The path has more links than a packet may cross.
+    /// The path has more links than a packet can cross.
     #[error("the path from '{from}' to '{to}' has more than {HOPS_MAX} links, the maximum")]
     TooLong {
-        /// Where it begins.
+        /// Start of the path.
         from: String,
-        /// Where it ends.
+        /// End of the path.
         to: String,
     },
 }
 
-/// When routes of these hosts change, each moment once.
+/// Returns the times at which routes of these hosts change, without duplicates.
 pub fn changes(hosts: &[HostSpec]) -> BTreeSet<Nanos> {
     let moments = hosts.iter().flat_map(|host| &host.routes).map(|route| route.at);
     moments.filter(|&at| at > Nanos::ZERO).collect()
 }
 
-/// Hosts and the links between them, with the routes of a moment.
+/// Hosts and the links between them, with the routes valid at one time.
 #[derive(Debug)]
 pub struct Network<'a> {
     moment: Nanos,
     hosts: &'a [HostSpec],
     links: &'a [LinkSpec],
-    /// Of each host the hops that leave it, in the order of the links, with the index of the host that they reach.
+    /// For each host its outgoing hops, in the order of the links, with the index of the host at their end.
     leaving: Vec<Vec<(Hop, usize)>>,
 }
 
 impl<'a> Network<'a> {
-    /// Of these hosts and links, with the routes of the beginning. A link that names no host of them leads nowhere.
+    /// Creates a network with the routes at the start. A link to an unknown host is ignored.
     pub fn new(hosts: &'a [HostSpec], links: &'a [LinkSpec]) -> Self {
         let index: std::collections::HashMap<&str, usize> =
             hosts.iter().enumerate().map(|(i, h)| (h.name.as_str(), i)).collect();
@@ -110,12 +110,12 @@ impl<'a> Network<'a> {
         Self { moment: Nanos::ZERO, hosts, links, leaving }
     }
 
-    /// The same with the routes of another moment.
+    /// Returns the network with the routes of another time.
     pub fn as_of(self, moment: Nanos) -> Self {
         Self { moment, ..self }
     }
 
-    /// The hops from one host to another, one at least.
+    /// Returns the hops from one host to another, at least one.
     pub fn path(&self, from: &str, to: &str) -> Result<Vec<Hop>, RouteError> {
         let (Some(start), Some(end)) = (self.index(from), self.index(to)) else {
             return Err(no_way(from, to));
@@ -126,7 +126,7 @@ impl<'a> Network<'a> {
         self.follow(start, end)
     }
 
-    /// The next hop of every host towards `to`, in the order of the hosts; none where no way leads there.
+    /// Returns each host's next hop towards `to`, in the order of the hosts; none if there is no path.
     pub fn towards(&self, to: &str) -> Vec<Option<Hop>> {
         let Some(end) = self.index(to) else { return vec![None; self.hosts.len()] };
         let distance = self.distances(end, |i| self.hosts[i].router);
@@ -137,7 +137,7 @@ impl<'a> Network<'a> {
         self.hosts.iter().position(|h| h.name == host)
     }
 
-    /// The hop that leaves `at` for `end`, and the host that it reaches, by the distances to `end`.
+    /// Returns the hop from `at` towards `end` and the host that it reaches, by the distances to `end`.
     fn next_hop(&self, at: usize, end: usize, distance: &[Option<usize>]) -> Option<(Hop, usize)> {
         let target = &self.hosts[end].name;
         let routes = self.hosts[at].routes.iter().filter(|r| &r.to == target && r.at <= self.moment);
@@ -151,7 +151,7 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// Links from each host to `end` over hosts that forward; breadth first.
+    /// Returns the number of links from each host to `end` over forwarding hosts, by breadth-first search.
     fn distances(&self, end: usize, forwards: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
         let mut distance = vec![None; self.hosts.len()];
         distance[end] = Some(0);
@@ -200,7 +200,7 @@ impl<'a> Network<'a> {
         Ok(path)
     }
 
-    /// Hosts on the shortest way that links alone would give, and which do not forward.
+    /// Returns the hosts on the shortest path over links alone that do not forward.
     fn missing_routers(&self, start: usize, end: usize) -> Vec<String> {
         let distance = self.distances(end, |_| true);
         let mut at = start;
@@ -216,7 +216,7 @@ impl<'a> Network<'a> {
         missing
     }
 
-    /// The links that it is of.
+    /// Returns the links of the network.
     pub fn links(&self) -> &'a [LinkSpec] {
         self.links
     }
@@ -231,7 +231,7 @@ mod tests {
     use super::super::Route;
     use super::*;
 
-    /// Hosts whose names begin with 'r' are routers.
+    /// Creates hosts; those whose names begin with 'r' are routers.
     fn hosts(names: &str, routes: &[(&str, &str, &str)]) -> Vec<HostSpec> {
         names
             .split(' ')
@@ -269,7 +269,7 @@ mod tests {
             .collect()
     }
 
-    /// The path as the hosts that it visits, or the error.
+    /// Returns the hosts on the path, or the error.
     fn way(hosts: &[HostSpec], links: &[LinkSpec], from: &str, to: &str) -> String {
         match Network::new(hosts, links).path(from, to) {
             Ok(path) => {
@@ -330,7 +330,7 @@ mod tests {
         let there = hosts("a r1 r2 b", &[("a", "b", "r2")]);
         assert_eq!(way(&there, &diamond, "a", "b"), "a r2 b");
         assert_eq!(way(&there, &diamond, "b", "a"), "b r1 a");
-        // Longer than the direct link, as policies are.
+        // Longer than the direct link, as policy routes often are.
         let direct = links("a-b a-r1 r1-b");
         let detour = hosts("a r1 b", &[("a", "b", "r1")]);
         assert_eq!(way(&detour, &direct, "a", "b"), "a r1 b");

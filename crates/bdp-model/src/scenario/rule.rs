@@ -1,4 +1,4 @@
-//! What the source printed and what must come out, each for the cases that its `when` describes.
+//! Published and expected results, each for the cases that its `when` selects.
 
 use super::Expect;
 use super::error::{Problem, Result, ScenarioError};
@@ -12,23 +12,23 @@ use crate::case::{Published, PublishedRow};
 use crate::parameter::{Kind, Parameter, Quantity};
 use crate::units::{Probability, Rate};
 
-/// `[[published]]` and `[[expect]]`; for each, the first entry whose `when` is met applies.
+/// `[[published]]` and `[[expect]]`; of each, the first entry whose `when` is met applies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
     pub published: Vec<Rule<Listed>>,
     pub expect: Vec<Rule<Expect>>,
-    /// The published entries' notes.
+    /// Notes of the published entries.
     pub notes: Vec<String>,
 }
 
-/// What the source printed for the cases of a rule.
+/// Results that the source published for the cases of a rule.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listed {
     pub goodput: Option<Published>,
     pub rows: Vec<PublishedRow>,
 }
 
-/// Something that applies to the cases that meet a condition.
+/// A value that applies to the cases that meet a condition.
 #[derive(Debug, Clone)]
 pub(super) struct Rule<T> {
     pub kind: &'static str,
@@ -38,19 +38,19 @@ pub(super) struct Rule<T> {
 }
 
 impl<T> Rule<T> {
-    /// Whether a case meets the `when`; `lookup` gives the node at a path of that case.
+    /// Whether a case meets the `when`; `lookup` returns the node at a path in that case.
     pub(super) fn applies<'a>(&self, lookup: impl Fn(&str) -> Option<&'a Node>) -> bool {
         self.conditions.iter().all(|c| lookup(&c.path).is_some_and(|node| c.allows(node)))
     }
 
-    /// The error for a rule that no case meets.
+    /// Returns the error for a rule that applies to no case.
     pub(super) fn never_applies(&self) -> ScenarioError {
         self.origin.error(Problem::NeverApplies { rule: self.kind })
     }
 }
 
 impl Rules {
-    /// Reads `published` and `expect`; the sweep tells which paths a `when` may name.
+    /// Reads `published` and `expect`; the sweep determines the paths that a `when` may name.
     pub(super) fn read(root: &Table, sweep: &Sweep) -> Result<Self> {
         let mut rules = Self::default();
         for node in tables(root, "published") {
@@ -132,9 +132,9 @@ struct Condition {
 
 #[derive(Debug, Clone)]
 enum Allowed {
-    /// The same quantity, or the same word.
+    /// An equal quantity or word.
     Value(Node),
-    /// Both ends included; an absent end is open.
+    /// A range that includes both ends; a missing end is open.
     Range(Option<Quantity>, Option<Quantity>),
 }
 
@@ -143,7 +143,7 @@ impl Condition {
         let value = read(&self.parameter, node);
         self.any_of.iter().any(|allowed| match allowed {
             Allowed::Value(wanted) => match (read(&self.parameter, wanted), value) {
-                // Two spellings of one quantity differ by rounding at most.
+                // Two spellings of one quantity differ at most by rounding.
                 (Some(a), Some(b)) => a.is_about(b),
                 _ => wanted.plain().eq_ignore_ascii_case(&node.plain()),
             },

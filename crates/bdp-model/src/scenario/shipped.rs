@@ -1,11 +1,11 @@
-//! The scenarios that come with bdp, inside the binary.
+//! The scenarios built into bdp.
 
-/// Name and text of every shipped scenario, by name.
+/// Returns name and text of every built-in scenario, sorted by name.
 pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
     SHIPPED.iter().copied()
 }
 
-/// The shipped scenario of that name, in any case, with or without `.toml`: its name and text.
+/// Returns name and text of the built-in scenario with this name, in any case, with or without `.toml`.
 pub fn find(name: &str) -> Option<(&'static str, &'static str)> {
     let lower = name.to_ascii_lowercase();
     let stem = lower.strip_suffix(".toml").unwrap_or(&lower);

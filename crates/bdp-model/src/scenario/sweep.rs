@@ -1,4 +1,4 @@
-//! What a scenario varies: lists and ranges make a grid, points set several parameters at once.
+//! The sweep of a scenario: lists and ranges form a grid, points set several parameters at once.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::range::range;
 use super::tree::{Node, Table, Value};
 use crate::case::Published;
 
-/// One parameter and its values.
+/// A parameter and its values.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     pub path: String,
@@ -24,7 +24,7 @@ pub(super) struct Point {
     pub published: Option<Published>,
 }
 
-/// All that a scenario varies: every point with every combination of the axes, the last axis fastest.
+/// Everything that a scenario varies: every point with every combination of the axes, the last axis fastest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sweep {
     pub axes: Vec<Axis>,
@@ -63,7 +63,7 @@ impl Sweep {
         Ok(Self { axes, points })
     }
 
-    /// Holds a swept parameter at one value; `false` where no axis varies it.
+    /// Fixes a swept parameter at one value; returns `false` if no axis varies it.
     pub(super) fn pin(&mut self, path: &str, node: &Node) -> Result<bool> {
         self.refuse_points(path, node)?;
         let Some(axis) = self.axes.iter_mut().find(|a| a.path == path) else { return Ok(false) };
@@ -71,8 +71,8 @@ impl Sweep {
         Ok(true)
     }
 
-    /// Varies a parameter, instead of the axis that there is, or as the last and fastest one. Values that are equal are
-    /// one.
+    /// Varies a parameter, replacing its axis or adding one as the last and fastest. Equal values are
+    /// merged.
     pub(super) fn vary(&mut self, path: String, values: Vec<Node>) -> Result<()> {
         let mut seen = std::collections::BTreeSet::new();
         let values: Vec<Node> = values.into_iter().filter(|v| seen.insert(v.plain())).collect();
@@ -94,19 +94,19 @@ impl Sweep {
         Ok(())
     }
 
-    /// Whether `path` is varied.
+    /// Whether `path` is swept.
     pub(super) fn varies(&self, path: &str) -> bool {
         self.axes.iter().any(|a| a.path == path)
             || self.points.iter().any(|p| p.settings.iter().any(|(set, _)| set == path))
     }
 
-    /// Number of combinations, without repetitions.
+    /// Returns the number of combinations, without repetitions.
     pub(super) fn len(&self) -> u64 {
         let points = self.points.len().max(1) as u64;
         self.axes.iter().fold(points, |n, a| n.saturating_mul(a.values.len() as u64))
     }
 
-    /// The settings of combination `index` in natural order, and what its point published.
+    /// Returns the settings of combination `index` in natural order, and the figures published for its point.
     pub(super) fn combination(&self, index: u64) -> (Vec<(&str, &Node)>, Option<Published>) {
         let mut rest = index;
         let mut chosen: Vec<(&str, &Node)> = Vec::new();
@@ -129,9 +129,9 @@ fn signature(point: &Point) -> String {
     all.join(" ")
 }
 
-/// Tables that are a value by themselves: a range, and what a link takes as a table, such as `loss = { every = 1000 }`.
+/// Whether a table is a single value: a range, or a value that a link takes as a table, such as `loss = { every = 1000 }`.
 ///
-/// A list or a range in it makes it none: `half_duplex = { guard = ["1us", "2us"] }` varies the guard.
+/// A list or range inside makes it a sweep: `half_duplex = { guard = ["1us", "2us"] }` varies the guard.
 fn is_value(table: &Table) -> bool {
     const SCALAR_KEYS: [&str; 4] = ["from", "to", "step", "scale"];
     let has = |key: &str| table.get(key).is_some();

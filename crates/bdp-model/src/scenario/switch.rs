@@ -1,15 +1,15 @@
-//! `[[switch]]`: several hosts on one segment, each with a link to a switch in their middle, which is a host that forwards.
+//! `[[switch]]`: several hosts on one segment, each linked to a switch, which is a forwarding host.
 
 use super::error::{Problem, Result};
 use super::read::check_keys;
 use super::tree::{Entry, Node, Table, Value};
 
-/// Hosts of a switch at the most.
+/// Maximum hosts of a switch.
 const HOSTS_MAX: usize = 250;
 const HOSTS: &str = "the names of 2 to 250 hosts, each once, such as [\"a\", \"b\", \"c\"]";
 
-/// Puts a forwarding host and its links in the place of each switch. What a switch says beside its name and its hosts is said of each link.
-/// What is left of `switch` are the names ([`is_one`]).
+/// Replaces each switch by a forwarding host and its links. Keys of a switch other than its name and hosts apply to each link.
+/// Only the names remain in `switch` ([`is_one`]).
 pub(super) fn expand(root: &mut Table) -> Result<()> {
     let Some(at) = root.entries.iter().position(|entry| entry.key == "switch") else { return Ok(()) };
     let Entry { node, .. } = root.entries.remove(at);
@@ -27,13 +27,13 @@ pub(super) fn expand(root: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Whether a host is a switch, where [`expand`] has been.
+/// Whether a host is a switch, after [`expand`].
 pub(super) fn is_one(root: &Table, host: &str) -> bool {
     let Some(Value::Array(names)) = root.get("switch").map(|node| &node.value) else { return false };
     names.iter().any(|name| matches!(&name.value, Value::Text(name) if name == host))
 }
 
-/// Expands one, whose name comes back.
+/// Expands a switch and returns its name.
 fn one(root: &mut Table, node: &Node, at: &str) -> Result<Node> {
     let table = node.as_table(at)?;
     let missing = |key: &str, expected: &str| {
@@ -74,7 +74,7 @@ fn one(root: &mut Table, node: &Node, at: &str) -> Result<Node> {
     Ok(name.clone())
 }
 
-/// Declares the switch among the hosts, as one that forwards.
+/// Adds the switch to the hosts, as a forwarding one.
 fn forward(root: &mut Table, name: &Node, node: &Node) -> Result<()> {
     let Value::Text(text) = &name.value else { return Ok(()) };
     let of = |value| Node { origin: node.origin.clone(), value };
@@ -86,7 +86,7 @@ fn forward(root: &mut Table, name: &Node, node: &Node) -> Result<()> {
         hosts.set(text, of(Value::Table(Table::default())));
     }
     let Some(Value::Table(host)) = hosts.get_mut(text).map(|node| &mut node.value) else { return Ok(()) };
-    // A switch is nothing but that.
+    // A switch has no other host settings.
     check_keys(host, &format!("[hosts.{text}], which is a switch"), &["sysctls", "stack"])?;
     host.set("router", of(Value::Boolean(true)));
     Ok(())

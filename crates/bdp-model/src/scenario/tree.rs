@@ -1,4 +1,4 @@
-//! A TOML file as a tree whose nodes know where they came from, so that a mistake can be shown at its line.
+//! A TOML file as a tree whose nodes know their origin, so that errors can name the line.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Problem, Result, ScenarioError};
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Origin {
     /// Line in the file, from 1.
     pub line: Option<usize>,
-    /// What put it there, where it was not the file's own tables.
+    /// What set the value, if not the file's own tables.
     pub by: Option<Arc<str>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// Dates mean nothing in a scenario; kept as text for messages.
+    /// Dates have no meaning in a scenario; kept as text for messages.
     Datetime(String),
     Array(Vec<Node>),
     Table(Table),
@@ -71,7 +71,7 @@ impl Table {
         self.entries.iter_mut().find(|e| e.key == key).map(|e| &mut e.node)
     }
 
-    /// Sets or replaces.
+    /// Sets or replaces a value.
     pub(super) fn set(&mut self, key: &str, node: Node) {
         match self.get_mut(key) {
             Some(old) => *old = node,
@@ -83,7 +83,7 @@ impl Table {
 }
 
 impl Node {
-    /// The value as messages show it, shortened.
+    /// Returns the value as shown in messages, shortened.
     pub(super) fn describe(&self) -> String {
         match &self.value {
             Value::Text(t) if t.chars().count() > 60 => {
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// The value as it was written, without quotes where it is text or a number.
+    /// Returns the value as written, without quotes if it is text or a number.
     pub(super) fn plain(&self) -> String {
         match &self.value {
             Value::Text(t) => t.clone(),
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// The value as JSON; a number that JSON lacks becomes text.
+    /// Returns the value as JSON; a number without JSON form becomes text.
     pub(super) fn json(&self) -> Json {
         match &self.value {
             Value::Text(t) | Value::Datetime(t) => Json::from(t.as_str()),
@@ -121,17 +121,17 @@ impl Node {
         }
     }
 
-    /// The same value, from elsewhere.
+    /// Returns the value with another origin.
     pub(super) fn from(mut self, by: &Arc<str>) -> Self {
         self.origin.by = Some(Arc::clone(by));
         self
     }
 }
 
-/// Longest file taken.
+/// Maximum length of a file, bytes.
 const TEXT_MAX_BYTES: usize = 256 * 1024;
 
-/// Reads a file's text.
+/// Parses the text of a file.
 pub(super) fn parse(text: &str) -> Result<Table> {
     if text.len() > TEXT_MAX_BYTES {
         return Err(Origin::default().error(Problem::TooLong {
@@ -149,7 +149,7 @@ pub(super) fn parse(text: &str) -> Result<Table> {
     table(document.get_ref(), &lines)
 }
 
-/// Reads the value of an override as TOML where it is TOML, as text otherwise: `64K` needs no quotes.
+/// Parses the value of an override as TOML if possible, otherwise as text: `64K` needs no quotes.
 pub(super) fn parse_override(text: &str, by: &Arc<str>) -> Node {
     let line = format!("v = {text}");
     let origin = Origin { line: None, by: Some(Arc::clone(by)) };
@@ -165,7 +165,7 @@ fn table(source: &DeTable<'_>, lines: &Lines) -> Result<Table> {
     for (key, value) in source.iter() {
         let origin = Origin { line: Some(lines.at(key.span().start)), by: None };
         let mut node = node(value, lines)?;
-        // A table's own span may be its first header's or nothing at all; its name is where people look.
+        // A table's own span may be that of its first header or empty; users look at its name.
         if matches!(node.value, Value::Table(_)) {
             node.origin = origin.clone();
         }

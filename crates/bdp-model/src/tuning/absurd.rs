@@ -1,29 +1,29 @@
-//! Values that no host is well with, whatever path it is on: each with what it does. They are what damages, not what is unusual.
+//! Values that harm a host on any path, each with its effect. Values that are merely unusual are not included.
 
 use crate::units::{ByteCount, Nanos, Rate};
 
 use super::setting::{Kind, Setting, numbers};
 
-/// A receive or send buffer of TCP that is taken for a mistake: as a window it fills 40 Gbit/s over 200 ms.
+/// Largest plausible TCP receive or send buffer: as a window it fills 40 Gbit/s over 200 ms.
 const LARGEST_BUFFER: i64 = 1 << 30;
-/// With less no connection fills 100 Mbit/s over 20 ms.
+/// Smallest useful buffer: with less no connection fills 100 Mbit/s over 20 ms.
 const SMALLEST_BUFFER: i64 = 256 << 10;
-/// Of each connection from its first moment.
+/// Largest plausible initial buffer, allocated to each connection from its start.
 const LARGEST_FIRST_BUFFER: i64 = 8 << 20;
-/// Of each socket that is not TCP's.
+/// Largest plausible default buffer of a non-TCP socket.
 const LARGEST_DEFAULT: i64 = 16 << 20;
-/// Of what programs may ask for.
+/// Smallest plausible ceiling for buffers that programs request.
 const SMALLEST_MOST: i64 = 64 << 10;
-/// A connection is to survive that long (RFC 1122, section 4.2.3.5).
+/// Minimum time that a connection must survive (RFC 1122, section 4.2.3.5).
 const LEAST_R2: Nanos = Nanos::secs(100);
-/// Of the first timeout, where the round trip is short (Linux, `TCP_RTO_MIN`); of a SYN.
+/// First retransmission timeout on a short round trip (Linux, `TCP_RTO_MIN`), and of a SYN.
 const SHORTEST_RTO_MS: u64 = 200;
 const SYN_RTO_MS: u64 = 1000;
 const LONGEST_RTO_MS: u64 = 120_000;
-/// Bytes of a page.
+/// Size of a page, bytes.
 const PAGE: i64 = 4096;
 
-/// What a value does that makes it absurd, in a clause; `None` of one that is not. `memory_bytes` is the machine's.
+/// Returns the harm that a value does, as a clause; `None` if it is plausible. `memory_bytes` is the machine's memory.
 pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<String> {
     if let Some(why) = why_malformed(setting, value) {
         return Some(why);
@@ -36,7 +36,7 @@ pub fn why_absurd(setting: &Setting, value: &str, memory_bytes: u64) -> Option<S
         .or_else(|| of_queue(name, first))
 }
 
-/// Of buffers and limits of memory.
+/// Checks buffers and memory limits.
 fn of_memory(name: &str, all: &[i64], memory_bytes: u64) -> Option<String> {
     let (&first, &last) = (all.first()?, all.last()?);
     let size = |bytes: i64| ByteCount::bytes(u64::try_from(bytes).unwrap_or(0)).to_string();
@@ -90,7 +90,7 @@ fn of_memory(name: &str, all: &[i64], memory_bytes: u64) -> Option<String> {
     })
 }
 
-/// Of how a connection opens, recovers and ends.
+/// Checks how a connection opens, recovers and ends.
 fn of_connection(name: &str, first: i64) -> Option<String> {
     Some(match (name, first) {
         ("tcp_window_scaling", 0) => "no window is above 64 KiB: over 20 ms that is 26 Mbit/s".to_owned(),
@@ -128,7 +128,7 @@ fn of_connection(name: &str, first: i64) -> Option<String> {
     })
 }
 
-/// Of queues of packets and of connections that open.
+/// Checks queues of packets and of opening connections.
 fn of_queue(name: &str, first: i64) -> Option<String> {
     Some(match (name, first) {
         ("tcp_syncookies", 0) => {
@@ -158,7 +158,7 @@ fn of_queue(name: &str, first: i64) -> Option<String> {
     })
 }
 
-/// What is wrong with the form of a value.
+/// Returns what is wrong with the form of a value.
 fn why_malformed(setting: &Setting, value: &str) -> Option<String> {
     let all = numbers(value);
     match (setting.kind, all.as_deref()) {
@@ -172,7 +172,7 @@ fn why_malformed(setting: &Setting, value: &str) -> Option<String> {
     }
 }
 
-/// How long it takes until so many timeouts in a row have passed, each twice as long as the one before.
+/// Returns the time until this many timeouts in a row have passed, each twice as long as the one before.
 fn gives_up_after(retries: i64, first_ms: u64) -> Nanos {
     let retries = u32::try_from(retries.clamp(0, 255)).unwrap_or(0);
     let waits = (0..=retries).map(|n| first_ms.saturating_mul(1u64.checked_shl(n).unwrap_or(u64::MAX)));
@@ -233,7 +233,7 @@ mod tests {
     fn no_kernel_begins_with_an_absurd_value() {
         for kernel in [Release::OLDEST, Release::new(4, 19), Release::new(6, 1), Release::new(6, 18)] {
             for setting in all() {
-                // A machine of 128 MiB has as little of tcp_mem and of the queue of SYNs as that.
+                // On a machine of 128 MiB the defaults of tcp_mem and of the SYN queue are as small as this.
                 let Some(default) = setting.default_on(kernel, MEMORY) else { continue };
                 let said = why_absurd(setting, &default.value, MEMORY);
                 assert_eq!(said, None, "{} = {} on {kernel}", setting.name, default.value);

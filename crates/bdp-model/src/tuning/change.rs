@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::reason::{Gain, Reason};
 use crate::ends::{Direction, End};
 
-/// What of a host is set.
+/// The setting to change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -18,40 +18,40 @@ pub enum Target {
         /// Its dotted name.
         name: String,
     },
-    /// An attribute of the route to one address alone.
+    /// An attribute of the route to a single address.
     Route {
-        /// The address.
+        /// Destination address.
         to: IpAddr,
-        /// Which.
+        /// The attribute.
         attribute: RouteAttribute,
     },
-    /// The root queueing discipline of a device, as `tc` words it: `fq`, `fq maxrate 95000000bit`.
+    /// The root queueing discipline of a device, in `tc` syntax: `fq`, `fq maxrate 95000000bit`.
     Qdisc {
         /// The device.
         device: String,
     },
 }
 
-/// An attribute of a route, by the word that `ip route` has for it.
+/// An attribute of a route, named as in `ip route`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RouteAttribute {
-    /// Congestion control of connections over it: a name.
+    /// Name of the congestion control for connections over the route.
     Congctl,
-    /// Congestion window of a new connection: segments.
+    /// Initial congestion window, segments.
     Initcwnd,
-    /// Receive window that a new connection advertises: segments.
+    /// Initial receive window advertised by a new connection, segments.
     Initrwnd,
-    /// Least retransmission timeout: milliseconds, as `50ms`.
+    /// Minimum retransmission timeout in milliseconds, written `50ms`.
     RtoMin,
 }
 
 impl RouteAttribute {
-    /// Each.
+    /// All attributes.
     pub const ALL: [Self; 4] = [Self::Congctl, Self::Initcwnd, Self::Initrwnd, Self::RtoMin];
 
-    /// As `ip route` and JSON have it.
+    /// Returns the name used by `ip route` and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Congctl => "congctl",
@@ -62,21 +62,21 @@ impl RouteAttribute {
     }
 }
 
-/// How much of a host a change concerns, the least first.
+/// How much of a host a change affects, narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Connections to one address.
     Route,
-    /// All that leaves by one device.
+    /// All traffic sent through one device.
     Device,
-    /// All connections of the host, or of its network namespace.
+    /// All connections of the host or of its network namespace.
     Host,
 }
 
 impl Scope {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Route => "route",
@@ -87,12 +87,12 @@ impl Scope {
 }
 
 impl Target {
-    /// A sysctl by its dotted name.
+    /// Creates a sysctl target from its dotted name.
     pub fn sysctl(name: impl Into<String>) -> Self {
         Self::Sysctl { name: name.into() }
     }
 
-    /// How much of the host it concerns.
+    /// Returns how much of the host a change of it affects.
     pub const fn scope(&self) -> Scope {
         match self {
             Self::Sysctl { .. } => Scope::Host,
@@ -117,23 +117,23 @@ impl fmt::Display for Target {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// At which end of the measurement.
+    /// The end of the measurement that is changed.
     pub end: End,
-    /// What is set.
+    /// The setting to change.
     pub target: Target,
-    /// Its value as it was measured; null where it is not set, or not known.
+    /// The measured value; null if it is unset or unknown.
     pub from: Option<String>,
-    /// Its new value, in the form in which it is read back.
+    /// The new value, in the form in which it is read back.
     pub to: String,
-    /// Why.
+    /// Why it is changed.
     pub reason: Reason,
-    /// What it gives by the model, where that is known.
+    /// The gain predicted by the model; null if unknown.
     pub gain: Option<Gain>,
 }
 
 impl Change {
-    /// Whether it may change what data of a direction do: a receive buffer those that its host receives, a send buffer, a congestion control, a route and a
-    /// device those that it sends, an option of TCP all.
+    /// Whether the change can affect data in a direction. A receive buffer affects data its host receives; a send buffer, congestion control,
+    /// route or device affects data its host sends; a TCP option affects both.
     pub fn concerns(&self, direction: Direction) -> bool {
         let sends = direction.sender() == self.end;
         match &self.target {

@@ -1,33 +1,33 @@
-//! Settings of a host as they were read, without what is to be thought of them.
+//! Settings of a host as read, without judgement.
 
 use serde::{Deserialize, Serialize};
 
 use super::setting::Release;
 
-/// What was read of a host.
+/// Settings read from a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostSettings {
-    /// Its host name.
+    /// Host name.
     pub host: String,
-    /// `uname -r`.
+    /// Output of `uname -r`.
     pub kernel: String,
-    /// Memory of the machine, whatever of it a container may use.
+    /// Memory of the machine, regardless of a container's limit.
     pub memory_bytes: u64,
-    /// Whether the process that read is in the first network namespace of the machine; others show less.
+    /// Whether they were read in the machine's initial network namespace; others show less.
     pub is_first_namespace: bool,
-    /// The settings, in the order in which they were asked for.
+    /// The settings, in the order requested.
     pub settings: Vec<HostSetting>,
-    /// The device that leads to the network; None where there is none.
+    /// The device that leads to the network; None if there is none.
     pub device: Option<DeviceQueues>,
 }
 
 impl HostSettings {
-    /// The kernel's release; None where it is none of Linux.
+    /// Returns the kernel's release; None if it is not Linux.
     pub fn release(&self) -> Option<Release> {
         Release::of_kernel(&self.kernel)
     }
 
-    /// The value of the setting of this full name, where it was read.
+    /// Returns the value of the setting with this full name, if it was read.
     pub fn value(&self, name: &str) -> Option<&str> {
         let setting = self.settings.iter().find(|setting| setting.name == name)?;
         setting.value.as_deref().ok()
@@ -37,70 +37,70 @@ impl HostSettings {
 /// One setting of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSetting {
-    /// Its full name.
+    /// Full name.
     pub name: &'static str,
-    /// Its value, or why it can't be read.
+    /// Value, or why it cannot be read.
     pub value: Result<String, Unreadable>,
 }
 
-/// Why a setting can't be read.
+/// Why a setting cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Unreadable {
     /// The kernel does not have it.
     NotOfKernel,
-    /// It is the machine's, and network namespaces other than its first do not show it.
+    /// It is machine-wide and visible in the initial network namespace alone.
     NotOfNamespace,
-    /// The user may not.
+    /// The user lacks permission.
     NoPermission,
-    /// Something else.
+    /// Another error.
     Failed {
-        /// The system's answer.
+        /// The system's error message.
         error: String,
     },
 }
 
-/// Queues of a network device.
+/// Queues and offloads of a network device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceQueues {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Largest IP packet, bytes.
+    /// Maximum IP packet (MTU), bytes.
     pub mtu_bytes: Option<u32>,
-    /// Speed as its driver reports it, bit/s; null of virtual devices.
+    /// Speed reported by the driver, bit/s; null for virtual devices.
     pub speed_bps: Option<u64>,
-    /// Name of its driver.
+    /// Name of the driver.
     pub driver: Option<String>,
-    /// Its queueing discipline; of a device with several queues that of these.
+    /// Queueing discipline; for a multi-queue device, that of its queues.
     pub qdisc: Option<String>,
-    /// Packets that may wait in queueing disciplines without a limit of their own.
+    /// Queue length in packets for queueing disciplines without a limit of their own.
     pub txqueuelen: Option<u32>,
-    /// Queues for sending.
+    /// Number of transmit queues.
     pub tx_queues: Option<u32>,
-    /// Queues for receiving.
+    /// Number of receive queues.
     pub rx_queues: Option<u32>,
-    /// Whether received segments are put together (GRO).
+    /// Whether received segments are merged (GRO).
     pub gro: Option<bool>,
-    /// Whether large packets are cut just before the driver (GSO).
+    /// Whether large packets are split just before the driver (GSO).
     pub gso: Option<bool>,
-    /// Whether the card cuts large packets (TSO).
+    /// Whether the card splits large packets (TSO).
     pub tso: Option<bool>,
     /// The rings between driver and card.
     pub rings: Option<Rings>,
 }
 
-/// Entries of the rings of a network card.
+/// Sizes of a network card's rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rings {
-    /// For receiving.
+    /// Receive ring, entries.
     pub rx: u32,
-    /// The most that it can be.
+    /// Maximum size of the receive ring.
     pub rx_most: u32,
-    /// For sending.
+    /// Transmit ring, entries.
     pub tx: u32,
-    /// The most that it can be.
+    /// Maximum size of the transmit ring.
     pub tx_most: u32,
 }

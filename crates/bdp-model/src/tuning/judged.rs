@@ -1,4 +1,4 @@
-//! Settings of a host beside their defaults and what is advised of them.
+//! Settings of a host compared with their defaults and with published advice.
 
 use super::absurd::why_absurd;
 use super::advice::{KnownAdvice, Verdict, about, known};
@@ -8,55 +8,55 @@ use super::setting::{DefaultValue, Relation, Release, Setting, find};
 /// A setting of a host, judged.
 #[derive(Debug, Clone)]
 pub struct JudgedSetting {
-    /// What is known of it.
+    /// The catalogue's entry.
     pub setting: &'static Setting,
-    /// Its value, or why it can't be read.
+    /// Value, or why it cannot be read.
     pub value: Result<String, Unreadable>,
-    /// The value with which this kernel starts.
+    /// Default of this kernel.
     pub default: Option<DefaultValue>,
-    /// How the value lies to the default; None where one of them is not known.
+    /// How the value compares with the default; None if either is unknown.
     pub relation: Option<Relation>,
-    /// Whether the kernel acts by it.
+    /// Whether the kernel uses it.
     pub is_read: bool,
-    /// Whether each network namespace has its own.
+    /// Whether each network namespace has its own value.
     pub is_of_namespace: bool,
-    /// What is advised of it, with what that is worth here.
+    /// Published advice on it, and what that is worth here.
     pub advice: Vec<JudgedAdvice>,
-    /// What the value does that no host is well with, in a clause; of a value that is the kernel's own there is nothing.
+    /// Harm that the value does on any host, as a clause; None for the kernel's own value.
     pub warning: Option<String>,
 }
 
-/// Advice on a setting, judged.
+/// Published advice on a setting, judged.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedAdvice {
-    /// What is advised.
+    /// The advice.
     pub advice: &'static KnownAdvice,
     /// What it is worth on this kernel.
     pub verdict: Verdict,
-    /// Whether the host's value follows it.
+    /// Whether the host's value follows the advice.
     pub is_followed: bool,
 }
 
 impl JudgedAdvice {
-    /// Whether somebody followed advice that does nothing or damage.
+    /// Whether the value was set by advice that is useless or harmful.
     pub fn misleads(&self) -> bool {
         self.is_followed && self.verdict.kind.is_bad()
     }
 }
 
 impl JudgedSetting {
-    /// Whether the value is another than the kernel's.
+    /// Whether the value differs from the kernel's default.
     pub fn is_changed(&self) -> bool {
         self.relation.is_some_and(|relation| relation != Relation::Equal)
     }
 
-    /// The bad advice that it follows. A value that is the kernel's own follows none.
+    /// Returns the bad advice that the value follows; the kernel's own value follows none.
     pub fn misled_by(&self) -> impl Iterator<Item = &JudgedAdvice> {
         let is_own = self.relation == Some(Relation::Equal);
         self.advice.iter().filter(move |advice| !is_own && advice.misleads())
     }
 
-    /// Whether it is worth a look without being asked for.
+    /// Whether it is shown by default.
     pub fn is_notable(&self) -> bool {
         self.value.is_ok()
             && (self.is_read && self.setting.shapes_path
@@ -66,7 +66,7 @@ impl JudgedSetting {
     }
 }
 
-/// Judges all settings that were read. A kernel of an unknown release is taken for the newest.
+/// Judges all settings that were read. A kernel of unknown release counts as the newest.
 pub fn judged(host: &HostSettings) -> Vec<JudgedSetting> {
     let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
     host.settings.iter().filter_map(|read| judge(host, kernel, read)).collect()
@@ -84,7 +84,7 @@ fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<Jud
         verdict: advice.verdict_on(kernel),
         is_followed: read.value.as_ref().is_ok_and(|value| advice.is_followed_by(value, host.memory_bytes)),
     });
-    // One that is there although the kernel is too old for it was brought by its maintainers.
+    // A setting that exists on a kernel too old for it was backported.
     let is_read = setting.end.is_none_or(|end| kernel < end.since)
         && (read.value.is_ok() || setting.is_read_by(kernel));
     let is_own = relation == Some(Relation::Equal);
@@ -104,7 +104,7 @@ fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<Jud
     })
 }
 
-/// What is advised of the queue of the host's device, judged.
+/// Returns the judged advice on the queue length of the host's device.
 pub fn judged_queue_length(host: &HostSettings) -> Vec<JudgedAdvice> {
     let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
     let length = host.device.as_ref().and_then(|device| device.txqueuelen);

@@ -1,6 +1,6 @@
-//! Settings of hosts, what a path needs of them, and the smallest change from the one to the other.
+//! Host settings, what a path needs of them, and the smallest change that meets the need.
 //!
-//! `bdp-explain` makes a [`Plan`], `bdp-tune` applies its changes so that they can be undone, `bdp-report` words it and writes it as scripts.
+//! `bdp-explain` makes a [`Plan`], `bdp-tune` applies its changes reversibly, `bdp-report` prints it and writes it as scripts.
 
 mod absurd;
 pub mod advice;

@@ -1,4 +1,4 @@
-//! The smallest change of settings for a path, what else would do, and what was left alone.
+//! The smallest change of settings for a path, the alternatives, and what was left unchanged.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,41 +6,41 @@ use super::change::{Change, Target};
 use crate::ends::{Direction, End};
 use crate::finding::Limit;
 
-/// Version of a plan's shape; a reader refuses a larger number.
+/// Version of the plan schema; a reader refuses a larger number.
 pub const PLAN_SCHEMA: &str = "bdp.plan/1";
 
 /// The smallest change for a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = PLAN_SCHEMA)))]
     pub schema: String,
-    /// The run that it is made from; null of a path that was described by figures.
+    /// Id of the run that the plan is based on; null if the path was given as figures.
     pub run: Option<String>,
     /// The path.
     pub path: PlanPath,
-    /// The machine that measured.
+    /// The measuring host.
     pub near: PlanHost,
-    /// The machine that served; null of a path that was described by figures.
+    /// The serving host; null if the path was given as figures.
     pub far: Option<PlanHost>,
-    /// What to change, in this order. Empty where nothing is to be changed.
+    /// The changes, in order; empty if none is needed.
     pub changes: Vec<Change>,
-    /// Other ways to the same end.
+    /// Alternative sets of changes with the same goal.
     pub alternatives: Vec<Alternative>,
-    /// What a program can do for its own connections alone.
+    /// What a program can do for its own connections.
     pub programs: Vec<Advice>,
-    /// What was considered and left alone, and why.
+    /// Changes that were considered and rejected, with the reason.
     pub refused: Vec<Refused>,
 }
 
 impl Plan {
-    /// The changes at one end.
+    /// Returns the changes at one end.
     pub fn changes_at(&self, end: End) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(move |change| change.end == end)
     }
 
-    /// The machine at this end.
+    /// Returns the host at this end.
     pub fn host(&self, end: End) -> Option<&PlanHost> {
         match end {
             End::Near => Some(&self.near),
@@ -53,51 +53,51 @@ impl Plan {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanPath {
-    /// Its idle round trip.
+    /// Idle round trip, nanoseconds.
     pub rtt_ns: u64,
-    /// Bytes of a full segment; null where that is not known.
+    /// Maximum segment size, bytes; null if unknown.
     pub mss_bytes: Option<u64>,
-    /// Connections that share the rate.
+    /// Number of connections that share the rate.
     pub streams: u32,
-    /// Each direction that was measured, or that was described.
+    /// Each direction that was measured or described.
     pub directions: Vec<PlanDirection>,
 }
 
-/// A direction of the path.
+/// A direction of a plan's path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanDirection {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
-    /// What limits it; null where it was not measured.
+    /// What limits its goodput; null if it was not measured.
     pub limit: Option<Limit>,
-    /// Goodput as it was measured, bit/s; null where it was not.
+    /// Measured goodput, bit/s; null if it was not measured.
     pub goodput_bps: Option<f64>,
-    /// Goodput that it is to carry, bit/s; null where nobody knows what the path can.
+    /// Goodput to reach, bit/s; null if the capacity of the path is unknown.
     pub rate_bps: Option<f64>,
 }
 
-/// A machine of a plan.
+/// A host of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanHost {
-    /// Its host name.
+    /// Host name.
     pub name: String,
-    /// Its address on the path; empty where there is none.
+    /// Address on the path; empty if there is none.
     pub address: String,
-    /// `uname -r`.
+    /// Output of `uname -r`.
     pub kernel: String,
     /// The device that carries the path.
     pub device: Option<String>,
 }
 
-/// Other changes in place of the plan's.
+/// A set of changes in place of the plan's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alternative {
-    /// A short name, unique in its plan: `pace`.
+    /// Short name, unique in the plan: `pace`.
     pub name: String,
-    /// What to change.
+    /// The changes.
     pub changes: Vec<Change>,
 }
 
@@ -105,67 +105,67 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
-    /// At which end.
+    /// The end that it applies to.
     pub end: End,
-    /// The call, as `setsockopt(TCP_CONGESTION, "bbr")`.
+    /// The call, such as `setsockopt(TCP_CONGESTION, "bbr")`.
     pub call: String,
-    /// The change that it stands in place of.
+    /// The change that it replaces.
     pub instead_of: Target,
 }
 
-/// Something that was considered and left alone.
+/// A change that was considered and rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
-    /// At which end; null where it is of neither.
+    /// The end that it applies to; null if neither.
     pub end: Option<End>,
-    /// What would have been set; null where it is no setting.
+    /// The setting that was considered; null if it is not a setting.
     pub target: Option<Target>,
-    /// Why it is left alone.
+    /// Why it was rejected.
     pub why: Why,
 }
 
-/// Why something is left alone.
+/// Why a change was rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Why {
-    /// Its value is enough already; a smaller one would be a loss.
+    /// The value is sufficient; a smaller one would be worse.
     Enough {
-        /// As it is.
+        /// Present value.
         value: String,
-        /// What the path needs.
+        /// Value that the path needs.
         needed: String,
     },
-    /// This kernel does not read it.
+    /// This kernel does not read the setting.
     NotRead,
-    /// The host has not the memory.
+    /// The host has too little memory.
     Memory {
-        /// What it would take, bytes.
+        /// Memory needed, bytes.
         needed_bytes: u64,
-        /// What the host may give TCP, bytes.
+        /// Memory available to TCP, bytes.
         available_bytes: u64,
     },
-    /// The kernel has no congestion control, or no queueing discipline, of this name.
+    /// The kernel has no congestion control or queueing discipline of this name.
     NotAvailable {
-        /// The name.
+        /// Name of the congestion control or queueing discipline.
         name: String,
     },
-    /// Its value at that end is not known.
+    /// The value at that end is unknown.
     Unknown,
-    /// Somebody set it, and bdp could not put it back.
+    /// It was configured by someone else, and bdp could not restore it.
     NotOurs {
-        /// What is there.
+        /// Present value.
         value: String,
     },
-    /// The limit is no setting of a host.
+    /// The limit is not a setting of a host.
     NotOfHosts {
         /// The direction.
         direction: Direction,
         /// The limit.
         limit: Limit,
     },
-    /// What was asked for at the command line binds, and no setting of a host.
+    /// The limit is an option on the command line, not a setting of a host.
     Asked {
         /// The option.
         option: String,

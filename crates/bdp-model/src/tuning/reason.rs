@@ -1,23 +1,23 @@
-//! Why a setting is changed, and what that gives.
+//! Why a setting is changed, and the predicted gain.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ends::Direction;
 use crate::finding::Limit;
 
-/// What a change gives by the model.
+/// The gain that the model predicts for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
-    /// The direction whose goodput it is.
+    /// The direction of the goodput.
     pub direction: Direction,
-    /// Goodput as it was measured.
+    /// Measured goodput, bit/s.
     pub before_bps: f64,
-    /// Goodput with it, together with the changes before it.
+    /// Goodput with this change and those before it, bit/s.
     pub after_bps: f64,
-    /// What binds then; null where that is not known.
+    /// What limits the goodput after the change; null if unknown.
     pub next: Option<Limit>,
-    /// What it takes off the median round trip under load, nanoseconds; null where it is not for that.
+    /// Reduction of the median round trip under load, nanoseconds; null if the change does not aim at it.
     pub loaded_rtt_less_ns: Option<u64>,
 }
 
@@ -26,49 +26,49 @@ pub struct Gain {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
-    /// The largest buffer holds less than the path needs in flight.
+    /// The maximum buffer is smaller than the path needs in flight.
     Buffer {
-        /// Bytes that it needs.
+        /// Bytes needed.
         needed_bytes: u64,
-        /// Of these the part that is in flight: rate x round trip.
+        /// Bytes of these that are in flight: rate x round trip.
         in_flight_bytes: u64,
     },
-    /// It is off, and the path needs it.
+    /// The feature is off, and the path needs it.
     Off,
-    /// Losses that the load does not cause, to which this congestion control answers by a smaller window.
+    /// Losses not caused by the load, to which this congestion control responds with a smaller window.
     RandomLoss {
-        /// Share of segments that are lost.
+        /// Share of segments lost.
         loss: f64,
         /// The congestion control.
         congestion_control: String,
     },
-    /// The sender keeps a queue standing at the bottleneck.
+    /// The sender keeps a standing queue at the bottleneck.
     StandingQueue {
-        /// What it adds to the median round trip, nanoseconds.
+        /// Added to the median round trip, nanoseconds.
         added_ns: u64,
     },
-    /// Bursts overflow a queue that is too short for them.
+    /// Bursts overflow a queue that is too short.
     ShallowQueue,
-    /// Something drops what exceeds a rate.
+    /// A policer drops traffic above a rate.
     Policer {
         /// The rate, bit/s.
         rate_bps: f64,
     },
     /// Transfers end before slow start does.
     SlowStart {
-        /// Round trips that it takes.
+        /// Round trips that slow start takes.
         round_trips: f64,
     },
-    /// Retransmission timeouts, of which each takes many round trips.
+    /// Retransmission timeouts, each of which costs many round trips.
     Timeouts {
-        /// How many.
+        /// Number of timeouts.
         timeouts: u64,
     },
-    /// Packets of full size vanish.
+    /// Full-size packets are lost.
     MtuBlackHole,
-    /// The kernel dropped packets that had come.
+    /// The kernel dropped packets after receiving them.
     HostDrops {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
 }

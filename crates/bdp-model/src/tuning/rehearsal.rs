@@ -1,4 +1,4 @@
-//! What changes of settings would give, tried on the emulated twin of a path.
+//! Effects of changed settings, tried on the emulated twin of a path.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,140 +7,140 @@ use super::plan::Plan;
 use crate::ends::Direction;
 use crate::stats::Estimate;
 
-/// Version of a rehearsal's shape; a reader refuses a larger number.
+/// Version of the rehearsal schema; a reader refuses a larger number.
 pub const REHEARSAL_SCHEMA: &str = "bdp.rehearsal/1";
 
-/// The name of what is there now.
+/// Name of the variant with the present settings.
 pub const BEFORE: &str = "before";
-/// The name of the plan's own changes.
+/// Name of the variant with the plan's own changes.
 pub const PLAN: &str = "plan";
 
-/// A plan and its alternatives on the twin.
+/// A plan and its alternatives, tried on the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rehearsal {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = REHEARSAL_SCHEMA)))]
     pub schema: String,
-    /// bdp's version.
+    /// Version of bdp.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
-    /// The run that the twin is of; null of a file that does not say.
+    /// Id of the run that the twin emulates; null if its file does not record it.
     pub run: Option<String>,
-    /// The kernel that ran it.
+    /// The kernel that ran the twin.
     pub kernel: Option<String>,
     /// Repetitions of each variant.
     pub runs: u32,
     /// Seed of the first repetition.
     pub seed: u64,
-    /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
+    /// Whether the transfer has the path to itself, so that the share of competing flows is ignored.
     #[serde(default)]
     pub alone: bool,
-    /// Directions in which the twin repeats the measurement: goodput within 10 %, median round trip under load within 20 %.
+    /// For each direction, whether the twin repeats the measurement: goodput within 10 %, median round trip under load within 20 %.
     pub repeats: Vec<(Direction, bool)>,
     /// The plan.
     pub plan: Plan,
-    /// [`BEFORE`], then [`PLAN`], then the plan's alternatives.
+    /// The variants: [`BEFORE`], [`PLAN`], then the plan's alternatives.
     pub variants: Vec<Rehearsed>,
-    /// The name of what to apply; null where nothing is better than what is there.
+    /// Name of the variant to apply; null if none is better than the present settings.
     pub choice: Option<String>,
 }
 
-/// One set of changes on the twin.
+/// One set of changes tried on the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rehearsed {
-    /// Its name, unique in its rehearsal.
+    /// Name, unique in the rehearsal.
     pub name: String,
-    /// What is changed.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// Of that, what the twin can't show.
+    /// Changed settings whose effect the twin cannot show.
     pub not_shown: Vec<Target>,
-    /// What came out in each direction.
+    /// Results of each direction.
     pub directions: Vec<Predicted>,
 }
 
-/// What came out in a direction.
+/// Predicted results of a direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Predicted {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// Goodput, bit/s.
     pub goodput_bps: Estimate,
     /// Median round trip under load, nanoseconds.
     pub loaded_p50_ns: Option<Estimate>,
-    /// Its 95th percentile.
+    /// 95th percentile of the round trip under load, nanoseconds.
     pub loaded_p95_ns: Option<Estimate>,
-    /// Retransmitted segments / segments of the payload.
+    /// Retransmitted segments / payload segments.
     pub retransmitted: Option<Estimate>,
-    /// The same with another flow at the bottleneck; null where that was not tried.
+    /// Result with a competing flow at the bottleneck; null if that was not tried.
     pub beside: Option<Beside>,
 }
 
-/// What a flow of others gets beside this one.
+/// Goodput shared with a competing flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Beside {
-    /// Congestion control of the other flow.
+    /// Congestion control of the competing flow.
     pub congestion_control: String,
-    /// Goodput of this one, bit/s.
+    /// Goodput of this flow, bit/s.
     pub goodput_bps: f64,
-    /// Goodput of the other one, bit/s.
+    /// Goodput of the competing flow, bit/s.
     pub other_bps: f64,
 }
 
-/// Less goodput than before by this share is a loss.
+/// Share of goodput below the present one that counts as a loss.
 const GOODPUT_LOSS: f64 = 0.05;
-/// More goodput by this share is a gain.
+/// Share of goodput above the present one that counts as a gain.
 const GOODPUT_GAIN: f64 = 0.05;
-/// A round trip under load that is shorter by this share, and by [`DELAY_NOTICED_NS`], is a gain.
+/// Reduction of the round trip under load that counts as a gain, if it also exceeds [`DELAY_NOTICED_NS`].
 const DELAY_GAIN: f64 = 0.2;
-/// A shorter difference of round trips is not noticed.
+/// A smaller difference of round trips is not noticeable.
 const DELAY_NOTICED_NS: f64 = 5e6;
-/// A flow of others keeps this share of what it had beside the transfer before.
+/// Share of its former goodput that a competing flow must keep beside the transfer.
 const OTHERS_KEEP: f64 = 0.5;
-/// Variants whose scores differ by less are alike: the smaller change is chosen.
+/// Variants whose scores differ by less are equivalent; the smaller change is chosen.
 const ALIKE: f64 = 0.03;
-/// What a shorter round trip counts beside a larger goodput.
+/// Weight of a shorter round trip relative to a larger goodput.
 const DELAY_WEIGHT: f64 = 0.5;
 
 impl Rehearsal {
-    /// The variant of this name.
+    /// Returns the variant with this name.
     pub fn variant(&self, name: &str) -> Option<&Rehearsed> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
-    /// What is chosen.
+    /// Returns the chosen variant.
     pub fn chosen(&self) -> Option<&Rehearsed> {
         self.variant(self.choice.as_deref()?)
     }
 
-    /// What is predicted of a direction once the choice is applied.
+    /// Returns the prediction for a direction with the choice applied.
     pub fn predicted(&self, direction: Direction) -> Option<&Predicted> {
         self.chosen()?.direction(direction)
     }
 }
 
 impl Rehearsed {
-    /// A direction.
+    /// Returns the prediction for a direction.
     pub fn direction(&self, direction: Direction) -> Option<&Predicted> {
         self.directions.iter().find(|predicted| predicted.direction == direction)
     }
 
-    /// How much of the hosts its changes concern.
+    /// Returns how much of the hosts its changes affect.
     pub fn scope(&self) -> Option<Scope> {
         self.changes.iter().map(|change| change.target.scope()).max()
     }
 
-    /// Whether a direction gets a longer round trip under load than before, by what one notices: the change builds a queue.
+    /// Whether the round trip under load is noticeably longer than before: the change builds a queue.
     pub fn builds_queue(&self, before: &Self, direction: Direction) -> bool {
         let delay = |of: &Self| Some(of.direction(direction)?.loaded_p50_ns?.mean);
         let (Some(now), Some(then)) = (delay(self), delay(before)) else { return false };
         now - then > DELAY_NOTICED_NS && now > then * (1.0 + DELAY_GAIN)
     }
 
-    /// Whether the other flow at the bottleneck keeps what it may expect: half of what it had.
+    /// Whether the competing flow keeps at least half of its goodput.
     pub fn spares_others(&self, before: &Self) -> bool {
         self.directions.iter().all(|now| {
             let then = before.direction(now.direction).and_then(|then| then.beside.as_ref());
@@ -149,7 +149,7 @@ impl Rehearsed {
         })
     }
 
-    /// How much better than before, 0 where it is alike; `None` where it is no gain, or a loss of goodput.
+    /// Returns the improvement over `before`, 0 if equivalent; `None` if there is no gain, or goodput is lost.
     fn score(&self, before: &Self) -> Option<f64> {
         let (mut score, mut gains) = (0.0, false);
         for then in &before.directions {
@@ -169,14 +169,14 @@ impl Rehearsed {
         gains.then_some(score)
     }
 
-    /// Whether it would be a gain, were it not for what it takes from others.
+    /// Whether it is a gain only at the expense of competing flows.
     pub fn gains_at_others_cost(&self, before: &Self) -> bool {
         self.score(before).is_some() && !self.spares_others(before)
     }
 }
 
-/// The best of the variants beside the first, which is what is there now: the one that gains most in goodput and round trip, at no direction's cost and not at
-/// that of others, unless the path is the transfer's `alone`; of those alike the smallest change. `None` where nothing is a gain.
+/// Chooses the variant that improves goodput and round trip most over the first one, the present settings. It must not harm a direction,
+/// nor competing flows unless the path is the transfer's `alone`. Of equivalent variants the smallest change wins; `None` if none is a gain.
 pub fn choose(variants: &[Rehearsed], alone: bool) -> Option<&Rehearsed> {
     let (before, others) = variants.split_first()?;
     let allowed = others.iter().filter(|variant| alone || variant.spares_others(before));

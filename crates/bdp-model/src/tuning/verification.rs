@@ -1,4 +1,4 @@
-//! A measurement after a change beside the one before it and the prediction.
+//! Compares a measurement after a change with the one before it and with the prediction.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,78 +9,79 @@ use crate::measurement::{DirectionResult, Measurement};
 use crate::stats::Estimate;
 use crate::twin::Fidelity;
 
-/// Version of a verification's shape; a reader refuses a larger number.
+/// Version of the verification schema; a reader refuses a larger number.
 pub const VERIFICATION_SCHEMA: &str = "bdp.verification/1";
 
-/// What came of a change.
+/// The effect of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = VERIFICATION_SCHEMA)))]
     pub schema: String,
-    /// bdp's version.
+    /// Version of bdp.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
-    /// The run before the change; null of a file that does not say.
+    /// Id of the run before the change; null if its file does not record it.
     pub run: Option<String>,
-    /// The run after it; null where nothing is stored.
+    /// Id of the run after the change; null if it was not stored.
     pub again: Option<String>,
-    /// The name of the variant that was predicted; null without a rehearsal.
+    /// Name of the predicted variant; null without a rehearsal.
     pub predicted: Option<String>,
-    /// Each direction that both measured.
+    /// The directions measured both times.
     pub directions: Vec<Verified>,
 }
 
-/// A direction before and after.
+/// One direction before and after the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// Goodput, bit/s.
     pub goodput_bps: Outcome,
-    /// Median round trip under load, nanoseconds; null where it was not measured.
+    /// Median round trip under load, nanoseconds; null if it was not measured.
     pub loaded_p50_ns: Option<Outcome>,
-    /// What limited it before.
+    /// What limited the goodput before.
     pub limit_before: Option<Limit>,
-    /// What limits it now.
+    /// What limits the goodput now.
     pub limit_now: Option<Limit>,
 }
 
-/// A figure before, predicted and now.
+/// A figure before the change, as predicted, and now.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// Before the change.
+    /// Value before the change.
     pub before: f64,
-    /// As it was predicted; null without a rehearsal.
+    /// Predicted value; null without a rehearsal.
     pub predicted: Option<f64>,
-    /// What one measurement may differ from that by chance, as the twin's repetitions do, and at least the twin's own bounds: 10 % of goodput, 20 % of a round trip.
+    /// Range within which a single measurement confirms the prediction: the spread of the twin's repetitions, at least the twin's tolerance
+    /// (10 % of goodput, 20 % of a round trip). Null without a rehearsal.
     pub range: Option<[f64; 2]>,
-    /// Now.
+    /// Value now.
     pub now: f64,
-    /// How it came out.
+    /// Whether the prediction was met.
     pub verdict: Verdict,
 }
 
-/// How a prediction came out.
+/// Whether a prediction was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Within the range.
+    /// Within the predicted range.
     Held,
-    /// Better than that.
+    /// Better than the predicted range.
     Exceeded,
-    /// Worse than that.
+    /// Worse than the predicted range.
     Missed,
     /// Nothing was predicted.
     NotPredicted,
 }
 
 impl Verdict {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -92,7 +93,7 @@ impl Verdict {
 }
 
 impl Verification {
-    /// Of the measurement after a change beside the one before it.
+    /// Compares the measurement after a change with the one before it.
     pub fn of(before: &Measurement, now: &Measurement, rehearsal: Option<&Rehearsal>) -> Self {
         let directions = before.directions.iter().filter_map(|then| {
             let now = now.directions.iter().find(|now| now.direction == then.direction)?;
@@ -109,7 +110,7 @@ impl Verification {
         }
     }
 
-    /// Whether something came out worse than predicted, or worse than before.
+    /// Whether any figure is worse than predicted.
     pub fn missed(&self) -> bool {
         self.directions.iter().any(|direction| {
             let delay = direction.loaded_p50_ns.map(|delay| delay.verdict);
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(goodput(91.0, &[100.0]), Verdict::Held);
         assert_eq!(goodput(89.0, &[100.0]), Verdict::Missed);
         assert_eq!(goodput(111.0, &[100.0]), Verdict::Exceeded);
-        // Repetitions that differ a lot promise little.
+        // A wide spread of repetitions widens the range.
         assert_eq!(goodput(80.0, &[85.0, 100.0, 115.0]), Verdict::Held);
         assert_eq!(outcome(50.0, 60.0, None, Fidelity::GOODPUT, true).verdict, Verdict::NotPredicted);
         let delay = |now| outcome(200.0, now, estimate(&[50.0]), Fidelity::DELAY, false).verdict;

@@ -1,4 +1,4 @@
-//! A twin beside the measurement that it was made from.
+//! Compares a twin with the measurement that it was made from.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,26 @@ use super::path::{Parameter, Twin};
 use crate::ends::Direction;
 use crate::stats::Estimate;
 
-/// Version of the shape.
+/// Version of the twin schema.
 pub const TWIN_SCHEMA: &str = "bdp.twin/1";
 
-/// All that `bdp twin` found.
+/// The report of `bdp twin`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinReport {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = TWIN_SCHEMA)))]
     pub schema: String,
-    /// bdp's version.
+    /// Version of bdp.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
-    /// The run that it is made from; null of a file that does not say.
+    /// Id of the run that it is made from; null if its file does not record it.
     pub run: Option<String>,
-    /// A twin for each direction that was measured; of two at once one.
+    /// One twin for each measured direction, or one for both if they ran at once.
     pub twins: Vec<Compared>,
 }
 
-/// A twin and what came out of it.
+/// A twin and its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
@@ -33,52 +33,52 @@ pub struct Compared {
     pub twin: Twin,
     /// Its scenario.
     pub scenario: String,
-    /// The kernel that ran it; null where it was not run.
+    /// The kernel that ran it; null if it was not run.
     pub kernel: Option<String>,
-    /// Repetitions.
+    /// Number of repetitions.
     pub runs: u32,
-    /// What was changed after a first pass missed.
+    /// Parameters adjusted after an inaccurate pass.
     pub adjusted: Vec<Adjusted>,
     /// The figures of each direction that carried data.
     pub figures: Vec<DirectionFigures>,
 }
 
 impl Compared {
-    /// A twin that was not run.
+    /// Returns the comparison of a twin that was not run.
     pub fn unrun(twin: Twin, runs: u32, seed: u64) -> Self {
         let scenario = twin.scenario(runs, seed);
         Self { twin, scenario, kernel: None, runs: 0, adjusted: Vec::new(), figures: Vec::new() }
     }
 
-    /// Whether all directions repeat; one that was not run does not differ.
+    /// Whether the twin repeats all directions; true if it was not run.
     pub fn repeats(&self) -> bool {
         self.figures.iter().all(|figures| figures.fidelity == Fidelity::Repeats)
     }
 }
 
-/// The figures of one direction, measured and in the twin.
+/// Figures of one direction, measured and in the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFigures {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// Goodput, bit/s.
     pub goodput_bps: Figure,
     /// Median round trip under load, nanoseconds.
     pub loaded_p50_ns: Option<Figure>,
-    /// Its 95th percentile.
+    /// 95th percentile of the round trip under load, nanoseconds.
     pub loaded_p95_ns: Option<Figure>,
     /// Retransmitted segments.
     pub retransmits: Option<Figure>,
-    /// How closely it repeats.
+    /// How closely the twin repeats the measurement.
     pub fidelity: Fidelity,
 }
 
-/// A figure as it was measured and as the twin has it.
+/// A figure, measured and in the twin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
-    /// As it was measured.
+    /// Measured value.
     pub measured: f64,
     /// Mean over the twin's repetitions.
     pub twin: f64,
@@ -87,40 +87,40 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Of repetitions; `None` of none.
+    /// Creates a figure from repetitions; `None` if there are none.
     pub fn of(measured: f64, repetitions: &[f64]) -> Option<Self> {
         let Estimate { mean, interval, .. } = Estimate::of(repetitions)?;
         Some(Self { measured, twin: mean, interval })
     }
 
-    /// Twin / measured; `None` where nothing was measured.
+    /// Returns twin / measured; `None` if nothing was measured.
     pub fn ratio(&self) -> Option<f64> {
         (self.measured > 0.0).then(|| self.twin / self.measured)
     }
 }
 
-/// How closely a twin repeats a direction.
+/// How closely a twin repeats the measurement of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
-    /// Goodput within 10 %, median round trip under load within 20 %.
+    /// Goodput is within 10 % and the median round trip under load within 20 %.
     Repeats,
     /// Goodput differs by more.
     GoodputDiffers,
     /// The round trip under load differs by more.
     DelayDiffers,
-    /// Both do.
+    /// Both differ by more.
     Differs,
 }
 
 impl Fidelity {
-    /// Goodput of a twin that repeats differs by no more than this share.
+    /// Largest relative difference of goodput in a twin that repeats the measurement.
     pub const GOODPUT: f64 = 0.10;
-    /// The same of the median round trip under load.
+    /// Largest relative difference of the median round trip under load in a twin that repeats the measurement.
     pub const DELAY: f64 = 0.20;
 
-    /// Of these figures.
+    /// Judges these figures.
     pub fn of(goodput: &Figure, loaded_p50: Option<&Figure>) -> Self {
         let off = |figure: &Figure, by: f64| figure.ratio().is_none_or(|ratio| (ratio - 1.0).abs() > by);
         match (off(goodput, Self::GOODPUT), loaded_p50.is_some_and(|figure| off(figure, Self::DELAY))) {
@@ -132,18 +132,18 @@ impl Fidelity {
     }
 }
 
-/// A parameter that was changed after a pass that missed.
+/// A parameter adjusted after an inaccurate pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Adjusted {
-    /// Which pass it followed, from 1.
+    /// The pass before the adjustment, from 1.
     pub round: u32,
-    /// Which way.
+    /// The direction.
     pub way: Direction,
-    /// What.
+    /// The parameter.
     pub what: Parameter,
-    /// Before.
+    /// Value before.
     pub from: f64,
-    /// After.
+    /// Value after.
     pub to: f64,
 }

@@ -1,4 +1,4 @@
-//! The emulated twin of a measured path: what was learned of it, how, and the scenario that repeats it.
+//! The emulated twin of a measured path: what was learned, how, and the scenario that repeats it.
 //!
 //! `bdp-explain` derives a [`Twin`] from a measurement, `bdp-run` runs it, and `bdp-report` prints both.
 

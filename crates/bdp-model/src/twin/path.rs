@@ -1,4 +1,4 @@
-//! A twin: hosts, both ways, the transfer, and how each was learned.
+//! A twin: hosts, both directions of the path, the transfer, and how each was determined.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use crate::ends::{Direction, End};
 use crate::payload::Zerocopy;
 use crate::units::Nanos;
 
-/// A measured path as the lab emulates it, for one direction of data or for both at once.
+/// A measured path as emulated by the lab, for one direction of data or both at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Twin {
-    /// The direction that is compared; of two at once, the first.
+    /// The direction that is compared; the first one if both run at once.
     pub direction: Direction,
-    /// Whether data runs both ways at the same time.
+    /// Whether data flows in both directions at the same time.
     pub both_directions: bool,
-    /// The machine that measured.
+    /// The measuring host.
     pub near: TwinHost,
-    /// The machine that served.
+    /// The serving host.
     pub far: TwinHost,
-    /// IP version 6.
+    /// Whether the path uses IP version 6.
     pub ipv6: bool,
-    /// Largest IP packet of the path, bytes.
+    /// MTU of the path, bytes.
     pub mtu: u32,
-    /// The way from near to far.
+    /// The path from near to far.
     pub to: TwinWay,
-    /// The way from far to near.
+    /// The path from far to near.
     pub from: TwinWay,
     /// The transfer.
     pub flow: TwinFlow,
-    /// The transfer the other way, where both ran at the same time.
+    /// The transfer in the other direction, if both ran at the same time.
     pub other_flow: Option<TwinFlow>,
-    /// The kernel of both hosts by its name in the lab; null the default one.
+    /// Name of both hosts' kernel in the lab; null for the default one.
     pub stack: Option<String>,
-    /// What was learned of the path and how.
+    /// What was learned about the path, and how.
     pub learned: Vec<Learned>,
-    /// What of the path was not seen.
+    /// What remained unknown.
     pub unseen: Vec<Unseen>,
 }
 
@@ -45,19 +45,19 @@ pub struct Twin {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinHost {
-    /// Its host name.
+    /// Host name.
     pub name: String,
-    /// `uname -r`; empty where that is not known.
+    /// Output of `uname -r`; empty if unknown.
     pub kernel: String,
-    /// Its sysctls, of those that a host of the lab can be given.
+    /// Sysctls that a host of the lab can be given.
     pub sysctls: BTreeMap<String, String>,
-    /// Part of a receive buffer that is window on its kernel / the same on the twin's, by which the twin's buffers are larger; null where they are alike,
-    /// or nothing is known.
+    /// Share of the receive buffer usable as window on its kernel / on the twin's kernel; the twin's buffers are scaled by it.
+    /// Null if the shares are equal or unknown.
     #[serde(default)]
     pub window_factor: Option<f64>,
 }
 
-/// The transfer of a direction.
+/// The transfer in one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinFlow {
@@ -65,81 +65,81 @@ pub struct TwinFlow {
     pub congestion: String,
     /// Parallel connections.
     pub streams: u32,
-    /// Window asked for on the wire, bytes; null autotuned.
+    /// Requested receive window on the wire, bytes; null if autotuned.
     pub window_bytes: Option<u64>,
-    /// Payload of a full segment where that was asked for.
+    /// Requested maximum segment size, bytes; null if none was requested.
     pub mss: Option<u32>,
-    /// `TCP_NODELAY`.
+    /// Whether `TCP_NODELAY` is set.
     pub nodelay: bool,
-    /// How the sender gives bytes to the kernel, which decides what a send buffer holds.
+    /// How the sender passes data to the kernel, which decides how much a send buffer holds.
     pub zerocopy: Zerocopy,
-    /// How long it sends, omit included.
+    /// How long it sends, including the omitted part, nanoseconds.
     pub duration_ns: u64,
-    /// The beginning that does not count.
+    /// Time omitted at the start, nanoseconds.
     pub omit_ns: u64,
-    /// Bytes after which it ends.
+    /// Bytes after which it ends; null if time ends it.
     pub bytes: Option<u64>,
-    /// Rate at which the sending program wrote, or was held to, each stream, bit/s.
+    /// Rate at which the sending program wrote to each stream or was limited to, bit/s.
     pub writer_bps: Option<u64>,
     /// Rate at which the receiving program read each stream, bit/s.
     pub reader_bps: Option<u64>,
 }
 
-/// Something that was learned of the path.
+/// A parameter of the path and how it was determined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Learned {
-    /// Of which way; null of the path or of both.
+    /// The direction; null for the path or both directions.
     pub way: Option<Direction>,
-    /// What.
+    /// The parameter.
     pub what: Parameter,
-    /// How.
+    /// How it was determined.
     pub how: Source,
 }
 
-/// A parameter of the path; its value is in the way.
+/// A parameter of the path; its value is given under `to` or `from` of the twin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
     /// Propagation delay.
     Delay,
-    /// Its variation.
+    /// Variation of the delay.
     Jitter,
     /// Rate of the bottleneck.
     Rate,
-    /// How that changes in time.
+    /// Changes of the rate over time.
     RateSteps,
-    /// Depth of the queue before it.
+    /// Length of the queue at the bottleneck.
     Queue,
-    /// What manages that queue.
+    /// Management of that queue.
     Discipline,
-    /// Losses that come at any load.
+    /// Losses that occur at any load.
     Loss,
     /// A policer.
     Policer,
-    /// Times in which nothing was delivered.
+    /// Periods in which nothing was delivered.
     Outage,
-    /// Segments that overtake others.
+    /// Packets delivered out of order.
     Reordering,
     /// A middlebox that strips window scaling.
     WindowScaling,
 }
 
-/// How a parameter was learned.
+/// How a parameter was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Probes before the load.
     IdleProbes,
-    /// Half of the round trip: clocks do not tell the two ways apart.
+    /// Half of the round trip, as the clocks cannot separate the two directions.
     HalfRoundTrip,
-    /// Delivery while a queue stood.
+    /// Delivery rate during a standing queue.
     DeliveryBehindQueue,
-    /// The highest rate of delivery, at which losses came.
+    /// The highest delivery rate at which losses occurred.
     DeliveryAtLosses,
-    /// Delivery over the whole transfer.
+    /// Delivery rate over the whole transfer.
     Delivery,
     /// Probes under load.
     ProbesUnderLoad,
@@ -149,83 +149,83 @@ pub enum Source {
     RttUnderLoad,
     /// Retransmitted segments.
     Retransmits,
-    /// Losses one by one, as the sender's kernel reports them.
+    /// Individual losses reported by the sender's kernel.
     LossEpisodes,
-    /// Segments that slow start sent before its first loss.
+    /// Segments sent in slow start before its first loss.
     SlowStart,
-    /// What the sender's kernel counts.
+    /// Counters of the sender's kernel.
     KernelCounters,
     /// The handshake.
     Handshake,
-    /// `--rate`.
+    /// The `--rate` option.
     Asked,
     /// Another run of the same path.
     AlsoRun,
-    /// How long the flow's own bursts waited for each other.
+    /// Queueing delay between packets of the flow's own bursts.
     OwnBursts,
     /// Speed of the NIC.
     Nic,
-    /// The transfer of the other direction.
+    /// The transfer in the other direction.
     OtherDirection,
-    /// Nothing showed it: assumed.
+    /// Assumed, without evidence.
     Assumed,
 }
 
-/// Something of the path that was not seen.
+/// A property of the path that could not be observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Unseen {
-    /// The rate: something else limits the transfer.
+    /// The rate, as something else limits the transfer.
     Rate {
-        /// Which way.
+        /// The direction.
         way: Direction,
-        /// It is at least so much, bit/s on the wire.
+        /// Lower bound, bit/s on the wire.
         at_least_bps: f64,
-        /// What it may be, by how long the flow's own bursts waited for each other; null where they did not.
+        /// Estimate from the queueing delay within the flow's own bursts, bit/s on the wire; null if they did not queue.
         perhaps_bps: Option<f64>,
     },
-    /// The depth of the queue: nothing was lost to it.
+    /// The length of the queue, as it never overflowed.
     QueueDepth {
-        /// Which way.
+        /// The direction.
         way: Direction,
-        /// It holds at least so many packets.
+        /// Lower bound, packets.
         at_least_packets: u64,
     },
-    /// Everything about a way that carried acknowledgements alone.
+    /// Everything about a direction that carried only acknowledgements.
     WayBack {
-        /// Which way.
+        /// The direction.
         way: Direction,
     },
-    /// How the round trip divides into its two ways.
+    /// How the round trip divides into its two directions.
     Asymmetry,
-    /// Traffic of others, which is in the rate.
+    /// Cross traffic, which is included in the rate.
     CrossTraffic {
-        /// Which way.
+        /// The direction.
         way: Direction,
     },
-    /// The kernel of a host: the twin runs another one.
+    /// The kernel of a host, as the twin runs another one.
     Kernel {
-        /// Of which host.
+        /// The host.
         end: End,
-        /// Its release.
+        /// Its kernel release.
         measured: String,
-        /// What the twin runs.
+        /// The twin's kernel release.
         twin: String,
     },
-    /// Settings of a host, which tells none.
+    /// Settings of a host that reports none.
     Settings {
-        /// Of which host.
+        /// The host.
         end: End,
     },
     /// Jitter faster than the probes.
     FastJitter,
-    /// A datagram test has no twin of its flow.
+    /// A datagram test, whose flow has no twin.
     Datagrams,
 }
 
 impl Twin {
-    /// The way that data of a direction takes.
+    /// Returns the path taken by data of a direction.
     pub const fn way(&self, direction: Direction) -> &TwinWay {
         match direction {
             Direction::To => &self.to,
@@ -233,7 +233,7 @@ impl Twin {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the path taken by data of a direction, mutably.
     pub const fn way_mut(&mut self, direction: Direction) -> &mut TwinWay {
         match direction {
             Direction::To => &mut self.to,
@@ -241,7 +241,7 @@ impl Twin {
         }
     }
 
-    /// The host of an end, to be changed.
+    /// Returns the host of an end, mutably.
     pub const fn host_mut(&mut self, end: End) -> &mut TwinHost {
         match end {
             End::Near => &mut self.near,
@@ -249,7 +249,7 @@ impl Twin {
         }
     }
 
-    /// A host.
+    /// Returns the host of an end.
     pub const fn host(&self, end: End) -> &TwinHost {
         match end {
             End::Near => &self.near,
@@ -257,12 +257,12 @@ impl Twin {
         }
     }
 
-    /// Bytes that a full segment has on the wire.
+    /// Returns the size of a full segment on the wire, bytes.
     pub fn wire_bytes(&self) -> u64 {
         u64::from(self.mtu) + u64::from(crate::link::ETHERNET_OVERHEAD_BYTES)
     }
 
-    /// Propagation both ways.
+    /// Returns the propagation delay of both directions together.
     pub fn round_trip(&self) -> Nanos {
         Nanos(self.to.delay_ns + self.from.delay_ns)
     }

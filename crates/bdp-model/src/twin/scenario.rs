@@ -1,4 +1,4 @@
-//! A twin as a scenario of the lab.
+//! Writes a twin as a scenario of the lab.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,18 +9,18 @@ use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
 use crate::payload::Zerocopy;
 
-/// So much later each repetition starts at the most, so that by the virtual clock no two are one run.
+/// Largest start offset of a repetition, so that no two are identical on the virtual clock.
 const START_SPREAD_MS: u64 = 20;
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 
 impl Twin {
-    /// The scenario of the twin itself: `runs` repetitions of this seed.
+    /// Returns the scenario of the unchanged twin: `runs` repetitions with this seed.
     pub fn scenario(&self, runs: u32, seed: u64) -> String {
         self.scenario_of(&TwinVariant::default(), runs, seed)
     }
 
-    /// The scenario of the twin with something changed.
+    /// Returns the scenario of the twin with a variant's changes.
     pub fn scenario_of(&self, variant: &TwinVariant, runs: u32, seed: u64) -> String {
         let mut text = String::new();
         let title =
@@ -67,7 +67,7 @@ impl Twin {
             End::Far => &variant.far_sysctls,
         };
         sysctls.extend(changed.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        // A window that is asked for sets the receiver's buffer.
+        // A requested window sets the receiver's buffer.
         let window = |flow: &TwinFlow| flow.window_bytes.is_some();
         let asked = match self.direction.sender() == end {
             true => self.other_flow.as_ref().is_some_and(window),
@@ -139,7 +139,7 @@ impl Twin {
     }
 }
 
-/// A buffer that holds as much window on the twin's kernel: its largest size times the factor.
+/// Scales the largest size of a buffer so that it gives the same window on the twin's kernel.
 fn scaled(value: &str, factor: f64) -> String {
     let mut sizes: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
     if let Some(largest) = sizes.get_mut(2)
@@ -150,7 +150,7 @@ fn scaled(value: &str, factor: f64) -> String {
     sizes.join(" ")
 }
 
-/// The hosts of a direction, the sender first.
+/// Returns the hosts of a direction, the sender first.
 const fn ends(direction: Direction) -> [&'static str; 2] {
     match direction {
         Direction::To => ["near", "far"],
@@ -236,17 +236,17 @@ fn line(text: &mut String, key: &str, value: &str) {
     let _ = writeln!(text, "{key} = {value}");
 }
 
-/// A time as the scenario takes it, to the microsecond.
+/// Formats a time for the scenario, in microseconds.
 fn time(ns: u64) -> String {
     format!("\"{}us\"", (ns + 500) / 1000)
 }
 
-/// A share as the scenario takes it.
+/// Formats a share for the scenario.
 fn fraction(share: f64) -> String {
     format!("{:.7}", share.clamp(0.0, 1.0))
 }
 
-/// Text as a TOML string.
+/// Quotes text as a TOML string.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.chars().filter(|c| !c.is_control()).collect::<String>())

@@ -1,4 +1,4 @@
-//! What of a twin is changed to see what that does.
+//! Changes to a twin, to see their effect.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use crate::tuning::{Change, RouteAttribute, Target};
 
 use super::path::TwinHost;
 
-/// A twin with something changed; nothing set: the twin itself.
+/// Changes to a twin; the twin itself if nothing is set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinVariant {
-    /// A short name, unique among those that run together: letters, digits and `-`.
+    /// Short name, unique among variants run together: letters, digits and `-`.
     pub name: String,
-    /// Sysctls of the near host in place of those measured.
+    /// Sysctls of the near host that replace the measured ones.
     pub near_sysctls: BTreeMap<String, String>,
-    /// The same of the far host.
+    /// Sysctls of the far host that replace the measured ones.
     pub far_sysctls: BTreeMap<String, String>,
     /// Congestion control of the sender.
     pub congestion: Option<String>,
-    /// Congestion window of a new connection of the sender, segments.
+    /// Initial congestion window of the sender, segments.
     pub initial_window: Option<u32>,
-    /// Rate to which each stream is held by its sender, bit/s.
+    /// Rate limit of each stream at its sender, bit/s.
     pub writer_bps: Option<u64>,
-    /// Window on the wire, bytes.
+    /// Receive window on the wire, bytes.
     pub window_bytes: Option<u64>,
     /// Parallel connections.
     pub streams: Option<u32>,
-    /// A flow of others beside it.
+    /// A competing flow.
     pub competitor: Option<Competitor>,
 }
 
-/// A long flow of others over the same bottleneck, in the same direction.
+/// A long competing flow through the same bottleneck in the same direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Competitor {
@@ -44,12 +44,12 @@ pub struct Competitor {
 }
 
 impl TwinVariant {
-    /// The twin itself under a name.
+    /// Creates an unchanged variant with this name.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Adds a change of settings for data of a direction; `false` where a twin can't show what it does, or it is of the other end.
+    /// Adds a change of settings for data of a direction; returns `false` if a twin cannot show its effect, or it is at the other end.
     pub fn with_change(&mut self, change: &Change, direction: Direction) -> bool {
         let sends = direction.sender() == change.end;
         match &change.target {
@@ -84,13 +84,13 @@ impl TwinVariant {
     }
 }
 
-/// The rate of `fq maxrate 95000000bit`, which is that of each flow.
+/// Returns the per-flow rate in `fq maxrate 95000000bit`.
 fn max_rate(qdisc: &str) -> Option<u64> {
     let mut words = qdisc.split_whitespace().skip_while(|word| *word != "maxrate").skip(1);
     words.next()?.strip_suffix("bit")?.parse().ok()
 }
 
-/// Sysctls of TCP that belong to a network namespace, so that a host of the lab can have its own, and that do not depend on the machine's memory.
+/// TCP sysctls that a lab host can have of its own: they belong to a network namespace and do not depend on the machine's memory.
 const SETTABLE: [&str; 17] = [
     "net.ipv4.tcp_adv_win_scale",
     "net.ipv4.tcp_app_win",
@@ -111,13 +111,13 @@ const SETTABLE: [&str; 17] = [
     "net.ipv4.tcp_recovery",
 ];
 
-/// Whether a host of the lab can be given a sysctl of its own.
+/// Whether a lab host can have its own value of a sysctl.
 fn is_settable(name: &str) -> bool {
     SETTABLE.contains(&name)
 }
 
 impl TwinHost {
-    /// Of a host's sysctls, those that a host of the lab can be given.
+    /// Returns those of a host's sysctls that a lab host can be given.
     pub fn settable(sysctls: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let tidy = |value: &String| value.split_whitespace().collect::<Vec<_>>().join(" ");
         let kept = sysctls.iter().filter(|(name, _)| is_settable(name));
@@ -147,7 +147,7 @@ mod tests {
         assert!(add(&change(End::Near, route(RouteAttribute::Congctl), "bbr")));
         assert!(add(&change(End::Near, route(RouteAttribute::Initcwnd), "40")));
         assert!(add(&change(End::Near, Target::Qdisc { device: "eth0".into() }, "fq maxrate 95000000bit")));
-        // The receiver's congestion control carries no data here, and no scenario has these.
+        // The receiver's congestion control carries no data here, and a scenario has no such setting.
         assert!(!add(&change(End::Far, route(RouteAttribute::Congctl), "bbr")));
         assert!(!add(&change(End::Near, route(RouteAttribute::RtoMin), "50ms")));
         assert!(!add(&change(End::Near, Target::sysctl("net.core.netdev_max_backlog"), "9")));

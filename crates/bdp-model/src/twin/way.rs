@@ -1,63 +1,63 @@
-//! One way of a twin: what its link does.
+//! One direction of a twin's path: what its link does.
 
 use serde::{Deserialize, Serialize};
 
-/// One way of a twin.
+/// One direction of the twin's path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinWay {
     /// Propagation delay, nanoseconds.
     pub delay_ns: u64,
-    /// Its variation.
+    /// Variation of the delay; null if there is none.
     pub jitter: Option<TwinJitter>,
-    /// The bottleneck; null where nobody has seen one.
+    /// The bottleneck; null if none was observed.
     pub bottleneck: Option<Bottleneck>,
-    /// Losses at any load.
+    /// Losses that occur at any load.
     pub loss: Option<TwinLoss>,
-    /// What drops above a rate.
+    /// A policer, which drops above a rate without queueing.
     pub policer: Option<TwinPolicer>,
-    /// Times in which nothing was delivered.
+    /// Periods in which nothing was delivered.
     pub outages: Vec<TwinOutage>,
-    /// Segments that overtake others.
+    /// Packets delivered out of order.
     pub reorder: Option<TwinReorder>,
     /// Whether window scaling is stripped from handshakes.
     pub strips_window_scaling: bool,
 }
 
-/// A rate and the queue before it.
+/// A bottleneck: a rate and its queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
-    /// On the wire, bit/s; where it changes, the first.
+    /// Rate on the wire, bit/s; the first one if it changes.
     pub rate_bps: f64,
-    /// Later rates, each with the moment since the flow's start from which it holds, nanoseconds.
+    /// Later rates, each with its start since the start of the flow, nanoseconds.
     pub steps: Vec<(u64, f64)>,
-    /// Packets that the queue holds.
+    /// Length of the queue, packets.
     pub limit_packets: u64,
-    /// What manages it.
+    /// Queue management.
     pub discipline: Discipline,
-    /// Packets in the queue from which on ECN-capable ones are marked.
+    /// Queue length from which ECN-capable packets are marked.
     pub mark_packets: Option<u64>,
 }
 
-/// What manages a queue.
+/// Queue management.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Discipline {
-    /// It drops what finds it full.
+    /// Drops packets that find the queue full.
     #[default]
     DropTail,
-    /// It keeps the delay near a target (RFC 8289).
+    /// Keeps the delay near a target (RFC 8289).
     Codel {
-        /// Nanoseconds.
+        /// Target delay, nanoseconds.
         target_ns: u64,
         /// Whether it marks ECN-capable packets.
         ecn: bool,
     },
-    /// The same for each flow by itself (RFC 8290).
+    /// CoDel with a queue per flow (RFC 8290).
     FqCodel {
-        /// Nanoseconds.
+        /// Target delay, nanoseconds.
         target_ns: u64,
         /// Whether it marks ECN-capable packets.
         ecn: bool,
@@ -69,46 +69,46 @@ pub enum Discipline {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TwinJitter {
-    /// Evenly to both sides of the delay.
+    /// Uniform on both sides of the delay.
     Uniform {
         /// Half the width, nanoseconds.
         spread_ns: u64,
     },
-    /// Normal about the delay.
+    /// Normal distribution about the delay.
     Normal {
         /// Standard deviation, nanoseconds.
         deviation_ns: u64,
-        /// Time in which it changes; null of each packet by itself.
+        /// Correlation time, nanoseconds; null if packets vary independently.
         correlation_ns: Option<u64>,
     },
-    /// By quantiles, added to the delay.
+    /// Quantiles of the deviation from the delay.
     Table {
-        /// Nanoseconds.
+        /// The quantiles, nanoseconds.
         quantiles_ns: Vec<i64>,
     },
 }
 
-/// Losses that come at any load.
+/// Losses that occur at any load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TwinLoss {
-    /// Each packet alone.
+    /// Independent losses.
     Random {
         /// Share of packets.
         share: f64,
     },
-    /// In bursts: Gilbert-Elliott with all lost in the bad state.
+    /// Loss bursts: Gilbert-Elliott with every packet lost in the bad state.
     Bursts {
-        /// Probability that a packet begins one.
+        /// Probability that a packet starts a burst.
         begins: f64,
-        /// Mean number of packets of one.
+        /// Mean length of a burst, packets.
         packets: f64,
     },
 }
 
 impl TwinLoss {
-    /// Share of packets.
+    /// Returns the share of packets lost.
     pub fn share(&self) -> f64 {
         match *self {
             Self::Random { share } => share,
@@ -116,7 +116,7 @@ impl TwinLoss {
         }
     }
 
-    /// With so many times the losses.
+    /// Returns these losses multiplied by a factor.
     pub fn scaled(self, factor: f64) -> Self {
         match self {
             Self::Random { share } => Self::Random { share: (share * factor).min(0.5) },
@@ -125,34 +125,34 @@ impl TwinLoss {
     }
 }
 
-/// What drops above a rate without queueing.
+/// A policer: drops above a rate without queueing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinPolicer {
-    /// Of IP bits, bit/s.
+    /// Rate of IP packets, bit/s.
     pub rate_bps: f64,
-    /// Bytes that pass above it at once.
+    /// Burst allowed above the rate, bytes.
     pub burst_bytes: u64,
 }
 
-/// A time in which nothing was delivered.
+/// A period in which nothing was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinOutage {
-    /// Since the flow's start, nanoseconds.
+    /// Start since the start of the flow, nanoseconds.
     pub at_ns: u64,
-    /// How long it lasted, nanoseconds.
+    /// Duration, nanoseconds.
     pub for_ns: u64,
-    /// Whether packets were lost in it.
+    /// Whether its packets were lost rather than delayed.
     pub drops: bool,
 }
 
-/// Packets that are held back so that later ones overtake them.
+/// Packets delayed so that later ones overtake them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinReorder {
     /// Share of packets.
     pub share: f64,
-    /// For how long, nanoseconds.
+    /// Extra delay, nanoseconds.
     pub by_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! The counterpart of a subject: it has a number for each byte, and says just what it is asked to say.
+//! The test peer of a subject: it controls every sequence number and sends exactly what it is told to.
 
 use bdp_model::units::Nanos;
 
@@ -9,38 +9,38 @@ use crate::{Command, SocketOptions, SocketReport, SocketState, StackError};
 
 /// The subject's socket.
 const SOCKET: u32 = 1;
-/// Its port, where it listens.
+/// Port on which it listens.
 const LISTENING: u16 = 5_001;
-/// The port that it connects from, and the counterpart's.
+/// Port from which it connects, and the peer's port.
 const CONNECTING: u16 = 40_001;
 const OWN_PORT: u16 = 9_000;
-/// Where the counterpart's numbers begin, but where a point says otherwise.
+/// Initial sequence number of the peer, unless a point sets another.
 const FIRST: u32 = 1_000_000;
-/// From a segment to its acknowledgement where data is taken: no path has a round trip of nothing.
+/// Delay of acknowledgements while data is taken, as no path has a round trip of zero.
 const DISTANCE: Nanos = Nanos::millis(1);
-/// How long an answer may take that needs no timer.
+/// Time limit for an answer that needs no timer.
 const SOON: Nanos = Nanos::secs(1);
 
-/// A subject and what the counterpart knows of the connection.
+/// A subject and the peer's state of the connection.
 pub(super) struct Bench<'a> {
     subject: &'a mut dyn Subject,
-    /// What was sent and not yet looked at.
+    /// Segments received but not yet examined.
     came: std::collections::VecDeque<(Nanos, Segment)>,
     subject_port: u16,
-    /// The counterpart's next number.
+    /// Next sequence number of the peer.
     pub(super) next: u32,
-    /// The subject's next number, as far as it was acknowledged.
+    /// Next sequence number expected from the subject.
     pub(super) expected: u32,
-    /// The subject's first byte of data.
+    /// Sequence number of the subject's first byte of data.
     pub(super) data_begins: u32,
-    /// What the counterpart announces.
+    /// Window that the peer announces.
     pub(super) window: u16,
-    /// What the subject sent at the handshake.
+    /// Options of the subject's SYN.
     pub(super) offered: Options,
-    /// Windows of the subject are to be shifted so.
+    /// Shift count of the subject's windows.
     pub(super) scale: u8,
     timestamps: bool,
-    /// The subject's last timestamp.
+    /// Latest timestamp of the subject.
     echo: u32,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
         self.subject.command(Command::Abort { socket: SOCKET })
     }
 
-    /// A segment of the counterpart with these flags, at its next number.
+    /// Returns a segment of the peer with these flags, at its next sequence number.
     pub(super) fn segment(&self, flags: u8) -> Segment {
         let timestamps = self.timestamps.then(|| ((self.now().as_ns() / 1_000_000) as u32, self.echo));
         Segment {
@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
         self.subject.arrive(segment.encode(COUNTERPART, SUBJECT))
     }
 
-    /// The same with a checksum that is wrong.
+    /// Sends a segment with a wrong checksum.
     pub(super) fn say_damaged(&mut self, segment: &Segment) -> Result<(), StackError> {
         let mut packet = segment.encode(COUNTERPART, SUBJECT);
         if let Some(last) = packet.last_mut() {
@@ -131,13 +131,13 @@ impl<'a> Bench<'a> {
         self.subject.arrive(packet)
     }
 
-    /// Acknowledges all that came in order so far.
+    /// Acknowledges all data received in order so far.
     pub(super) fn acknowledge(&mut self) -> Result<(), StackError> {
         let segment = self.segment(ACK);
         self.say(&segment)
     }
 
-    /// Data of the counterpart from a position of its stream on, of which the first byte has number `first`.
+    /// Returns data of the peer from a position in its stream, whose first byte has sequence number `first`.
     pub(super) fn data(&self, first: u32, position: u64, bytes: usize) -> Segment {
         let mut segment = self.segment(ACK);
         segment.sequence = first.wrapping_add(position as u32);
@@ -145,7 +145,7 @@ impl<'a> Bench<'a> {
         segment
     }
 
-    /// The next segment that the subject sends, within a time; `None` where none comes.
+    /// Returns the next segment that the subject sends within a time; `None` if there is none.
     pub(super) fn next_within(&mut self, longest: Nanos) -> Result<Option<(Nanos, Segment)>, StackError> {
         let until = self.now() + longest;
         loop {
@@ -163,7 +163,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Lets time pass; what comes is kept.
+    /// Lets time pass and keeps the segments received.
     fn let_pass(&mut self, time: Nanos) -> Result<(), StackError> {
         let until = self.now() + time;
         while self.now() < until {
@@ -178,7 +178,7 @@ impl<'a> Bench<'a> {
         self.came.extend(ours.filter(|(_, segment)| segment.to_port == OWN_PORT));
     }
 
-    /// The next segment that is `wanted`, within a time; others are passed over.
+    /// Returns the next segment that is `wanted` within a time, skipping others.
     pub(super) fn await_within(
         &mut self,
         longest: Nanos,
@@ -195,7 +195,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The same where it must come, soon.
+    /// Returns the next segment that is `wanted`, which must arrive soon.
     pub(super) fn expect(&mut self, what: &str, wanted: impl Fn(&Segment) -> bool) -> Result<Segment, Miss> {
         match self.await_within(SOON, wanted)? {
             Some((_, segment)) => Ok(segment),
@@ -203,7 +203,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// All that comes within a time.
+    /// Returns all segments that arrive within a time.
     pub(super) fn all_within(&mut self, longest: Nanos) -> Result<Vec<(Nanos, Segment)>, StackError> {
         let until = self.now() + longest;
         let mut all = Vec::new();
@@ -216,12 +216,12 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Lets the subject come to rest, and forgets what it says.
+    /// Waits until the subject is idle, discarding its segments.
     pub(super) fn settle(&mut self) -> Result<(), StackError> {
         self.all_within(Nanos::millis(500)).map(drop)
     }
 
-    /// Opens a connection to a subject that listens, with these options in the counterpart's SYN.
+    /// Opens a connection to a listening subject, with these options in the peer's SYN.
     pub(super) fn open_to_it(&mut self, options: Options) -> Result<Segment, Miss> {
         self.listen()?;
         let syn = Segment { options: options.clone(), ..self.segment(SYN) };
@@ -237,7 +237,7 @@ impl<'a> Bench<'a> {
         Ok(answer)
     }
 
-    /// Takes up a connection that the subject makes, with these options in the counterpart's SYN-ACK.
+    /// Accepts a connection from the subject, with these options in the peer's SYN-ACK.
     pub(super) fn open_from_it(&mut self, own: SocketOptions, options: Options) -> Result<Segment, Miss> {
         self.connect(own)?;
         let syn = self.expect("SYN", |s| s.has(SYN) && !s.has(ACK))?;
@@ -249,7 +249,7 @@ impl<'a> Bench<'a> {
         Ok(syn)
     }
 
-    /// What both ends offered holds.
+    /// Applies the options that both ends offered.
     pub(super) fn agree(&mut self, theirs: &Segment, ours: &Options) {
         self.expected = theirs.sequence.wrapping_add(1);
         self.data_begins = self.expected;
@@ -268,7 +268,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Acknowledges what the subject sends, in order, until so many bytes of its stream came; each is looked at.
+    /// Acknowledges the subject's data in order until this many bytes of its stream have arrived, checking each segment.
     pub(super) fn take(&mut self, bytes: u64, longest: Nanos) -> Result<(), Miss> {
         let until = self.now() + longest;
         let have = |bench: &Self| u64::from(bench.expected.wrapping_sub(bench.data_begins));
@@ -297,7 +297,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Holds the bytes of a segment against the pattern.
+    /// Compares the bytes of a segment with the pattern.
     pub(super) fn look(&self, segment: &Segment) -> Result<(), Miss> {
         // Streams of the suite are shorter than 4 GiB.
         let position = u64::from(segment.sequence.wrapping_sub(self.data_begins));
@@ -305,7 +305,7 @@ impl<'a> Bench<'a> {
         if right { Ok(()) } else { Err(Miss::Differs(format!("wrong bytes from {position} on"))) }
     }
 
-    /// Bytes that the subject must have read by now, with the right content.
+    /// Checks that the subject has read this many bytes by now, with the right content.
     pub(super) fn has_read(&mut self, bytes: u64) -> Result<(), Miss> {
         let report = self.state()?;
         if report.received_bytes != bytes {

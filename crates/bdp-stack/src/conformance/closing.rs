@@ -1,4 +1,4 @@
-//! How connections end: half closed, and by a reset.
+//! Tests how connections end: half closed, and by a reset.
 
 use bdp_model::units::Nanos;
 

@@ -1,6 +1,6 @@
-//! One suite for every stack: what TCP asks of an end of a connection (RFC 9293 and those it names), each point by itself, against a
-//! counterpart that is no stack but a list of segments. A subject is a stack that runs in steps, or a kernel that does the same
-//! commands by sockets.
+//! Conformance suite for every stack: requirements on a TCP endpoint (RFC 9293 and those it names), each tested by itself against a
+//! scripted list of segments. A subject is a stack that runs in steps, or a kernel that carries out the same commands through
+//! sockets.
 
 mod bench;
 mod closing;
@@ -21,18 +21,18 @@ pub use stepped::{Stepped, settings};
 use subject::Miss;
 pub use subject::{COUNTERPART, MTU, PREFIX, SUBJECT, Subject};
 
-/// What came of a point.
+/// The result of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Its name.
+    /// Name of the point.
     pub point: String,
-    /// Whether it was met; null where it could not be tried.
+    /// Whether it was met; null if it could not be tested.
     pub met: Option<bool>,
-    /// How, or why not.
+    /// How it was met, or why not.
     pub note: String,
 }
 
-/// Tries every point, each on a subject of its own.
+/// Tests every point, each on a new subject.
 pub fn run(mut subject: impl FnMut() -> Result<Box<dyn Subject>, StackError>) -> Vec<Outcome> {
     let one = |point: &Point| {
         let verdict = subject().map_err(Miss::Broken).and_then(|mut subject| {

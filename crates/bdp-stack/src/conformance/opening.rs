@@ -1,4 +1,4 @@
-//! How connections open: options, the segment size, and two SYNs that cross.
+//! Tests how connections open: options, segment size, and simultaneous SYNs.
 
 use bdp_model::units::Nanos;
 
@@ -64,7 +64,7 @@ pub(super) fn simultaneous_open(bench: &mut Bench<'_>) -> Verdict {
     Ok(String::new())
 }
 
-/// What a SYN has, in words.
+/// Describes the options of a SYN.
 fn named(options: &Options) -> String {
     let mut names = Vec::new();
     if let Some(mss) = options.mss {

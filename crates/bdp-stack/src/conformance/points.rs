@@ -4,15 +4,15 @@ use super::bench::Bench;
 use super::subject::Verdict;
 use super::{closing, opening, transfer, windows};
 
-/// A point of the suite.
+/// A requirement that the suite tests.
 pub struct Point {
-    /// In a word or two.
+    /// Short name.
     pub name: &'static str,
-    /// What is held against it.
+    /// The requirement.
     pub what: &'static str,
-    /// Where it is asked.
+    /// The document that states it.
     pub source: &'static str,
-    /// Tries it.
+    /// The test.
     pub(super) check: fn(&mut Bench<'_>) -> Verdict,
 }
 

@@ -1,4 +1,4 @@
-//! TCP segments in IPv4 packets as the suite sends and reads them: every field is its own, right or wrong.
+//! TCP segments in IPv4 packets as the suite sends and reads them: every field can be set, right or wrong.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ const PUSH: u8 = 8;
 const TCP: u8 = 6;
 const IP_BYTES: usize = 20;
 
-/// A segment.
+/// A TCP segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) from_port: u16,
@@ -23,7 +23,7 @@ pub(super) struct Segment {
     pub(super) payload: Vec<u8>,
 }
 
-/// Its options, as far as the suite knows them.
+/// TCP options known to the suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) mss: Option<u16>,
@@ -34,7 +34,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Options that a stack of today offers.
+    /// Returns the options that a current stack offers.
     pub(super) fn usual() -> Self {
         Self {
             mss: Some(1460),
@@ -45,14 +45,14 @@ impl Options {
         }
     }
 
-    /// The segment size alone.
+    /// Returns the maximum segment size alone.
     pub(super) fn plain() -> Self {
         Self { mss: Some(1460), ..Self::default() }
     }
 }
 
 impl Segment {
-    /// The packet, its checksums complete.
+    /// Encodes the packet with correct checksums.
     pub(super) fn encode(&self, from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
         let options = self.options.encode();
         let mut tcp = Vec::with_capacity(20 + options.len() + self.payload.len());
@@ -78,7 +78,7 @@ impl Segment {
         packet
     }
 
-    /// From a packet; `None` where it carries no TCP, or its checksums are wrong.
+    /// Decodes a packet; `None` if it contains no TCP, or its checksums are wrong.
     pub(super) fn decode(packet: &[u8]) -> Option<Self> {
         let header = usize::from(packet.first()? & 15) * 4;
         let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -113,7 +113,7 @@ impl Segment {
         self.flags & flags == flags
     }
 
-    /// The number behind its last byte; SYN and FIN have numbers.
+    /// Returns the sequence number after its last byte, counting SYN and FIN.
     pub(super) fn end(&self) -> u32 {
         let flags = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
         self.sequence.wrapping_add(self.payload.len() as u32).wrapping_add(flags)
@@ -178,7 +178,7 @@ impl Options {
     }
 }
 
-/// RFC 1071.
+/// The Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let mut sum: u32 = 0;
     for pair in bytes.chunks(2) {

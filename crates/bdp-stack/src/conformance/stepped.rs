@@ -6,7 +6,7 @@ use bdp_model::units::Nanos;
 use super::subject::{MTU, PREFIX, SUBJECT, Subject};
 use crate::{Command, Done, Settings, SocketReport, Stack, StackError, Step};
 
-/// The settings of a subject that runs in steps.
+/// Returns the settings of a subject that runs in steps.
 pub fn settings() -> Settings {
     Settings {
         host: "subject".to_owned(),
@@ -27,7 +27,7 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    /// Of a stack that was started with [`settings`].
+    /// Wraps a stack that was started with [`settings`].
     pub fn new(stack: Box<dyn Stack>) -> Self {
         Self { stack, now: Nanos::millis(1), next: None, sent: Vec::new(), sockets: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What the suite is held against, and what it says of it.
+//! The subject of the suite, and the verdict on it.
 
 use std::net::Ipv4Addr;
 
@@ -6,42 +6,42 @@ use bdp_model::units::Nanos;
 
 use crate::{Command, SocketReport, StackError};
 
-/// The subject's address.
+/// Address of the subject.
 pub const SUBJECT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// The counterpart's.
+/// Address of the test peer.
 pub const COUNTERPART: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// Both are in a network of this prefix.
+/// Prefix length of the network of both.
 pub const PREFIX: u8 = 24;
-/// Of the path between them.
+/// MTU of the path between them, bytes.
 pub const MTU: u32 = 1500;
 
-/// What the suite is held against.
+/// A TCP endpoint under test.
 pub trait Subject {
-    /// The moment.
+    /// Returns the current time.
     fn now(&self) -> Nanos;
 
-    /// Carries out a command now.
+    /// Carries out a command at the current time.
     fn command(&mut self, command: Command) -> Result<(), StackError>;
 
-    /// A packet arrives now.
+    /// Delivers a packet at the current time.
     fn arrive(&mut self, packet: Vec<u8>) -> Result<(), StackError>;
 
-    /// Goes on until a moment, or until it has sent something: what it sent, each with the moment.
+    /// Runs until a time, or until it has sent something; returns what it sent, with the time of each.
     fn advance(&mut self, until: Nanos) -> Result<Vec<(Nanos, Vec<u8>)>, StackError>;
 
-    /// What it says of a socket.
+    /// Returns its report of a socket.
     fn socket(&mut self, socket: u32) -> Result<SocketReport, StackError>;
 }
 
-/// What a point comes to: how it was met in few words, or why it was not.
+/// The result of a point: how it was met in few words, or why not.
 pub(super) type Verdict = Result<String, Miss>;
 
 /// Why a point was not met.
 #[derive(Debug)]
 pub(super) enum Miss {
-    /// The stack did something else.
+    /// The stack behaved differently.
     Differs(String),
-    /// It could not be tried.
+    /// It could not be tested.
     Broken(StackError),
 }
 
@@ -51,12 +51,12 @@ impl From<StackError> for Miss {
     }
 }
 
-/// The point is not met, for this reason.
+/// Returns a failure with this reason.
 pub(super) fn differs<T>(text: impl Into<String>) -> Result<T, Miss> {
     Err(Miss::Differs(text.into()))
 }
 
-/// A time in words.
+/// Formats a time in seconds.
 pub(super) fn seconds(time: Nanos) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 10.0 { format!("{seconds:.2} s") } else { format!("{seconds:.0} s") }

@@ -1,4 +1,4 @@
-//! How data passes: whole, damaged, lost, out of order, twice.
+//! Tests how data is transferred: complete, damaged, lost, out of order, duplicated.
 
 use bdp_model::units::Nanos;
 
@@ -15,7 +15,7 @@ pub(super) fn content_sent(bench: &mut Bench<'_>) -> Verdict {
     bench.take(BYTES, Nanos::secs(300))?;
     let end = bench.data_begins.wrapping_add(BYTES as u32);
     if bench.expected != end {
-        // It came with the last of the data.
+        // It arrived with the last of the data.
         return Ok(String::new());
     }
     match bench.await_within(Nanos::secs(60), |s| s.has(FIN))? {
@@ -50,7 +50,7 @@ pub(super) fn content_received(bench: &mut Bench<'_>) -> Verdict {
             return differs("it acknowledges data that was not sent");
         }
         acked = acked.max(now);
-        // Bounded, so that what the counterpart says in one go stays small.
+        // Bounded, so that the peer sends little at once.
         allowed = (u64::from(segment.window) << bench.scale).min(60_000);
     }
     bench.settle()?;
@@ -107,7 +107,7 @@ pub(super) fn loss_fast(bench: &mut Bench<'_>) -> Verdict {
     Ok(String::new())
 }
 
-/// Has the subject fill a window, some round trips after it began.
+/// Makes the subject fill a window some round trips after its start.
 fn warm_up(bench: &mut Bench<'_>) -> Result<(), Miss> {
     bench.open_from_it(SocketOptions::default(), Options { timestamps: None, ..Options::usual() })?;
     bench.send_data(10 << 20)?;
@@ -130,7 +130,7 @@ pub(super) fn loss_timeout(bench: &mut Bench<'_>) -> Verdict {
     let [one, two, three] = gaps[..] else {
         return differs(format!("it was retransmitted {} times", gaps.len()));
     };
-    // A probe of the tail may come first (RFC 8985).
+    // A tail loss probe may come first (RFC 8985).
     let doubles = |short: Nanos, long: Nanos| long.as_ns() as f64 >= 1.5 * short.as_ns() as f64;
     if one < Nanos::millis(10) {
         return differs(format!("after {text}"));
@@ -182,7 +182,7 @@ pub(super) fn duplicates(bench: &mut Bench<'_>) -> Verdict {
     if !all.iter().any(|(_, s)| s.has(ACK) && s.acknowledgement == first.wrapping_add(200)) {
         return differs("a duplicate is not acknowledged");
     }
-    // Half of it is new.
+    // Half of its data is new.
     let segment = bench.data(first, 100, 200);
     bench.say(&segment)?;
     bench.settle()?;
@@ -200,7 +200,7 @@ pub(super) fn wrapped_numbers(bench: &mut Bench<'_>) -> Verdict {
     bench.read(None)?;
     bench.settle()?;
     let first = bench.next;
-    // One of those on either side, and one across, come late.
+    // One segment on either side of the wrap, and one across it, arrive late.
     for part in [0u64, 1, 2, 3, 5, 4, 6, 7, 9, 8] {
         let segment = bench.data(first, part * 1_000, 1_000);
         bench.say(&segment)?;

@@ -1,4 +1,4 @@
-//! How windows close and open again.
+//! Tests how windows close and open again.
 
 use bdp_model::units::Nanos;
 
@@ -24,7 +24,7 @@ pub(super) fn zero_window(bench: &mut Bench<'_>) -> Verdict {
         }
         let all = bench.all_within(Nanos::millis(300))?;
         if all.is_empty() && acked < sent {
-            // Linux drops what exceeds its memory though the window had room: it is sent once more.
+            // Linux drops what exceeds its memory although the window had space, so it is retransmitted.
             sent = acked;
         }
         for (_, segment) in all {
@@ -56,7 +56,7 @@ pub(super) fn persist(bench: &mut Bench<'_>) -> Verdict {
             bench.expected = segment.end();
         }
     }
-    // All that is in flight came, and no more is wanted.
+    // Everything in flight has arrived, and no more is wanted.
     bench.window = 0;
     bench.acknowledge()?;
     let mut probes = Vec::new();

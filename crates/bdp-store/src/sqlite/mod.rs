@@ -21,12 +21,12 @@ use crate::{
     StoredRecord,
 };
 
-/// Labels of a run are one more document of it, which is no [`DocumentKind`]: a bdp that knows none of them reads the store all the same.
+/// A run's labels are stored as a document that is no [`DocumentKind`], so that a bdp without labels can read the store.
 const LABELS: &str = "labels";
-/// Runs that an error names.
+/// Maximum number of runs named in an error.
 const NAMED: usize = 5;
 
-/// Runs and records in one SQLite file, which several processes may use at once.
+/// A store in one SQLite file, which several processes may use at once.
 #[derive(Debug)]
 pub struct SqliteStore {
     db: Connection,
@@ -34,34 +34,34 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store for reading and writing, and makes it and its folders where they are missing.
+    /// Opens the store for reading and writing, creating it and its folders if missing.
     ///
-    /// A file that isn't a sound store of this version or an older one is refused and left as it is. Where this
+    /// A file that isn't a sound store of this version or an older one is refused and left unchanged. If this
     /// fails, nothing was created.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Ok(Self { db: open::for_writing(path)?, path: path.to_owned() })
     }
 
-    /// Opens the store for reading only; one that isn't there is [`Error::Missing`].
+    /// Opens the store for reading only; a missing one is [`Error::Missing`].
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Ok(Self { db: open::for_reading(path)?, path: path.to_owned() })
     }
 
-    /// `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` where that isn't set or isn't absolute; without
+    /// Returns `bdp/bdp.sqlite` in `$XDG_DATA_HOME`, or in `~/.local/share` if that isn't set or isn't absolute; without
     /// `HOME` in `$XDG_STATE_HOME`.
     pub fn default_path() -> Result<PathBuf> {
         let variable = |name| std::env::var_os(name);
         place::from_environment(variable("XDG_DATA_HOME"), variable("HOME"), variable("XDG_STATE_HOME"))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The run's row number, by which its records refer to it.
+    /// Returns the run's row id, by which its records refer to it.
     fn row_of(&self, run: &str) -> Result<i64> {
         self.db
             .prepare_cached("SELECT seq FROM run WHERE id = ?1")
@@ -81,14 +81,14 @@ impl SqliteStore {
         }
     }
 
-    /// Runs that match `condition`, newest first, up to `limit` of them.
+    /// Returns up to `limit` runs that match `condition`, newest first.
     fn select(
         &self,
         condition: &str,
         values: &[&dyn rusqlite::ToSql],
         limit: Option<usize>,
     ) -> Result<Vec<RunInfo>> {
-        // SQLite takes a negative limit for none. Cases are counted of the runs that are wanted alone.
+        // SQLite takes a negative limit as none. Cases are counted only for the selected runs.
         let limit = limit.and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
         let sql = format!(
             "SELECT id, scenario, started_unix_ms, finished_unix_ms, planned,
@@ -107,7 +107,7 @@ impl SqliteStore {
             .map_err(self.failing_to("read"))
     }
 
-    /// Gives what a statement finds of the entries of a run to `each`: case key, schema, JSON, checksum, and a column more.
+    /// Passes each entry of a run that a statement selects to `each`: case key, schema, JSON, checksum, and one more column.
     fn each_entry(
         &self,
         run: &str,
@@ -126,7 +126,6 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Makes this crate's error of one of SQLite's.
     /// Changes the row of a run.
     fn change(&self, run: &str, statement: &str, values: &[&dyn rusqlite::ToSql]) -> Result<()> {
         let changed = self.db.execute(statement, values).map_err(self.failing_to("write"))?;
@@ -240,7 +239,7 @@ impl Store for SqliteStore {
             self.db.execute_batch(end).map_err(self.failing_to("write"))
         });
         if done.is_err() && !self.db.is_autocommit() {
-            // The first error is the one to report.
+            // The first error is the one reported.
             let _ = self.db.execute_batch("ROLLBACK");
         }
         done
@@ -267,7 +266,7 @@ impl Store for SqliteStore {
         if id.is_empty() {
             return Err(self.unknown(id_label_or_prefix));
         }
-        // A whole id is meant even where a longer one begins with it, and a label even where an id does.
+        // A whole id takes precedence over a longer one with that prefix, and a label over a prefix.
         let named = format!(
             "EXISTS (SELECT 1 FROM document, json_each(document.json) AS one WHERE document.run = run.seq
                  AND document.kind = '{LABELS}' AND one.key || '=' || one.value = ?1)"
@@ -340,7 +339,7 @@ impl Store for SqliteStore {
         let mut rows = statement.query([row]).map_err(self.failing_to("read"))?;
         while let Some(row) = rows.next().map_err(self.failing_to("read"))? {
             let (kind, at, checksum, json) = document_row(row).map_err(self.failing_to("read"))?;
-            // One of a kind that a newer bdp added is no obstacle.
+            // A document kind added by a newer bdp is skipped.
             let Some(kind) = DocumentKind::named(&kind) else { continue };
             let damaged = |detail: String| Error::UnreadableRecord {
                 path: self.path.clone(),
@@ -414,7 +413,7 @@ impl StoredEntry {
     }
 }
 
-/// Enters a run in a transaction of its own, where there is none yet.
+/// Adds a run in a transaction of its own, unless there is one already.
 fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
     if !db.is_autocommit() {
         return insert_run(db, new);
@@ -425,7 +424,7 @@ fn enter_run(db: &mut Connection, new: &NewRun) -> rusqlite::Result<String> {
     Ok(id)
 }
 
-/// Enters a run under an id that is free: its own, or else four digits, more once most of those are taken.
+/// Adds a run under a free id: its own, or else four digits, more once most of those are taken.
 fn insert_run(db: &Connection, new: &NewRun) -> rusqlite::Result<String> {
     const TRIES_PER_LENGTH: u32 = 8;
     let mut wanted = new.id.clone();
@@ -493,7 +492,7 @@ fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunInfo> {
     })
 }
 
-/// Labels that can't be read are none: the run is what it is without them.
+/// Returns no labels if they cannot be read: the run is usable without them.
 fn labels(json: Option<String>) -> Labels {
     json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }
@@ -506,7 +505,7 @@ fn kind(name: String) -> rusqlite::Result<RunKind> {
     RunKind::named(&name).ok_or_else(unknown)
 }
 
-/// SQLite's integers are signed; no clock reaches the last of them for 292 million years.
+/// Converts to SQLite's signed integers; the clock stays in range for 292 million years.
 fn whole(unix_ms: u64) -> i64 {
     i64::try_from(unix_ms).unwrap_or(i64::MAX)
 }

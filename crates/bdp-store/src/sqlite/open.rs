@@ -1,4 +1,4 @@
-//! Opening: a store is made whole under another name and then given its own, so that the name never stands for
+//! Opens a store. A new one is completed under a temporary name and then renamed, so that its path never holds
 //! half a store; a file that isn't a sound store is refused before anything in it changes.
 
 use std::ffi::OsString;
@@ -19,13 +19,13 @@ pub const APPLICATION_ID: i32 = 0x6264_7053;
 /// Version of the tables (`PRAGMA user_version`); a store of a newer one is refused.
 pub const SCHEMA_VERSION: i32 = 3;
 
-/// How long one waits for another process's lock.
+/// How long to wait for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A store up to this size is checked whole before it is written to; it takes about a tenth of a second.
+/// Maximum size of a store that is fully checked before it is written to; that takes about a tenth of a second.
 const CHECKED_BYTES: u64 = 64 << 20;
 
-/// The tables of version 1, to which [`FROM_1_TO_2`] and [`FROM_2_TO_3`] add. `record_outcome` answers every question but "what did the case produce" without the JSON.
+/// The tables of version 1, to which [`FROM_1_TO_2`] and [`FROM_2_TO_3`] add. `record_outcome` answers most queries without parsing the JSON.
 const TABLES: &str = "
     CREATE TABLE run (
         seq              INTEGER PRIMARY KEY,
@@ -54,7 +54,7 @@ const TABLES: &str = "
     CREATE INDEX record_outcome ON record (run, case_key, valid, settled);
 ";
 
-/// What version 2 added to version 1: runs of other kinds than on the lab, with labels and measurements.
+/// Additions of version 2: runs outside the lab, with labels and measurements.
 const FROM_1_TO_2: &str = "
     ALTER TABLE run ADD COLUMN kind TEXT NOT NULL DEFAULT 'lab';
     ALTER TABLE run ADD COLUMN label TEXT;
@@ -71,7 +71,7 @@ const FROM_1_TO_2: &str = "
     CREATE INDEX measurement_outcome ON measurement (run, case_key, valid);
 ";
 
-/// What version 3 added to version 2: documents that belong to a run.
+/// Additions of version 3: documents that belong to a run.
 const FROM_2_TO_3: &str = "
     CREATE TABLE document (
         seq         INTEGER PRIMARY KEY,
@@ -84,7 +84,7 @@ const FROM_2_TO_3: &str = "
     CREATE INDEX document_of_run ON document (run);
 ";
 
-/// What lets an older store be read as one of this version, while nothing in the file changes.
+/// Returns the statements that let an older store be read as one of this version, without changing the file.
 fn read_as_newest(version: i32) -> String {
     let from_1 = if version < 2 { READ_1_AS_2 } else { "" };
     format!("PRAGMA temp_store = MEMORY; {from_1} {READ_2_AS_3}")
@@ -99,7 +99,7 @@ const READ_1_AS_2: &str = "
     );
 ";
 
-/// Opens for reading and writing; makes what is missing.
+/// Opens for reading and writing, creating what is missing.
 pub fn for_writing(path: &Path) -> Result<Connection> {
     if !is_there(path)? {
         create(path)?;
@@ -114,15 +114,15 @@ pub fn for_writing(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
-/// Opens for reading, also where neither the file nor its folder can be written, or the disk is full.
+/// Opens for reading, even if neither the file nor its folder is writable, or the disk is full.
 pub fn for_reading(path: &Path) -> Result<Connection> {
     if !is_there(path)? {
         return Err(Error::Missing { path: path.to_owned() });
     }
-    // Opened for writing where that is possible: only so does SQLite remove its log when it closes.
+    // Opened for writing if possible: only then does SQLite remove its log when it closes.
     let db = match connect(path, Access::Write) {
         Err(Error::File { .. } | Error::ReadOnly { .. } | Error::Full { .. }) => {
-            // No log can be made here. Where none is there to be read either, the file is all there is.
+            // No log can be created here. If there is none to be read either, the file is complete.
             let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
             connect(path, if log_bytes == 0 { Access::Immutable } else { Access::Read })
         }
@@ -136,13 +136,13 @@ pub fn for_reading(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
-/// Whether there is a file, after refusing whatever can't be a store.
+/// Whether there is a file; refuses anything that cannot be a store.
 fn is_there(path: &Path) -> Result<bool> {
     let refuse = |what| Err(Error::NotAFile { path: path.to_owned(), what });
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => refuse("a folder"),
         Ok(meta) if !meta.is_file() => refuse("not a regular file"),
-        // SQLite would take it for a new database, but a store is never empty: something else became of it.
+        // SQLite would take it for a new database, but a store is never empty, so the file was damaged.
         Ok(meta) if meta.len() == 0 => {
             Err(Error::NotAStore { path: path.to_owned(), detail: "it is empty".into() })
         }
@@ -163,16 +163,16 @@ fn is_there(path: &Path) -> Result<bool> {
     }
 }
 
-/// How a file is opened that is there.
+/// How an existing file is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Write,
     Read,
-    /// Without lock or log: nobody changes it.
+    /// Without lock or log, as nobody changes it.
     Immutable,
 }
 
-/// Connects and reads for the first time, so that a file which can't be used is found out here.
+/// Connects and reads once, so that an unusable file is detected here.
 fn connect(path: &Path, access: Access) -> Result<Connection> {
     let failed = |e: rusqlite::Error| match e.sqlite_error_code() {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => why_not(path, e),
@@ -187,7 +187,7 @@ fn connect(path: &Path, access: Access) -> Result<Connection> {
         ),
     }
     .map_err(failed)?;
-    // Where the file can't be written SQLite falls back to reading it, and would leave a log beside it.
+    // If the file is not writable, SQLite falls back to reading it and would leave a log beside it.
     if access == Access::Write && db.is_readonly("main").map_err(failed)? {
         return Err(Error::ReadOnly { path: path.to_owned() });
     }
@@ -196,7 +196,7 @@ fn connect(path: &Path, access: Access) -> Result<Connection> {
     Ok(db)
 }
 
-/// SQLite says "unable to open" and not why: the system does. Only called where SQLite holds no lock on the
+/// Finds out from the system why SQLite is unable to open a file, which SQLite does not say. Only called if SQLite holds no lock on the
 /// file in this process, since closing any descriptor of a file drops them (POSIX `fcntl`).
 fn why_not(path: &Path, refused: rusqlite::Error) -> Error {
     if let Err(source) = File::open(path) {
@@ -207,11 +207,11 @@ fn why_not(path: &Path, refused: rusqlite::Error) -> Error {
             way_out: "correct its permissions or use another --store PATH",
         };
     }
-    // The file opens, so it is the log beside it that can't be made.
+    // The file opens, so the log beside it is what cannot be created.
     let probe = beside(path, &format!(".{:016x}", random()));
     match File::create_new(&probe) {
         Ok(_) => {
-            // Left behind, it would be an empty file that nobody reads.
+            // Remains as an empty file if this fails.
             let _ = fs::remove_file(&probe);
             explain("open", path, refused)
         }
@@ -219,7 +219,7 @@ fn why_not(path: &Path, refused: rusqlite::Error) -> Error {
     }
 }
 
-/// Refuses what isn't a store of a version known here, and gives its version.
+/// Returns the version of a store; refuses anything else and unknown versions.
 fn identify(db: &Connection, path: &Path) -> Result<i32> {
     let number = |pragma| {
         db.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0)).map_err(|e| explain("open", path, e))
@@ -235,11 +235,11 @@ fn identify(db: &Connection, path: &Path) -> Result<i32> {
     }
 }
 
-/// Brings an older store up to date, in one transaction: killed meanwhile, it is as it was.
+/// Upgrades an older store in one transaction: if killed meanwhile, it is unchanged.
 fn migrate(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     let migrated = (|| {
-        // Another process may have been first.
+        // Another process may have upgraded it first.
         let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
         if version < 2 {
             db.execute_batch(FROM_1_TO_2)?;
@@ -251,16 +251,16 @@ fn migrate(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch("COMMIT")
     })();
     if migrated.is_err() {
-        // What failed is reported; there is nothing to add to it.
+        // The failure itself is reported; a failed rollback adds nothing.
         let _ = db.execute_batch("ROLLBACK");
     }
     migrated
 }
 
-/// Checks the structure of a store that isn't large; the pages of a larger one are checked as they are read.
+/// Checks the structure of a small store; the pages of a larger one are checked as they are read.
 fn check(db: &Connection, path: &Path) -> Result<()> {
     let failed = |e| explain("check", path, e);
-    // The size that the file has, not the one that it states: that is part of what is checked.
+    // Uses the file's real size, as the size that it states is part of what is checked.
     if fs::metadata(path).is_ok_and(|meta| meta.len() > CHECKED_BYTES) {
         return Ok(());
     }
@@ -272,15 +272,15 @@ fn check(db: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// A transaction that was committed survives a kill and a power cut.
+/// Makes committed transactions survive a kill or power cut.
 fn keep_durable(db: &Connection) -> rusqlite::Result<()> {
-    // On a file system without shared memory SQLite stays with its rollback journal. EXTRA is FULL, and also
-    // syncs the folder when that journal is removed; in a write-ahead log the two are the same.
+    // On a file system without shared memory SQLite keeps its rollback journal. EXTRA is FULL, and also
+    // syncs the folder when that journal is removed; with a write-ahead log the two are equivalent.
     db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
     db.pragma_update(None, "synchronous", "EXTRA")
 }
 
-/// Makes an empty store; leaves nothing behind where that fails. Another process may do the same meanwhile.
+/// Creates an empty store; leaves nothing behind on failure. Another process may do the same meanwhile.
 fn create(path: &Path) -> Result<()> {
     let folders = create_folders(path)?;
     let draft = beside(path, &format!(".new-{:016x}", random()));
@@ -293,12 +293,12 @@ fn create(path: &Path) -> Result<()> {
         })
     });
     for suffix in ["", "-journal", "-wal", "-shm"] {
-        // Most of them were never made.
+        // Most of them were never created.
         let _ = fs::remove_file(beside(&draft, suffix));
     }
     if made.is_err() {
         for folder in folders.iter().rev() {
-            // Fails, rightly, where another process has put something there.
+            // Fails, as it should, if another process has put something there.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -307,7 +307,7 @@ fn create(path: &Path) -> Result<()> {
 
 /// Writes an empty store into the file `draft`, which is to become `path`.
 fn draft_store(draft: &Path, path: &Path) -> Result<()> {
-    // The system says why it can't be made; SQLite would not.
+    // The system says why it cannot be created; SQLite would not.
     File::create_new(draft).map_err(|source| unwritable_folder(path, source))?;
     let fill = |mut db: Connection| {
         let tables = db.transaction()?;
@@ -318,7 +318,7 @@ fn draft_store(draft: &Path, path: &Path) -> Result<()> {
         tables.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         tables.commit()?;
         keep_durable(&db)?;
-        // Reads, and with it makes the log: where there is no room for it, now is the time to know.
+        // Reading creates the log: this detects a lack of space for it now.
         db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
         db.close().map_err(|(_, e)| e)
     };
@@ -327,7 +327,7 @@ fn draft_store(draft: &Path, path: &Path) -> Result<()> {
         .map_err(|e| explain("create", path, e))
 }
 
-/// Gives the finished draft its name, unless another process has put a store there first.
+/// Renames the finished draft, unless another process has put a store there first.
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
     let named = match fs::hard_link(draft, path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => copy_new(draft, path),
@@ -339,19 +339,19 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies into a file that must not be there yet: for file systems without hard links.
+/// Copies to a file that must not exist yet, for file systems without hard links.
 fn copy_new(draft: &Path, path: &Path) -> io::Result<()> {
     let mut target = File::create_new(path)?;
     let copied =
         File::open(draft).and_then(|mut d| io::copy(&mut d, &mut target)).and_then(|_| target.sync_all());
     if copied.is_err() {
-        // Half a store is of no use to anyone.
+        // Removes the partial store.
         let _ = fs::remove_file(path);
     }
     copied
 }
 
-/// Makes the folders that `path` needs and gives those made, outermost first.
+/// Creates the folders that `path` needs and returns those created, outermost first.
 fn create_folders(path: &Path) -> Result<Vec<PathBuf>> {
     let mut missing: Vec<&Path> =
         path.ancestors().skip(1).take_while(|p| !p.as_os_str().is_empty() && !p.exists()).collect();
@@ -377,7 +377,7 @@ fn create_folders(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Readable by the user alone, as the XDG Base Directory Specification asks.
+/// Creates a folder accessible to the user alone, as the XDG Base Directory Specification asks.
 fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -395,14 +395,14 @@ fn unwritable_folder(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// The path with something added to its last part.
+/// Returns the path with a suffix added to its last component.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// SQLite's name for a file that nobody changes (sqlite.org/uri.html): it is read without lock or log.
+/// Returns SQLite's URI for a file that nobody changes (sqlite.org/uri.html): it is read without lock or log.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from(if path.is_absolute() { "file://" } else { "file:" });
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -414,7 +414,7 @@ fn immutable_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// A number that nobody else draws; the standard library seeds its hashers with such.
+/// Returns a random number, from the seed of the standard library's hashers.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,11 +1,11 @@
-//! Where the store is when nobody says.
+//! Default path of the store.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::{Error, Result};
 
-/// The default path, from the values of `XDG_DATA_HOME`, `HOME` and `XDG_STATE_HOME`.
+/// Returns the default path for the given values of `XDG_DATA_HOME`, `HOME` and `XDG_STATE_HOME`.
 pub fn from_environment(
     xdg_data_home: Option<OsString>,
     home: Option<OsString>,
@@ -16,7 +16,7 @@ pub fn from_environment(
     let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute(xdg_data_home)
         .or_else(|| home.filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".local/share")))
-        // A service of systemd has a StateDirectory, and no home.
+        // A systemd service has a StateDirectory and no home.
         .or_else(|| absolute(xdg_state_home))
         .ok_or(Error::NoDefaultPath)?;
     Ok(data.join("bdp").join("bdp.sqlite"))

@@ -1,4 +1,4 @@
-//! What only shows from inside: limits and locks that a test sets on its own connection.
+//! Tests that need the store's own connection, to set limits and locks on it.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn a_full_disk_loses_nothing_that_was_stored() {
     assert!(stored > 2, "{stored}");
     assert_eq!(store.records(&run).unwrap().len(), stored);
 
-    // Room again: the same connection goes on.
+    // With space again, the same connection continues.
     limit(&store, pages + 1000);
     store.append(&run, "after", &record(), true).unwrap();
     assert_eq!(store.records(&run).unwrap().len(), stored + 1);
@@ -99,7 +99,7 @@ fn a_changed_byte_of_a_record_is_reported() {
     let (_folder, mut store) = store();
     let run = store.begin_run(&new_run()).unwrap();
     store.append(&run, "#1", &record(), true).unwrap();
-    // Still JSON, still a record, another measurement.
+    // Still valid JSON and a valid record, but a different measurement.
     let changed = store
         .db
         .execute("UPDATE record SET json = replace(json, '\"received_bytes\":4139000', '\"received_bytes\":4139001')", [])

@@ -1,4 +1,4 @@
-//! `reader`, `writer` and `messages` of a flow: what its programs do, where they do not go as fast as they can.
+//! `reader`, `writer` and `messages` of a flow: how its programs behave if they are slower than the network.
 
 use super::super::error::Problem;
 use super::super::read::check_keys;
@@ -16,7 +16,7 @@ const LONGEST: Nanos = Nanos::secs(3_600);
 const PATTERN: &str = "{ rate = \"10M\" }, from 8k to 1G, or { pause = \"300ms\", every = \"1s\" }";
 const MESSAGES: &str = "{ size = \"3000\", writes = 2 }: 1 to 16M bytes in 1 to 16 writes";
 
-/// What the programs of a flow of so many streams do.
+/// Reads how the programs of a flow with this many streams behave.
 pub(super) fn application(table: &Table, at: &str, streams: u32) -> Result<Application> {
     let place = |key: &str| format!("{at}.{key}");
     let pattern = |key: &str| table.get(key).map(|n| pattern(n, &place(key), key)).transpose();

@@ -41,11 +41,11 @@ const FLOW_KEYS: [&str; 24] = [
     "writer",
     "messages",
 ];
-/// Keys that only one of the protocols has.
+/// Keys that apply to one protocol alone.
 const OF_TCP: [&str; 7] = ["window", "window_method", "length", "mss", "congestion", "nodelay", "zerocopy"];
 const OF_UDP: [&str; 2] = ["rate", "datagram"];
 
-/// The flows in the order of the file.
+/// Reads the flows, in the order of the file.
 pub(super) fn flows(
     root: &Table,
     family: Family,
@@ -64,7 +64,7 @@ pub(super) fn flows(
         let own = sender.and_then(|host| host.tcp.congestion.clone());
         let mut flow = CaseFlow::between(from, to, own.clone().unwrap_or_else(|| "cubic".to_owned()));
         if sender.is_some_and(|host| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_some())) {
-            // Not every one of these stacks has CUBIC: each has its own default.
+            // Not every one of these stacks has CUBIC, so each uses its own default.
             flow.spec.congestion = own;
         }
         workload(table, &at, &mut flow)?;
@@ -76,7 +76,7 @@ pub(super) fn flows(
         }
         if flow.spec.omit >= flow.spec.duration {
             let (n, key) = match (table.get("omit"), table.get("duration")) {
-                // The one that a sweep or an override put there is the one to name.
+                // The error names the one that a sweep or an override set.
                 (Some(o), Some(d)) if d.origin.by.is_some() && o.origin.by.is_none() => (d, "duration"),
                 (Some(o), _) => (o, "omit"),
                 (None, Some(d)) => (d, "duration"),
@@ -104,7 +104,7 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-/// Datagrams, where the flow's protocol is UDP.
+/// Reads the datagrams of a UDP flow.
 fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> Result<Option<UdpRequest>> {
     let protocol = table.get("protocol");
     let is_udp = match protocol {
@@ -139,7 +139,7 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
         Family::Ipv4 => 28,
         Family::Ipv6 => 48,
     };
-    // Of a path with a larger MTU the most that a datagram holds.
+    // The MTU of the path may exceed what a datagram can hold.
     let range = Parameter::at("datagram").range;
     let fits = path_mtu.saturating_sub(headers).min(*range.end() as u32);
     let datagram_bytes = match table.get("datagram") {
@@ -162,7 +162,7 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
     }))
 }
 
-/// The two ends, swapped where the direction is `reverse`.
+/// Returns the two ends, swapped if the direction is `reverse`.
 pub(super) fn ends(
     node: &Node,
     table: &Table,
@@ -173,7 +173,7 @@ pub(super) fn ends(
     let end = |key: &str, default: usize| -> Result<String> {
         let at = format!("{at}.{key}");
         let Some(n) = table.get(key) else {
-            // One link leaves no doubt.
+            // With one link the ends are unambiguous.
             return match links {
                 [only] => Ok(only.between[default].clone()),
                 _ => {
@@ -194,7 +194,7 @@ pub(super) fn ends(
     Ok((from, to))
 }
 
-/// The largest IP packet that crosses the way there and the way back; refused where there is no way.
+/// Returns the largest IP packet that can cross the path in both directions; fails if there is no path.
 pub(super) fn path_mtu(
     node: &Node,
     table: &Table,
@@ -212,7 +212,7 @@ pub(super) fn path_mtu(
     Ok(mtu)
 }
 
-/// A size within the range of a parameter.
+/// Reads a size within the range of a parameter.
 fn size(n: &Node, at: &str, key: &str, expected: &str) -> Result<ByteCount> {
     let at = format!("{at}.{key}");
     let value: ByteCount = n.as_quantity(&at, expected)?;
@@ -223,7 +223,7 @@ fn size(n: &Node, at: &str, key: &str, expected: &str) -> Result<ByteCount> {
     }
 }
 
-/// What a flow sends, and how.
+/// Reads what a flow sends, and how.
 fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     if let Some(n) = table.get("window") {
         let expected = "bytes on the wire from 1 to 1073725440, such as \"64K\", or \"auto\"";
@@ -265,7 +265,7 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     Ok(())
 }
 
-/// When a flow starts, when it ends, and what of it counts.
+/// Reads when a flow starts and ends, and which part counts.
 fn extent(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
     if let Some(n) = table.get("start") {
         let expected = "a time up to 24h after the earliest start of flows, such as \"5s\" or 0";

@@ -36,7 +36,7 @@ pub(super) fn is_host_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// The hosts in the scenario's order.
+/// Reads the hosts, in the scenario's order.
 pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
     let declared = match root.get("hosts") {
         Some(n) => Some(n.as_table("hosts")?),
@@ -81,7 +81,7 @@ pub(super) fn hosts(root: &Table, names: &[String]) -> Result<Vec<HostSpec>> {
         .collect()
 }
 
-/// A host of the scenario, by its name.
+/// Reads the name of a host of the scenario.
 pub(super) fn host_named(node: &Node, at: &str, names: &[String]) -> Result<String> {
     let host = node.as_text(at, "the name of a host")?;
     if !names.iter().any(|name| name == host) {
@@ -134,14 +134,14 @@ fn routes(node: &Node, name: &str, names: &[String]) -> Result<Vec<Route>> {
     Ok(out)
 }
 
-/// From when on a route holds.
+/// Reads the time from which a route is valid.
 fn start(node: &Node, at: &str) -> Result<Nanos> {
     const EXPECTED: &str = "a time up to 24h, such as \"5s\" or 0";
     let value: Nanos = node.as_quantity(at, EXPECTED)?;
     if value > Nanos::secs(24 * 3600) { Err(node.unexpected(at, EXPECTED)) } else { Ok(value) }
 }
 
-/// Holds static routes against the links: the next hop is a neighbour that forwards, and the way arrives.
+/// Checks static routes against the links: the next hop must be a forwarding neighbour, and the path must reach its destination.
 pub(super) fn check_routes(root: &Table, links: &[LinkSpec], hosts: &[HostSpec]) -> Result<()> {
     let routes = || hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
     for (host, route) in routes() {
@@ -190,7 +190,7 @@ fn check_via(
     Ok(())
 }
 
-/// Where a static route is written.
+/// Returns the position of a static route in the file.
 fn origin(root: &Table, host: &HostSpec, route: &Route) -> Origin {
     let node = get(root, &format!("hosts.{}.routes", host.name));
     let all = node.map(|n| (&n.value, &n.origin));

@@ -1,4 +1,4 @@
-//! The keys of a link's direction that impair what passes: loss, jitter, reordering and the rest.
+//! Impairments of a link's direction: loss, jitter, reordering and others.
 
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
@@ -8,10 +8,10 @@ use crate::link::{DirectionConfig, Jitter, JitterDistribution, Loss, Policer, Qu
 use crate::parameter::Parameter;
 use crate::units::{Nanos, Offset, Probability};
 
-/// Longest jitter and longest time for which a packet is held back.
+/// Maximum jitter, and maximum time for which a packet is held back.
 const LONGEST: Nanos = Nanos::secs(3600);
 
-/// Reads them; what is absent stays as it is.
+/// Reads the impairments; absent keys leave the configuration unchanged.
 pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
     if let Some(n) = table.get("loss") {
         config.loss = loss(n, &format!("{at}.loss"))?;
@@ -47,7 +47,7 @@ pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Re
     Ok(())
 }
 
-/// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
+/// Whether a table is a complete value read here rather than a path to part of one.
 pub(super) fn is_value(table: &Table) -> bool {
     let has = |key: &str| table.get(key).is_some();
     over_time::is_value(table)
@@ -110,7 +110,7 @@ fn loss(node: &Node, at: &str) -> Result<Loss> {
     })
 }
 
-/// Loss in two states that are left after exponentially distributed times.
+/// Reads loss in two states with exponentially distributed durations.
 fn states(node: &Node, t: &Table, at: &str, expected: &str) -> Result<Loss> {
     check_keys(t, &format!("{at}'s table"), &["good_for", "bad_for", "loss_bad", "loss_good"])?;
     let mean = |key: &str| -> Result<Nanos> {
@@ -151,7 +151,7 @@ fn share(node: &Node, at: &str, expected: &str) -> Result<Probability> {
     if node.is_word(&["none"]) { Ok(Probability::default()) } else { node.as_quantity(at, expected) }
 }
 
-/// A queue's length in packets or wire bytes: `None` where it is `"none"`.
+/// Reads a queue's length in packets or wire bytes: `None` for `"none"`.
 pub(super) fn queue_length(node: &Node, at: &str, expected: &str) -> Result<Option<QueueLimit>> {
     if node.is_word(&["none"]) {
         return Ok(None);
@@ -252,7 +252,7 @@ fn jitter(node: &Node, at: &str) -> Result<Option<Jitter>> {
     Ok(Some(Jitter { distribution, reorder, correlation_time }))
 }
 
-/// Sorted, as quantiles are.
+/// Reads offsets, which must be sorted like quantiles.
 fn offsets(node: &Node, at: &str) -> Result<Vec<Offset>> {
     const EXPECTED: &str = "a list of deviations from the delay, each up to 1h, such as [\"-1ms\", \
                             \"0ms\", \"4ms\"]";

@@ -1,4 +1,4 @@
-//! What hosts, links and flows are read by: lists of tables, their places, times, and what is wrong with a path.
+//! Helpers for reading hosts, links and flows: lists of tables, their paths, times, and route errors.
 
 use super::super::LinkSpec;
 pub(super) use super::super::error::Result;
@@ -8,9 +8,9 @@ use super::super::tree::{Node, Origin, Table, Value};
 use crate::parameter::Parameter;
 use crate::units::Nanos;
 
-/// Links that an error lists.
+/// Maximum links listed in an error.
 const LINKS_SHOWN: usize = 20;
-/// Most hosts, links or flows of a scenario; most sysctls of a host.
+/// Maximum hosts, links or flows of a scenario, and sysctls of a host.
 pub(super) const PARTS_MAX: usize = 1000;
 
 pub(super) fn list<'a>(root: &'a Table, key: &str, example: &str) -> Result<&'a [Node]> {
@@ -31,12 +31,12 @@ pub(super) fn list<'a>(root: &'a Table, key: &str, example: &str) -> Result<&'a 
     }
 }
 
-/// `link` where there is one, `link.2` where there are more: as a path of the sweep would name it.
+/// Returns the path of an entry as a sweep would name it: `link` if there is one, `link.2` if there are more.
 pub(super) fn place(key: &str, index: usize, count: usize) -> String {
     if count == 1 { key.to_owned() } else { format!("{key}.{index}") }
 }
 
-/// A time within the bounds of the parameter at `at`.
+/// Reads a time within the range of the parameter at `at`.
 pub(super) fn time(node: &Node, at: &str, expected: &str) -> Result<Nanos> {
     let value: Nanos = node.as_quantity(at, expected)?;
     if !Parameter::at(at).range.contains(&value.as_ns()) {
@@ -46,7 +46,7 @@ pub(super) fn time(node: &Node, at: &str, expected: &str) -> Result<Nanos> {
     }
 }
 
-/// What is wrong with a path, at the place that needs it.
+/// Converts a route error to one at the parameter that needs the route.
 pub(super) fn refused(error: RouteError, origin: &Origin, at: &str, links: &[LinkSpec]) -> ScenarioError {
     let at = at.to_owned();
     let message = error.to_string();

@@ -1,4 +1,4 @@
-//! `[[link]]`: what the two directions between a pair of hosts do to packets.
+//! `[[link]]`: what a link between two hosts does to packets in each direction.
 
 use super::super::error::Problem;
 use super::super::profile::with_profile;
@@ -32,15 +32,15 @@ const DIRECTION_KEYS: [&str; 17] = [
     "window_field_max",
     "window_scale",
 ];
-/// Those that a link has beside its directions'.
+/// Keys of a link that do not belong to a direction.
 const LINK_KEYS: [&str; 8] =
     ["profile", "mtu", "half_duplex", "delivery", "forward", "reverse", "capture", "capture_snap"];
-/// Longest delay of a timeline.
+/// Maximum delay of a timeline.
 const LONGEST_DELAY: Nanos = Nanos::secs(3600);
 const DELAY: &str =
     "a one-way delay up to 1h, such as \"20.5ms\" (per direction; the RTT is the sum of both)";
 
-/// The links in the order of the file.
+/// Reads the links, in the order of the file.
 pub(super) fn links(root: &Table, family: Family, traces: &Traces) -> Result<Vec<LinkSpec>> {
     let all = list(root, "link", "write [[link]] with between = [\"near\", \"far\"]")?;
     let mut out: Vec<LinkSpec> = Vec::with_capacity(all.len());
@@ -100,7 +100,7 @@ fn link(node: &Node, at: &str, family: Family, traces: &Traces) -> Result<LinkSp
     };
     let capture_snap = match table.get("capture_snap") {
         Some(n) => {
-            // Less than an IPv6 and a TCP header with its options says nothing of a flow.
+            // Less than IPv6 and TCP headers with options reveals nothing about a flow.
             let expected = "bytes of each packet to keep in a capture, 64 to 65535";
             n.as_count(&format!("{at}.capture_snap"), Parameter::at("capture_snap").range, expected)? as u32
         }
@@ -120,7 +120,7 @@ fn mtu(node: &Node, at: &str, family: Family) -> Result<u32> {
     Ok(node.as_count(at, least..=*range.end(), &expected)? as u32)
 }
 
-/// The direction under `key`: what it says itself, and otherwise what is said of both. A full packet passes it.
+/// Reads the direction under `key`: its own values take precedence over those for both. A full-size packet must pass it.
 fn direction(
     table: &Table,
     at: &str,
@@ -181,7 +181,7 @@ fn between(node: &Node, table: &Table, at: &str) -> Result<[String; 2]> {
     Ok([a, b])
 }
 
-/// At which ends packets are captured: `near` and `far` are the first and the second host, as are their own names.
+/// Reads the ends at which packets are captured: `near` and `far`, or the hosts' names, mean the first and second host.
 fn capture(node: &Node, at: &str, between: &[String; 2]) -> Result<[bool; 2]> {
     let [first, second] = between;
     let expected = format!(
@@ -190,7 +190,7 @@ fn capture(node: &Node, at: &str, between: &[String; 2]) -> Result<[bool; 2]> {
     match node.as_text(at, &expected)? {
         "none" => Ok([false, false]),
         "both" => Ok([true, true]),
-        // A host's own name goes first: one may be called 'far' and be the first.
+        // A host's own name takes precedence: the first one may be called 'far'.
         host if host == first => Ok([true, false]),
         host if host == second => Ok([false, true]),
         "near" => Ok([true, false]),
@@ -199,7 +199,7 @@ fn capture(node: &Node, at: &str, between: &[String; 2]) -> Result<[bool; 2]> {
     }
 }
 
-/// Reads the keys that a direction has; what is absent stays as it is.
+/// Reads the keys of a direction; absent keys leave the configuration unchanged.
 fn apply(table: &Table, at: &str, traces: &Traces, config: &mut DirectionConfig) -> Result<()> {
     if let Some(n) = table.get("rate") {
         over_time::rate(n, &format!("{at}.rate"), traces, config)?;

@@ -1,4 +1,4 @@
-//! The tree of one case -> hosts, links and flows, each value checked by itself and against the others.
+//! Decodes the tree of one case into hosts, links and flows, checking each value by itself and against the others.
 
 mod application;
 mod flow;
@@ -22,12 +22,12 @@ use item::{Result, time};
 
 pub use over_time::Traces;
 
-/// Whether a table is one of the values read here, complete in itself, and not a path to one of its parts.
+/// Whether a table is a complete value read here rather than a path to part of one.
 pub(super) fn is_value(table: &Table) -> bool {
     impairment::is_value(table) || queue::is_value(table)
 }
 
-/// What a case's tree states.
+/// The decoded tree of a case.
 pub(super) struct Decoded {
     pub clock: Clock,
     pub family: Family,
@@ -39,8 +39,8 @@ pub(super) struct Decoded {
     pub traffic: Vec<Traffic>,
 }
 
-/// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere. Without flows only where none
-/// are needed. `traces` are those that it names.
+/// Decodes clock, hosts, links, flows, family, idle and probe; the file's other tables are read elsewhere. Flows may be absent only if none
+/// are needed. `traces` are those that the scenario names.
 pub(super) fn decode(root: &Table, traces: &Traces, needs_flows: bool) -> Result<Decoded> {
     let clock = match root.get("clock") {
         Some(n) => n.as_choice("clock", &Clock::NAMES)?,

@@ -1,4 +1,4 @@
-//! What changes in time: steps and ramps, traces, outages.
+//! Values that change over time: steps and ramps, traces, outages.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::radio::Radio;
 use crate::trace::{RADIO_LONGEST, TRACE_OVERHEAD_BYTES, Trace};
 use crate::units::{Nanos, Probability, Rate};
 
-/// Traces by the names that a scenario has for them.
+/// Traces by their names in the scenario.
 pub type Traces = BTreeMap<String, Trace>;
 
-/// Most moments of a timeline; most outages.
+/// Maximum points of a timeline, and outages.
 const MOMENTS_MAX: usize = 10_000;
-/// Latest moment, and longest time between outages.
+/// Latest point of a timeline, and longest time between outages.
 const LATEST: Nanos = Nanos::secs(24 * 3600);
 const WHEN: &str = "a time up to 24h, such as \"5s\"";
 
-/// Whether a table states a value that changes.
+/// Whether a table is a value that changes over time.
 pub(super) fn is_value(table: &Table) -> bool {
     let is_list = |key: &str| table.get(key).is_some_and(|node| matches!(node.value, Value::Array(_)));
     table.get("trace").is_some()
@@ -32,7 +32,7 @@ pub(super) fn is_value(table: &Table) -> bool {
         || (table.get("good_for").is_some() && table.get("bad_for").is_some())
 }
 
-/// `rate` of a direction.
+/// Reads `rate` of a direction.
 pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut DirectionConfig) -> Result<()> {
     const EXPECTED: &str = "a bit rate above 0, such as \"100M\", or \"none\"";
     const CHANGING: &str = "{ trace = \"FILE\" }, { steps = [[\"0s\", \"10M\"], [\"5s\", \"2M\"]] }, { ramp = [[\"0s\", \
@@ -57,7 +57,7 @@ pub(super) fn rate(node: &Node, at: &str, traces: &Traces, config: &mut Directio
     };
     let over_time = match made {
         Some(trace) => {
-            // What mahimahi counts, unless the scenario states its own.
+            // The overhead that mahimahi counts, unless the scenario sets its own.
             if config.overhead_bytes == ETHERNET_OVERHEAD_BYTES {
                 config.overhead_bytes = TRACE_OVERHEAD_BYTES;
             }
@@ -98,7 +98,7 @@ fn trace(file: &Node, table: &Table, at: &str, traces: &Traces) -> Result<Trace>
     Ok(trace.repeated(repeat))
 }
 
-/// A trace by the model of a radio.
+/// Derives a trace from a radio model.
 fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
     const LEVELS: &str = "1 to 32 rising bit rates up to 10G, such as [\"4M\", \"10M\", \"18M\"]";
     let place = |key: &str| format!("{at}.{key}");
@@ -151,7 +151,7 @@ fn radio(levels: &Node, table: &Table, at: &str) -> Result<Trace> {
     Trace::of_radio(radio, repeat).map_err(|error| levels.unexpected(&place("levels"), error.to_string()))
 }
 
-/// `delay` that changes.
+/// Reads a `delay` that changes over time.
 pub(super) fn delay(table: &Table, node: &Node, at: &str, longest: Nanos) -> Result<DelayOverTime> {
     check_keys(table, &format!("{at}'s table"), &["steps", "ramp", "reorder"])?;
     let value = "a one-way delay up to 1h, such as \"20ms\"";
@@ -177,7 +177,7 @@ fn in_ns(timeline: Timeline<Nanos>) -> Timeline<u64> {
     }
 }
 
-/// The `steps` or the `ramp` of a table; `None` where it has neither, or both.
+/// Reads the `steps` or `ramp` of a table; `None` if it has neither or both.
 pub(super) fn timeline<T: Quantity>(table: &Table, at: &str, value: &str) -> Result<Option<Timeline<T>>> {
     match (table.get("steps"), table.get("ramp")) {
         (Some(node), None) => Ok(Some(Timeline::Steps(moments(node, &format!("{at}.steps"), value)?))),
@@ -210,7 +210,7 @@ fn moments<T: Quantity>(node: &Node, at: &str, value: &str) -> Result<Vec<Moment
     Ok(moments)
 }
 
-/// `outage` of a direction: one, or a list of them.
+/// Reads `outage` of a direction: one, or a list.
 pub(super) fn outages(node: &Node, at: &str) -> Result<Vec<Outage>> {
     const EXPECTED: &str = "{ at = \"5s\", for = \"200ms\" }, { every = \"10s\", for = \"200ms\" }, each \
                             with drop = true to drop packets instead of delaying them, a list of these, \

@@ -1,4 +1,4 @@
-//! `queue`: drop-tail, or one that manages itself, with its options as `tc` names them.
+//! `queue`: drop-tail or an AQM, with its options named as in `tc`.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use crate::link::{DirectionConfig, QueueLimit};
 use crate::queue::{Queue, QueueParameter, QueueValue, Red};
 use crate::units::{ByteCount, Nanos, Probability};
 
-/// Reads it; what is absent stays as it is.
+/// Reads the queue; absent keys leave the configuration unchanged.
 pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Result<()> {
     if let Some(node) = table.get("queue_samples") {
         const EXPECTED: &str =
@@ -34,12 +34,12 @@ pub(super) fn apply(table: &Table, at: &str, config: &mut DirectionConfig) -> Re
     Ok(())
 }
 
-/// Whether a table is a queue by itself, and not a path to one of its options.
+/// Whether a table is a whole queue rather than a path to one of its options.
 pub(super) fn is_value(table: &Table) -> bool {
     table.get("kind").is_some()
 }
 
-/// Gives a queue that manages itself its limit, and refuses what does not go with one. `find` finds a key of the direction.
+/// Sets the limit of an AQM queue, and refuses what cannot be combined with it. `find` looks up a key of the direction.
 pub(super) fn complete<'a>(
     config: &mut DirectionConfig,
     at: &str,
@@ -137,7 +137,7 @@ fn with(mut queue: Queue, options: &Table, at: &str) -> Result<Queue> {
     }
 }
 
-/// RED's thresholds must leave room between them, and its burst must suit the lower one; if it is left out, it is tc's default for them.
+/// Checks that RED's thresholds leave room between them and that its burst suits the lower one; the default burst is tc's.
 fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
     let Red { min_bytes: min, max_bytes: max, avpkt_bytes: avpkt, .. } = config;
     if max <= min {

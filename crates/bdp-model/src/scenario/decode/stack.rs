@@ -1,4 +1,4 @@
-//! `stack`: which kernel a host runs, and whether the case's clock has it.
+//! `stack`: which kernel or stack a host runs, and whether the case's clock supports it.
 
 use super::super::error::Problem;
 use super::super::path::get;
@@ -6,14 +6,14 @@ use super::super::tree::{Node, Origin, Table};
 use super::super::{CaseFlow, Clock, HostSpec, ProbeKind, Stack};
 use super::item::Result;
 
-/// A stack by its name.
+/// Reads the name of a stack.
 pub(super) fn stack(node: &Node, at: &str) -> Result<Stack> {
     let expected = || format!("\"{}\" (this machine's kernel), {}", Stack::MACHINE, Stack::virtual_names());
     let text = node.as_text(at, &expected())?;
     text.parse().map_err(|_| node.unexpected(at, expected()))
 }
 
-/// Holds the hosts' stacks against the clock, against each other and against what their flows are: one case runs one kernel, stacks that run in
+/// Checks the hosts' stacks against the clock, each other and their flows: one case runs one kernel, stacks that run in
 /// steps, or both.
 pub(super) fn check(
     root: &Table,
@@ -90,7 +90,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Where a host's stack is written: in its own table, or for all hosts.
+/// Returns where a host's stack is set: in its own table, or for all hosts.
 fn place(root: &Table, host: &HostSpec) -> (String, Origin) {
     let own = format!("hosts.{}.stack", host.name);
     match (get(root, &own), root.get("stack")) {

@@ -1,4 +1,4 @@
-//! Settings of a host's TCP.
+//! TCP settings of a host.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::item::Result;
 use crate::parameter::Parameter;
 use crate::units::ByteCount;
 
-/// What the host's table sets. A sysctl of the same meaning may stand beside a setting, but not contradict it.
+/// Reads the settings in the host's table. An equivalent sysctl may be set too, but must not contradict.
 pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, String>) -> Result<TcpSettings> {
     let flag = |key: &str| -> Result<Option<bool>> {
         table.get(key).map(|n| n.as_bool(&format!("{at}.{key}"))).transpose()
@@ -63,7 +63,7 @@ fn initial_window(node: &Node, at: &str) -> Result<u32> {
     node.as_count(&at, Parameter::at(&at).range, expected).map(|n| n as u32)
 }
 
-/// Any name that a kernel could know; whether it does is found out when the case runs.
+/// Reads the name of a congestion control; whether the kernel has it is known when the case runs.
 pub(super) fn congestion(node: &Node, at: &str) -> Result<String> {
     const EXPECTED: &str = "the name of a congestion control, such as \"reno\", \"cubic\" or \"bbr\"";
     let name = node.as_text(at, EXPECTED)?;

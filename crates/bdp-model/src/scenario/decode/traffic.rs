@@ -1,4 +1,4 @@
-//! `[[traffic]]`: transfers that come and go.
+//! `[[traffic]]`: transfers that start and end during a case.
 
 use std::ops::RangeInclusive;
 
@@ -31,19 +31,19 @@ const KEYS: [&str; 16] = [
     "connections",
     "size",
 ];
-/// Keys that one pattern or another has alone.
+/// Keys that apply only to some patterns.
 const OF_PATTERNS: [&str; 7] = ["gap", "on", "off", "think", "clients", "request", "connections"];
 const SIZE_KEYS: [&str; 6] = ["exponential", "pareto", "lognormal", "shape", "sigma", "most"];
-/// No transfer is larger where nothing is said.
+/// Default maximum size of a transfer, bytes.
 const USUAL_MOST: u64 = 100 << 20;
-/// Of a request where nothing is said: a short one of HTTP.
+/// Default size of a request, bytes: that of a short HTTP request.
 const USUAL_REQUEST: u64 = 300;
-/// What a request may have.
+/// Allowed sizes of a request, bytes.
 const REQUEST_BYTES: RangeInclusive<u64> = 16..=16 << 20;
 const TRANSFER_BYTES: RangeInclusive<u64> = 1..=1 << 40;
 const CLIENTS_MAX: u64 = 200;
 
-/// The traffic in the order of the file.
+/// Reads the traffic, in the order of the file.
 pub(super) fn traffic(
     root: &Table,
     network: &Network<'_>,
@@ -202,7 +202,7 @@ fn pattern(node: &Node, table: &Table, at: &str) -> Result<Pattern> {
     })
 }
 
-/// Of a table, the time and whether it is fixed; `None` of a plain time, which is a mean.
+/// Reads the time of a table and whether it is fixed; `None` for a plain time, which is a mean.
 fn thinking(node: &Node, at: &str) -> Result<Option<(Nanos, bool)>> {
     let Ok(parts) = node.as_table(at) else { return Ok(None) };
     check_keys(parts, "think", &["exponential", "fixed"])?;
@@ -220,7 +220,7 @@ const REQUEST: &str = "16 bytes to 16M of a request, such as \"300\" or { expone
 
 fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
     let at = format!("{at}.size");
-    // Those of on-off end by time.
+    // On-off transfers end by time.
     let by_time = table.get("pattern").filter(|pattern| pattern.plain() == "on-off");
     match (table.get("size"), by_time) {
         (Some(n), None) => bytes(n, &at, SIZE, TRANSFER_BYTES),
@@ -235,7 +235,7 @@ fn size(node: &Node, table: &Table, at: &str) -> Result<Size> {
     }
 }
 
-/// Bytes, or how they are drawn.
+/// Reads a size, or its distribution.
 fn bytes(n: &Node, at: &str, expected: &str, range: RangeInclusive<u64>) -> Result<Size> {
     let one = |n: &Node, at: &str| -> Result<u64> {
         let value: ByteCount = n.as_quantity(at, expected)?;

@@ -1,4 +1,4 @@
-//! What a discipline of `tc` does to a direction: netem, token buckets, and queues that manage themselves.
+//! Translates `tc` queueing disciplines to a direction: netem, token buckets, and AQM queues.
 
 use super::draft::{ImportError, Keys};
 use super::netem::{COUNTED_HEADER, DEFAULT_LIMIT, Stated, netem_drops, packets_in_delay};
@@ -7,62 +7,62 @@ use crate::units::{Nanos, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-/// Bytes of a full packet with the Ethernet header that tc counts.
+/// Size of a full packet with the Ethernet header that tc counts, bytes.
 const FULL: u64 = 1514;
-/// Packets that wait at a device where nothing else is said.
+/// Default queue length of a device, packets.
 const DEVICE_PACKETS: u64 = 1000;
 
-/// A discipline or a class.
+/// A queueing discipline or class.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// `1:`, `1:10`; empty where it has none.
+    /// Its handle, `1:` or `1:10`; empty if it has none.
     pub id: String,
-    /// `root`, or what it is below.
+    /// Its parent, or `root`.
     pub parent: String,
-    /// `netem`, `htb`.
+    /// Its kind: `netem`, `htb`.
     pub kind: String,
-    /// What follows the kind.
+    /// The words after the kind.
     pub options: Vec<String>,
 }
 
-/// A discipline with what it does.
+/// A queueing discipline and its effect.
 #[derive(Debug)]
 pub(super) enum Discipline {
     Netem(Box<Stated>),
-    /// A rate, and what waits for it.
+    /// A rate limit and its queue.
     Shaper {
         kind: &'static str,
         rate: Rate,
         overhead: i64,
         limit: Limit,
     },
-    /// A queue that manages itself, as a scenario writes it; with the rate of `cake`.
+    /// An AQM queue as a scenario writes it; with the rate of `cake`.
     Queue {
         kind: String,
         text: String,
         rate: Option<(Rate, i64)>,
     },
-    /// One that takes so much, whatever it is.
+    /// A FIFO with this limit.
     Fifo(Limit),
-    /// One that does nothing here.
+    /// A discipline without effect here.
     Plain,
 }
 
-/// What may wait in a shaper.
+/// The limit of a shaper's queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
-    /// What is below it decides.
+    /// Set by the discipline below it.
     Below,
 }
 
-/// Whether what a discipline does makes the class it is in one that is meant.
+/// Whether a discipline has an effect, so that its class is one that is in use.
 pub(super) fn acts(node: &Node) -> bool {
     ["netem", "tbf", "cake"].contains(&node.kind.as_str())
 }
 
-/// A discipline that is stated once more, by `change` or `replace`: netem keeps rate, corruption and reordering that are not stated again.
+/// Applies `change` or `replace`: netem keeps rate, corruption and reordering that are not stated again.
 pub(super) fn changed(before: &Node, after: &Node) -> Node {
     let mut node = after.clone();
     if node.kind == "netem" {
@@ -82,7 +82,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.')
 }
 
-/// The words of a discipline with their values.
+/// The options of a discipline with their values.
 struct Options<'a> {
     kind: &'a str,
     words: std::slice::Iter<'a, String>,
@@ -107,7 +107,7 @@ impl<'a> Options<'a> {
 }
 
 impl Discipline {
-    /// Reads one. `classes` are those of htb from the leaf on; `has_child` whether another one stands below it.
+    /// Reads a discipline. `classes` are its htb classes from the leaf upwards; `has_child` tells whether another discipline is below it.
     pub(super) fn read(
         node: &Node,
         classes: &[&Node],
@@ -138,7 +138,7 @@ impl Discipline {
     }
 }
 
-/// tc-tbf(8).
+/// Reads tc-tbf(8).
 fn tbf(node: &Node, has_child: bool, left_out: &mut Vec<String>) -> Result<Discipline> {
     let mut words = Options::of(node);
     let (mut stated, mut burst, mut latency, mut limit) = (None, None, None, None);
@@ -167,14 +167,14 @@ fn tbf(node: &Node, has_child: bool, left_out: &mut Vec<String>) -> Result<Disci
     let queued = match (has_child, limit, latency) {
         (true, ..) => Limit::Below,
         (_, Some(bytes), _) => Limit::Bytes(bytes),
-        // As tc makes a limit of it.
+        // Computed as by tc.
         (_, None, Some(latency)) => Limit::Bytes(burst.saturating_add(bits(rate, latency) / 8)),
         (_, None, None) => return Err(ImportError::new("tbf: it has neither limit nor latency")),
     };
     Ok(Discipline::Shaper { kind: "tbf", rate, overhead: COUNTED_HEADER + overhead, limit: queued })
 }
 
-/// tc-htb(8): what the class may have, as far as those above it lend it.
+/// Reads tc-htb(8): the rate of the class, as far as those above lend it.
 fn htb(node: &Node, classes: &[&Node], has_child: bool, left_out: &mut Vec<String>) -> Result<Discipline> {
     let mut words = Options::of(node);
     while let Some(word) = words.next() {
@@ -240,7 +240,7 @@ impl Class {
     }
 }
 
-/// tc-cake(8).
+/// Reads tc-cake(8).
 fn cake(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
     let mut words = Options::of(node);
     let (mut stated, mut overhead) = (None, 0);
@@ -256,7 +256,7 @@ fn cake(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
             "overhead" => overhead = whole(words.value(word)?)?,
             "besteffort" | "diffserv3" | "diffserv4" => keys.push(format!("diffserv = \"{word}\"")),
             "flows" | "triple-isolate" => keys.push(format!("isolation = \"{word}\"")),
-            // As it is where nothing is said, or without effect here.
+            // Defaults, or without effect here.
             "nonat" | "nowash" | "no-ack-filter" | "split-gso" | "noatm" | "raw" => {}
             "memlimit" | "fwmark" | "mpu" => {
                 left_out.push(format!("cake: {word} {}", shown(words.value(word)?)))
@@ -269,7 +269,7 @@ fn cake(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
     Ok(Discipline::Queue { kind: "cake".to_owned(), text, rate: stated.map(|rate| (rate, overhead)) })
 }
 
-/// tc-codel(8), tc-fq_codel(8), tc-pie(8): their options have the same names here.
+/// Reads tc-codel(8), tc-fq_codel(8), tc-pie(8): their options have the same names in a scenario.
 fn queue(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
     let mut words = Options::of(node);
     let mut keys = vec![format!("kind = \"{}\"", node.kind)];
@@ -312,7 +312,7 @@ fn fifo(node: &Node) -> Result<Discipline> {
     }))
 }
 
-/// `rate 1mbit burst 10k drop`: what a policer of a scenario has, as TOML.
+/// Reads `rate 1mbit burst 10k drop`, and returns rate and burst of a scenario's policer as TOML.
 pub(super) fn policer(words: &[String]) -> Result<(String, String)> {
     let after = |word: &str| {
         let place = words.iter().position(|known| known == word)?;
@@ -324,12 +324,12 @@ pub(super) fn policer(words: &[String]) -> Result<(String, String)> {
     Ok((of_rate(stated), format!("\"{}B\"", burst.max(FULL))))
 }
 
-/// Disciplines that stand one in another, by what they do.
+/// Nested disciplines, by effect.
 #[derive(Default)]
 struct Chain<'a> {
     netem: Option<Stated>,
     shapers: Vec<(&'a str, Rate, i64, Limit)>,
-    /// Its kind, and how a scenario writes it.
+    /// Its kind and its form in a scenario.
     queue: Option<(&'a str, &'a str)>,
     fifo: Option<Limit>,
 }
@@ -360,7 +360,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// The keys of a direction on which these stand one in another; `None` where they do nothing.
+/// Returns the keys of a direction with these nested disciplines; `None` if they have no effect.
 pub(super) fn keys(chain: &[Discipline], left_out: &mut Vec<String>) -> Result<Option<Keys>> {
     let Chain { netem, shapers, queue, fifo } = Chain::of(chain, left_out)?;
     let of_netem = netem.as_ref().and_then(Stated::stated_rate);

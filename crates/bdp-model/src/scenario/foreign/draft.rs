@@ -1,17 +1,17 @@
-//! A scenario as it comes together.
+//! A scenario under construction.
 
 use thiserror::Error;
 
-/// A scenario, and what it lacks.
+/// An imported scenario, and what was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its TOML.
+    /// The scenario as TOML.
     pub text: String,
-    /// What did not carry over, a line each.
+    /// What could not be imported, one line each.
     pub left_out: Vec<String>,
 }
 
-/// Why there is none: one line.
+/// Why an import failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ImportError(String);
@@ -22,7 +22,7 @@ impl ImportError {
     }
 }
 
-/// Keys of a direction with their values as TOML, in the order in which they were stated.
+/// Keys of a direction with their values as TOML, in order of addition.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Vec<(&'static str, String)>);
 
@@ -47,7 +47,7 @@ impl Keys {
     }
 }
 
-/// Two directions, and what did not carry over.
+/// The two directions, and what could not be imported.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) directions: [Keys; 2],
@@ -70,7 +70,7 @@ impl Draft {
     }
 }
 
-/// Text as a TOML string.
+/// Quotes text as a TOML string.
 pub(super) fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.chars().filter(|c| !c.is_control()).collect::<String>())

@@ -1,4 +1,4 @@
-//! A scenario's links -> the commands of netem that come nearest, with what they can't as comments.
+//! Exports a scenario's links as the closest netem commands, with what netem cannot do as comments.
 
 use super::netem::{COUNTED_HEADER, packets_in_delay};
 use super::words::{of_share, of_time, rest};
@@ -7,7 +7,7 @@ use crate::link::{DirectionConfig, JitterDistribution, LinkConfig, Loss, Medium,
 use crate::over_time::RateOverTime;
 use crate::units::{Nanos, Probability};
 
-/// For each link and direction a command, for the device at which the direction begins, and a comment for each thing that it can't.
+/// Returns, for each link and direction, a command for the device at its start, and a comment for each thing that netem cannot do.
 pub fn netem_commands(case: &CaseSpec) -> String {
     let mut text =
         format!("# {}: approximate netem commands, each for the device of its first host\n", case.scenario);
@@ -73,9 +73,9 @@ fn netem(config: &DirectionConfig, link: &LinkConfig) -> (String, Vec<String>) {
     (command, cannot)
 }
 
-/// netem counts the packets in its delay too.
+/// Returns netem's limit, which also counts the packets in its delay.
 fn limit(config: &DirectionConfig, link: &LinkConfig, cannot: &mut Vec<String>) -> String {
-    // Without a rate nothing waits, and nothing may be dropped.
+    // Without a rate there is no queue, and nothing may be dropped.
     const ENOUGH: u64 = 1_000_000;
     let Some(rate) = config.fastest() else { return format!(" limit {ENOUGH}") };
     let overhead = u64::from(config.overhead_bytes);
@@ -98,7 +98,7 @@ fn longest_delay(config: &DirectionConfig) -> Nanos {
     held(config).map_or(changing.unwrap_or(config.delay), |reorder| reorder.by)
 }
 
-/// What is held back where nothing else delays: netem sends the others at once.
+/// Returns the reordering if nothing else delays packets: netem sends the others at once.
 fn held(config: &DirectionConfig) -> Option<Reorder> {
     config.reorder.filter(|_| config.delay == Nanos::ZERO && config.jitter.is_none())
 }

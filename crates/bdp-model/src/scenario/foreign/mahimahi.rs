@@ -1,14 +1,14 @@
-//! Traces and commands of mahimahi: `mm-delay 20 mm-loss uplink 0.01 mm-link up.trace down.trace`.
+//! Imports traces and commands of mahimahi: `mm-delay 20 mm-loss uplink 0.01 mm-link up.trace down.trace`.
 
 use super::draft::{Draft, ImportError, Imported, quoted};
 use super::shell;
 use super::words::of_share;
 use crate::units::Probability;
 
-/// Each delay of these commands at the most, milliseconds.
+/// Maximum delay of each command, milliseconds.
 const LONGEST_MS: u64 = 3_600_000;
 
-/// A path with a trace of each direction, or of the first one. Packets wait without a limit, as in mahimahi.
+/// Imports a path with a trace per direction, or of the first one. Its queues are unlimited, as in mahimahi.
 pub fn trace(files: &[&str]) -> Result<Imported, ImportError> {
     if files.is_empty() || files.len() > 2 {
         return Err(ImportError::new("give one or two traces: from the first host to the second, and back"));
@@ -21,7 +21,7 @@ pub fn trace(files: &[&str]) -> Result<Imported, ImportError> {
     Ok(draft.finish("Imported from a trace of mahimahi"))
 }
 
-/// Nested commands, as they are typed in a shell. The first host is inside them: what it sends goes up.
+/// Imports nested commands as typed in a shell. The first host is inside: what it sends is the uplink.
 pub fn commands(text: &str) -> Result<Imported, ImportError> {
     let mut draft = Draft::default();
     let mut delay_ms = 0u64;
@@ -74,7 +74,7 @@ pub fn commands(text: &str) -> Result<Imported, ImportError> {
                 }
             }
             other => {
-                // What is inside runs by itself.
+                // The program inside is not part of the path.
                 let shown: String = other.chars().take(40).collect();
                 draft.left_out.push(format!(
                     "'{}' and all after it; use 'bdp lab exec' to run programs",

@@ -1,5 +1,5 @@
-//! Paths as other emulators state them: `tc`, mahimahi, rattan. What they say becomes a scenario, and what a scenario's links do
-//! becomes the commands of netem that come nearest; either way with a line for each thing that does not carry over.
+//! Imports paths from other emulators (`tc`, mahimahi, rattan) as scenarios, and exports a scenario's links as the closest netem
+//! commands; both report each thing that cannot be translated, one line each.
 
 mod discipline;
 mod draft;
@@ -17,7 +17,7 @@ pub use mahimahi::{commands as mahimahi_commands, trace as mahimahi_trace};
 pub use netem::{import as netem, netem_of};
 pub use rattan::import as rattan;
 
-/// Reads text of any of these kinds.
+/// Imports text of any of these kinds.
 pub fn import(text: &str) -> Result<Imported, ImportError> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words = |word: &str| lines().any(|line| line.split_whitespace().any(|w| w == word));

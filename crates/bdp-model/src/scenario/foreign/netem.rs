@@ -1,4 +1,4 @@
-//! `tc qdisc add dev eth0 root netem ...` -> a direction. The words are those of tc-netem(8).
+//! Imports `tc qdisc add dev eth0 root netem ...` as a direction. Its options are those of tc-netem(8).
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -11,12 +11,12 @@ use crate::units::{Nanos, Probability, Rate};
 type Result<T> = std::result::Result<T, ImportError>;
 type Words<'a> = Peekable<IntoIter<&'a str>>;
 
-/// Packets inside, where a command states none.
+/// netem's default limit, packets.
 pub(super) const DEFAULT_LIMIT: u64 = 1000;
-/// What a packet of an Ethernet device has beside its IP packet, as netem counts it.
+/// Header of an Ethernet packet beside the IP packet as netem counts it, bytes.
 pub(super) const COUNTED_HEADER: i64 = 14;
 
-/// The first command is the direction from the first host to the second, another one the way back.
+/// Imports commands: the first is the direction from the first host to the second, another one the way back.
 pub fn import(commands: &[&str]) -> Result<Imported> {
     if commands.is_empty() || commands.len() > 2 {
         return Err(ImportError::new(format!(
@@ -34,7 +34,7 @@ pub fn import(commands: &[&str]) -> Result<Imported> {
     Ok(draft.finish("Imported from netem"))
 }
 
-/// What a command has the kernel do to the packets of a device without headers of Ethernet; of what [`Netem`] has no words for, an error.
+/// Returns what a command does to the packets of a device without Ethernet headers; fails if [`Netem`] cannot express it.
 pub fn netem_of(command: &str) -> Result<Netem> {
     let mut left_out = Vec::new();
     let stated = Stated::read(command, &mut left_out)?;
@@ -70,11 +70,11 @@ pub fn netem_of(command: &str) -> Result<Netem> {
     })
 }
 
-/// How a command states loss.
+/// Loss as a command states it.
 #[derive(Debug, Clone, Copy)]
 enum StatedLoss {
     Alone(Probability),
-    /// Gilbert-Elliott.
+    /// Gilbert-Elliott model.
     States {
         to_bad: Probability,
         to_good: Probability,
@@ -84,7 +84,7 @@ enum StatedLoss {
 }
 
 impl StatedLoss {
-    /// As a scenario writes it.
+    /// Returns the loss as a scenario writes it.
     fn text(self) -> String {
         let share = |p: Probability| format!("\"{}\"", of_share(p));
         match self {
@@ -100,7 +100,7 @@ impl StatedLoss {
     }
 }
 
-/// What a command states.
+/// The settings in a command.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stated {
     limit: Option<u64>,
@@ -111,14 +111,14 @@ pub(super) struct Stated {
     corrupt: Option<Probability>,
     duplicate: Option<Probability>,
     at_once: Option<Probability>,
-    /// Of so many packets one may be sent at once.
+    /// One of this many packets may be sent at once.
     gap: u64,
     rate: Option<(Rate, i64)>,
 }
 
 impl Stated {
     fn read(command: &str, left_out: &mut Vec<String>) -> Result<Self> {
-        // A comment ends it.
+        // A comment ends the command.
         let command = command.split(" #").next().unwrap_or_default();
         let options = match command.split_whitespace().position(|word| word == "netem") {
             Some(at) => at + 1,
@@ -131,7 +131,7 @@ impl Stated {
         Self::of(words, left_out)
     }
 
-    /// What these options state.
+    /// Reads the options of netem.
     pub(super) fn of_words(options: &[String], left_out: &mut Vec<String>) -> Result<Self> {
         Self::of(options.iter().map(String::as_str).collect(), left_out)
     }
@@ -143,7 +143,7 @@ impl Stated {
             stated.option(word, &mut words, left_out)?;
         }
         if stated.gap > 1 {
-            // Without a share every such packet is.
+            // Without a share it applies to every such packet.
             let share = stated.at_once.map_or(1.0, Probability::fraction) / stated.gap as f64;
             stated.at_once = Probability::new(share);
         }
@@ -189,7 +189,7 @@ impl Stated {
                     left_out.push("rate: cells; a packet takes the time of its bytes".to_owned());
                 }
             }
-            // As 'tc qdisc show' has them.
+            // In the form of 'tc qdisc show'.
             "packetoverhead" => {
                 let overhead = signed(value(words, word)?)?;
                 self.rate = self.rate.map(|(rate, _)| (rate, overhead));
@@ -220,7 +220,7 @@ impl Stated {
 
     fn loss(&mut self, words: &mut Words<'_>, left_out: &mut Vec<String>) -> Result<()> {
         let kind = words.next_if(|word| ["random", "state", "gemodel"].contains(word)).unwrap_or("random");
-        // 'tc qdisc show' names each.
+        // 'tc qdisc show' prints the name of each.
         let named = |words: &mut Words<'_>| {
             let names = ["p", "r", "1-h", "1-k", "p13", "p31", "p32", "p23", "p14"];
             words.next_if(|word| kind != "random" && names.contains(word));
@@ -235,7 +235,7 @@ impl Stated {
         }
         let to_good = more.first().copied().unwrap_or_else(|| rest(first));
         self.loss = Some(match kind {
-            // From good to bad, back, and what the two states lose.
+            // Transition from good to bad, back, and loss in the two states.
             "gemodel" => StatedLoss::States {
                 to_bad: first,
                 to_good,
@@ -259,27 +259,27 @@ impl Stated {
         Ok(())
     }
 
-    /// Its rate.
+    /// Returns its rate.
     pub(super) fn stated_rate(&self) -> Option<Rate> {
         self.rate.map(|(rate, _)| rate)
     }
 
-    /// Its delay.
+    /// Returns its delay.
     pub(super) const fn stated_delay(&self) -> Nanos {
         self.delay
     }
 
-    /// Its limit, in packets.
+    /// Returns its limit in packets.
     pub(super) const fn stated_limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Takes its rate out.
+    /// Removes and returns its rate.
     pub(super) fn take_rate(&mut self) -> Option<Rate> {
         self.rate.take().map(|(rate, _)| rate)
     }
 
-    /// What both do, this one first.
+    /// Combines two settings in sequence, this one first.
     pub(super) fn and_then(self, next: &Self, left_out: &mut Vec<String>) -> Result<Self> {
         let both = |name: &str| ImportError::new(format!("two netem, one in the other, both with {name}"));
         let mut all = next.clone();
@@ -318,7 +318,7 @@ impl Stated {
         Ok(all)
     }
 
-    /// The keys of a direction; whether packets wait elsewhere for a rate.
+    /// Returns the keys of a direction; `waits_elsewhere` means that another queue holds the packets.
     pub(super) fn keys(self, waits_elsewhere: bool, left_out: &mut Vec<String>) -> Keys {
         let mut keys = Keys::default();
         let share = |p: Probability| format!("\"{}\"", of_share(p));
@@ -335,7 +335,7 @@ impl Stated {
         } else if limit == 0 {
             left_out.push("limit: with 0 netem drops every packet; 'loss 100%' says it".to_owned());
         } else if !waits_elsewhere && self.delay > Nanos::ZERO {
-            // A delay without a rate is a limit of the rate by the packets that it may hold.
+            // With a delay but no rate, the packet limit limits the rate.
             const NO_LIMIT_BPS: u128 = 100_000_000_000;
             let bps = u128::from(limit) * 8 * 1514 * 1_000_000_000 / u128::from(self.delay.as_ns());
             if bps < NO_LIMIT_BPS {
@@ -354,7 +354,7 @@ impl Stated {
                         .to_owned(),
                 );
             }
-            // netem sends those at once and delays the others, which is to hold the others back.
+            // netem sends these at once and delays the others, which amounts to holding the others back.
             Some(at_once) if self.delay > Nanos::ZERO => {
                 let held = rest(at_once);
                 keys.set(
@@ -403,7 +403,7 @@ const OPTIONS: [&str; 16] = [
     "celloverhead",
 ];
 
-/// netem's limit is less than what its delay holds.
+/// Reports that netem's limit is less than the packets in its delay.
 pub(super) fn netem_drops(limit: u64, held: u64) -> String {
     format!(
         "limit: netem drops all beyond {limit} packets, and its delay holds {held} at this rate; use 'limit {}'",
@@ -411,7 +411,7 @@ pub(super) fn netem_drops(limit: u64, held: u64) -> String {
     )
 }
 
-/// Full packets that a delay holds at a rate, which netem counts in its limit.
+/// Returns the full-size packets in a delay at a rate, which netem counts in its limit.
 pub(super) fn packets_in_delay(rate: Rate, overhead: u64, delay: Nanos) -> u64 {
     let bits = u128::from(rate.as_bps()) * u128::from(delay.as_ns()) / 1_000_000_000;
     u64::try_from(bits.div_ceil(u128::from(8 * (1500 + overhead)))).unwrap_or(u64::MAX)
@@ -421,7 +421,7 @@ fn value<'a>(words: &mut Words<'a>, option: &str) -> Result<&'a str> {
     words.next().ok_or_else(|| ImportError::new(format!("'{option}' has no value")))
 }
 
-/// The next word, where it begins as a number does.
+/// Returns the next word if it begins like a number.
 fn number<'a>(words: &mut Words<'a>) -> Option<&'a str> {
     words.next_if(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.'))
 }

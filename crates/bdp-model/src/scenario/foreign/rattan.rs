@@ -1,4 +1,4 @@
-//! rattan's configuration: cells, and the links that chain them from left to right and back.
+//! Imports rattan's configuration: cells, and the links that chain them from left to right and back.
 
 use super::super::tree::{self, Node, Table, Value};
 use super::draft::{Draft, ImportError, Imported, quoted};
@@ -7,19 +7,19 @@ use crate::units::{ByteCount, Probability, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-/// Cells of a direction at the most.
+/// Maximum cells of a direction.
 const CELLS_MAX: usize = 100;
-/// What the link layer has beside an IP packet, as rattan counts it.
+/// Link-layer overhead of an IP packet as rattan counts it, bytes.
 const LINK_LAYER: &str = "38";
 
-/// The left side is the first host.
+/// Imports a configuration; the left side is the first host.
 pub fn import(text: &str) -> Result<Imported> {
     let root = tree::parse(text).map_err(|error| ImportError::new(error.to_string().replace('\n', " ")))?;
     let table = |key: &str| match root.get(key).map(|node| &node.value) {
         Some(Value::Table(table)) => Some(table),
         _ => None,
     };
-    // Older versions had devices.
+    // Older versions call the cells devices.
     let (Some(cells), Some(links)) = (table("cells").or_else(|| table("devices")), table("links")) else {
         return Err(ImportError::new("a rattan configuration needs [cells] and [links]"));
     };
@@ -35,7 +35,7 @@ pub fn import(text: &str) -> Result<Imported> {
     Ok(draft.finish("Imported from rattan"))
 }
 
-/// The cells from one side to the other.
+/// Returns the cells from one side to the other.
 fn chain(links: &Table, from: &str, to: &str) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let mut at = from.to_owned();
@@ -183,7 +183,7 @@ fn queue(name: &str, cell: &Table, index: usize, draft: &mut Draft) -> Result<()
     Ok(())
 }
 
-/// `"30Mbps"`, which is bits here, or `{ gbps = 1, bps = 200000000 }`.
+/// Reads `"30Mbps"`, which is in bits here, or `{ gbps = 1, bps = 200000000 }`.
 fn bandwidth(node: &Node) -> Result<Rate> {
     if let Value::Table(parts) = &node.value {
         let part = |key: &str, unit: u64| {

@@ -1,12 +1,12 @@
-//! The commands of a text as a shell would split them: continued lines, comments, quotes, variables that the text itself sets.
+//! Splits text into commands like a shell: continued lines, comments, quotes, variables set in the text itself.
 
 use super::draft::ImportError;
 
-/// What a shell does beside running one command after another.
+/// Control-flow keywords of a shell.
 const FLOW: [&str; 12] =
     ["for", "while", "until", "if", "case", "do", "done", "then", "fi", "esac", "function", "else"];
 
-/// The words of each command.
+/// Returns the words of each command.
 pub(super) fn commands(text: &str) -> Result<Vec<Vec<String>>, ImportError> {
     let mut set: Vec<(String, String)> = Vec::new();
     let mut all = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<String>>, ImportError> {
     Ok(all)
 }
 
-/// Whether a command decides which others run.
+/// Whether a command controls which others run.
 pub(super) fn is_control_flow(words: &[String]) -> bool {
     words.first().is_some_and(|first| FLOW.contains(&first.as_str()) || first.ends_with("()"))
 }
@@ -37,7 +37,7 @@ fn assignment(word: &str) -> Option<(&str, &str)> {
         .then_some((name, value))
 }
 
-/// The commands of a line.
+/// Returns the commands of a line.
 fn split(line: &str, set: &[(String, String)]) -> Result<Vec<Vec<String>>, ImportError> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -92,7 +92,7 @@ fn end(commands: &mut [Vec<String>], word: &mut Option<String>) {
     }
 }
 
-/// What a variable stands for; one that the text does not set stays as it is written, for who needs its value to refuse it.
+/// Expands a variable; one that the text does not set stays as written, so that whoever needs its value can refuse it.
 fn variable(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, set: &[(String, String)]) -> String {
     let has_brace = chars.next_if_eq(&'{').is_some();
     let mut name = String::new();
@@ -100,7 +100,7 @@ fn variable(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, set: &[(String
         name.push(c);
     }
     if has_brace {
-        // `${NAME:-value}` keeps its own text.
+        // `${NAME:-value}` is kept as written.
         while let Some(c) = chars.next_if(|c| *c != '}') {
             name.push(c);
         }

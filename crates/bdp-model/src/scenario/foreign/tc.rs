@@ -1,5 +1,5 @@
-//! Commands of `tc`, and what `tc qdisc show` and `tc class show` print, as people keep them: each device becomes a direction, with all that stands on
-//! it one in another, from the root to the last.
+//! Imports `tc` commands and the output of `tc qdisc show` and `tc class show`: each device becomes a direction with its nested
+//! disciplines, from the root to the last.
 
 use super::discipline::{self, Discipline, Node};
 use super::draft::{Draft, ImportError, Imported};
@@ -8,21 +8,21 @@ use super::words::shown;
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-/// What stands on a device.
+/// The disciplines of a device.
 #[derive(Debug, Default)]
 struct Device {
     name: String,
     disciplines: Vec<Node>,
     classes: Vec<Node>,
     filters: usize,
-    /// What its ingress drops: rate and burst, as they are written.
+    /// Rate and burst of the policer at its ingress, as written.
     police: Option<Vec<String>>,
     is_ingress: bool,
-    /// The device that its ingress is passed on to.
+    /// The device to which its ingress is redirected.
     passed_on: Option<String>,
 }
 
-/// Whether this is text of `tc`: a command, or what it shows.
+/// Whether this is text of `tc`: a command or its output.
 pub(super) fn is_tc(text: &str) -> bool {
     text.lines().any(|line| {
         let mut words = line.split_whitespace().filter(|word| *word != "sudo").peekable();
@@ -31,7 +31,7 @@ pub(super) fn is_tc(text: &str) -> bool {
     })
 }
 
-/// The directions of all devices that commands, or listings, state: the first one there, the second one back.
+/// Imports the directions of all devices in commands or output: the first one is the forward direction, the second one the reverse.
 pub fn import(text: &str) -> Result<Imported> {
     let mut devices: Vec<Device> = Vec::new();
     let mut left_out = Vec::new();
@@ -49,7 +49,7 @@ pub fn import(text: &str) -> Result<Imported> {
     directions(devices, left_out)
 }
 
-/// What follows `tc` and its own options; a listing as it stands.
+/// Returns the words after `tc` and its own options; a line of output unchanged.
 fn command(words: &[String]) -> Option<&[String]> {
     let listed = words.first().is_some_and(|word| ["qdisc", "class"].contains(&word.as_str()));
     let place = words.iter().position(|word| word == "tc" || word.ends_with("/tc"));
@@ -65,7 +65,7 @@ fn command(words: &[String]) -> Option<&[String]> {
     Some(rest)
 }
 
-/// Lines of `tc -s qdisc show` below a discipline.
+/// Whether this is a line of counters in the output of `tc -s qdisc show`.
 fn is_listed_counter(words: &[String]) -> bool {
     const COUNTERS: [&str; 13] = [
         "Sent",
@@ -89,7 +89,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
     let all = words.join(" ");
     let refuse = |why: &str| Err(ImportError::new(format!("'{}': {why}", shown(&all))));
     let [object, rest @ ..] = words else { return refuse("tc without a command") };
-    // tc takes what begins as a word does.
+    // tc accepts unambiguous abbreviations.
     let is = |word: &str, least: usize| word.starts_with(object.as_str()) && object.len() >= least;
     let object = match () {
         () if is("qdisc", 1) => "qdisc",
@@ -143,7 +143,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
         return filter(device, &node, rest, left_out);
     }
     if node.parent.is_empty() && object == "qdisc" && node.kind != "ingress" {
-        // As where it was added before.
+        // At the place where it was added.
         let known = device_of(devices, &name).disciplines.iter().find(|known| known.id == node.id);
         match known {
             Some(known) if !node.id.is_empty() => node.parent = known.parent.clone(),
@@ -154,7 +154,7 @@ fn read(words: &[String], devices: &mut Vec<Device>, left_out: &mut Vec<String>)
     Ok(())
 }
 
-/// The last device of this name; a new one where there is none.
+/// Returns the last device of this name, or a new one.
 fn device_of<'a>(devices: &'a mut Vec<Device>, name: &str) -> &'a mut Device {
     let place = devices.iter().rposition(|device| device.name == name).unwrap_or_else(|| {
         devices.push(Device { name: name.to_owned(), ..Device::default() });
@@ -178,7 +178,7 @@ fn put(devices: &mut Vec<Device>, name: &str, object: &str, verb: &str, node: No
     }
     let known = device.disciplines.iter().position(|known| known.parent == node.parent);
     match known {
-        // A second one at the root is that of the other host's device.
+        // A second one at the root belongs to the other host's device.
         Some(_) if verb == "add" && node.parent == "root" => {
             devices.push(Device { name: name.to_owned(), disciplines: vec![node], ..Device::default() });
         }
@@ -222,7 +222,7 @@ fn delete(rest: &[String], object: &str, devices: &mut [Device]) -> Result<()> {
     Ok(())
 }
 
-/// A line of `tc qdisc show` or `tc class show`: `netem 8001: dev eth0 root refcnt 2 limit 1000 delay 50ms`.
+/// Reads a line of `tc qdisc show` or `tc class show`: `netem 8001: dev eth0 root refcnt 2 limit 1000 delay 50ms`.
 fn listed(object: &str, rest: &[String], devices: &mut Vec<Device>) -> Result<()> {
     let [kind, id, more @ ..] = rest else { return Ok(()) };
     let mut node = Node { id: id.clone(), parent: String::new(), kind: kind.clone(), options: Vec::new() };
@@ -247,7 +247,7 @@ fn listed(object: &str, rest: &[String], devices: &mut Vec<Device>) -> Result<()
         let what = shown(&format!("{object} {}", rest.join(" ")));
         return Err(ImportError::new(format!("'{what}': neither root nor a parent given")));
     }
-    // 'tc class show dev eth0' names no device: it is that of what came before.
+    // 'tc class show dev eth0' names no device: it is the previous one.
     let name = name.or_else(|| devices.last().map(|device| device.name.clone())).unwrap_or_default();
     let verb = if object == "qdisc" && node.parent == "root" { "add" } else { "replace" };
     put(devices, &name, object, verb, node);
@@ -293,7 +293,7 @@ fn directions(devices: Vec<Device>, mut left_out: Vec<String>) -> Result<Importe
             ingress = Some((device.name.clone(), discipline::policer(police)?));
         }
     }
-    // What is passed on from a device's ingress comes from the other side.
+    // Packets redirected from a device's ingress come from the other side.
     let passed_on: Vec<&String> = devices.iter().filter_map(|device| device.passed_on.as_ref()).collect();
     let (back, there): (Vec<&Device>, Vec<&Device>) =
         devices.iter().partition(|device| passed_on.contains(&&device.name));
@@ -341,7 +341,7 @@ fn directions(devices: Vec<Device>, mut left_out: Vec<String>) -> Result<Importe
     Ok(draft.finish("Imported from tc"))
 }
 
-/// The disciplines of a device from its root to the last, with the classes of htb between; `None` of a device without any.
+/// Returns the disciplines of a device from its root to the last, with the htb classes between; `None` if it has none.
 fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Discipline>>> {
     let Some(root) = device.disciplines.iter().find(|node| node.parent == "root") else {
         return match device.disciplines.first().or(device.classes.first()) {
@@ -409,7 +409,7 @@ fn chain(device: &Device, left_out: &mut Vec<String>) -> Result<Option<Vec<Disci
     }
 }
 
-/// The class that all packets take, and those above it: the only one, that in which a discipline acts, or the default one.
+/// Returns the class of all packets and those above it: the only one, the one whose discipline has an effect, or the default.
 fn htb_classes<'a>(
     device: &'a Device,
     htb: &Node,

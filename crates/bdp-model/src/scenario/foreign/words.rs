@@ -1,9 +1,9 @@
-//! Quantities as `tc` writes them, and as a scenario does.
+//! Quantities in the formats of `tc` and of a scenario.
 
 use super::draft::ImportError;
 use crate::units::{Nanos, Probability, Rate};
 
-/// A time as `tc` has it; a bare number is microseconds.
+/// Reads a time in `tc` format; a bare number is in microseconds.
 pub(super) fn time(text: &str) -> Result<Nanos, ImportError> {
     let (number, unit) = split(text);
     let factor = match unit {
@@ -17,7 +17,7 @@ pub(super) fn time(text: &str) -> Result<Nanos, ImportError> {
     ns.map(|ns| Nanos(ns.round() as u64)).ok_or_else(|| wrong(text, "a time such as 50ms, up to 1h"))
 }
 
-/// A rate as `tc` has it: `mbit` is bits, `mbps` bytes.
+/// Reads a rate in `tc` format: `mbit` is bits, `mbps` bytes.
 pub(super) fn rate(text: &str) -> Result<Rate, ImportError> {
     let (number, unit) = split(text);
     let unit = unit.to_ascii_lowercase();
@@ -43,7 +43,7 @@ pub(super) fn rate(text: &str) -> Result<Rate, ImportError> {
     bps.map(|bps| Rate::bps(bps as u64)).ok_or_else(|| wrong(text, "a rate such as 10mbit, above 0"))
 }
 
-/// A size as `tc` has it, in bytes: `k` and `kb` are 1024, `kbit` 1024 bits. What follows a stroke is how the kernel rounds it.
+/// Reads a size in `tc` format, in bytes: `k` and `kb` are 1024, `kbit` 1024 bits. The part after a slash is the kernel's rounding.
 pub(super) fn bytes(text: &str) -> Result<u64, ImportError> {
     let (number, unit) = split(text.split('/').next().unwrap_or_default());
     let unit = unit.to_ascii_lowercase();
@@ -63,13 +63,13 @@ pub(super) fn bytes(text: &str) -> Result<u64, ImportError> {
     bytes.map(|bytes| bytes as u64).ok_or_else(|| wrong(text, "a size such as 32kbit or 1540"))
 }
 
-/// Text of others in a line of ours.
+/// Makes foreign text safe to quote in one line.
 pub(super) fn shown(text: &str) -> String {
     let shown: String = text.chars().take(80).collect();
     shown.escape_debug().to_string()
 }
 
-/// A percentage, with its sign or without.
+/// Reads a percentage, with or without its sign.
 pub(super) fn percentage(text: &str) -> Result<Probability, ImportError> {
     let number = positive(text.strip_suffix('%').unwrap_or(text));
     number
@@ -77,12 +77,12 @@ pub(super) fn percentage(text: &str) -> Result<Probability, ImportError> {
         .ok_or_else(|| wrong(text, "a percentage such as 1%"))
 }
 
-/// A whole number.
+/// Reads a whole number.
 pub(super) fn count(text: &str) -> Result<u64, ImportError> {
     text.parse().map_err(|_| wrong(text, "a whole number"))
 }
 
-/// As a scenario writes a rate.
+/// Formats a rate for a scenario.
 pub(super) fn of_rate(rate: Rate) -> String {
     let bps = rate.as_bps();
     let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
@@ -93,7 +93,7 @@ pub(super) fn of_rate(rate: Rate) -> String {
     format!("\"{}\"", short.unwrap_or_else(|| bps.to_string()))
 }
 
-/// As a scenario, and `tc`, write a time.
+/// Formats a time for a scenario and for `tc`.
 pub(super) fn of_time(time: Nanos) -> String {
     let ns = time.as_ns();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -104,7 +104,7 @@ pub(super) fn of_time(time: Nanos) -> String {
     short.unwrap_or_else(|| format!("{ns}ns"))
 }
 
-/// A share as a percentage, with as many digits as bring it back.
+/// Formats a share as a percentage, with enough digits to read it back exactly.
 pub(super) fn of_share(share: Probability) -> String {
     let percent = share.fraction() * 100.0;
     let rounded = format!("{percent:.7}").trim_end_matches('0').trim_end_matches('.').to_owned();
@@ -112,7 +112,7 @@ pub(super) fn of_share(share: Probability) -> String {
     if back == Some(share.fraction()) { format!("{rounded}%") } else { format!("{percent}%") }
 }
 
-/// One less a share, to as many digits as it was stated with.
+/// Returns one minus a share, to as many digits as the share has.
 pub(super) fn rest(share: Probability) -> Probability {
     const DIGITS: f64 = 1e12;
     Probability::new(((1.0 - share.fraction()) * DIGITS).round() / DIGITS).unwrap_or_default()

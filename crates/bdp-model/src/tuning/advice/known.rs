@@ -1,51 +1,51 @@
-//! The advice itself, by source.
+//! Published advice, by source.
 
 use super::verdict::{Verdict, VerdictKind};
 use crate::tuning::setting::{Relation, Release, Setting, numbers};
 
-/// Who gives it.
+/// A publisher of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
-    /// As readers know it.
+    /// The name that readers know it by.
     pub name: &'static str,
-    /// Where it is found.
+    /// Where it is published.
     pub place: &'static str,
 }
 
 /// One setting that a source recommends.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownAdvice {
-    /// Who gives it.
+    /// The source.
     pub source: Source,
-    /// Dotted name of the sysctl, or `txqueuelen` of a device.
+    /// Dotted name of the sysctl, or `txqueuelen` for a device.
     pub setting: &'static str,
-    /// The value, as the source has it.
+    /// The value, as the source writes it.
     pub value: &'static str,
     follows: Follows,
-    /// The first kernel of each verdict, the oldest first.
+    /// First kernel of each verdict, oldest first.
     verdicts: &'static [(Release, VerdictKind, &'static str)],
 }
 
-/// Which values follow advice.
+/// The values that count as following advice.
 #[derive(Debug, Clone, Copy)]
 enum Follows {
-    /// This one alone.
+    /// This value alone.
     Exactly,
-    /// Those whose number at this place is at least so much.
+    /// Values whose number at this position is at least this large.
     From(usize, i64),
-    /// Those whose last number, in pages, is more than the machine's memory.
+    /// Values whose last number, in pages, exceeds the machine's memory.
     BeyondMemory,
 }
 
 impl KnownAdvice {
-    /// What it is worth on a kernel of this release.
+    /// Returns what it is worth on a kernel of this release.
     pub fn verdict_on(&self, kernel: Release) -> Verdict {
         let held = self.verdicts.iter().rev().find(|(since, ..)| kernel >= *since);
         let (since, kind, why) = *held.unwrap_or(&self.verdicts[0]);
         Verdict { kind, since: (since > Release::OLDEST).then_some(since), why }
     }
 
-    /// Whether a machine with so much memory whose setting has this value follows it.
+    /// Whether a value follows the advice on a machine with this much memory.
     pub fn is_followed_by(&self, value: &str, memory_bytes: u64) -> bool {
         match self.follows {
             Follows::Exactly => Relation::of(value, self.value) == Relation::Equal,
@@ -79,12 +79,12 @@ impl KnownAdvice {
     }
 }
 
-/// All of it, by source.
+/// Returns all advice, by source.
 pub fn known() -> impl Iterator<Item = &'static KnownAdvice> {
     [ESNET, TUNED, SYSTEMD, MELLANOX, CLOUDFLARE, KLAVER, BLOGS].into_iter().flatten()
 }
 
-/// What is advised of a setting.
+/// Returns the advice on a setting.
 pub fn about(setting: &Setting) -> impl Iterator<Item = &'static KnownAdvice> {
     known().filter(|advice| advice.setting == setting.name)
 }
@@ -116,7 +116,7 @@ const OF_KLAVER: Source =
     Source { name: "Michiel Klaver's sysctl.conf", place: "a file that many server guides copy" };
 const OF_BLOGS: Source = Source { name: "blog advice", place: "many pages, one copied from another" };
 
-/// What holds of a ceiling for programs that ask for a buffer.
+/// Verdicts on ceilings for buffers that programs request.
 const FOR_ASKING: &[(Release, VerdictKind, &str)] =
     &[(OLDEST, Current, "only for programs that request a buffer (SO_RCVBUF, SO_SNDBUF, iperf3 -w)")];
 

@@ -1,4 +1,4 @@
-//! Advice that is well known, and what it is worth on a kernel: settings are copied from page to page for longer than they hold.
+//! Well-known advice and what it is worth on a kernel: settings are copied from page to page long after they stop being useful.
 
 mod known;
 mod verdict;

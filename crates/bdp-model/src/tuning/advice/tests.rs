@@ -37,7 +37,7 @@ fn verdicts_change_with_the_kernel() {
     assert_eq!((timestamps.kind, timestamps.since), (VerdictKind::Harmful, None));
 }
 
-/// Advice to set what the kernel starts with is never called current: it is `default`, or there is no kernel in which it is so.
+/// Advice to set the kernel's own default is never `current`.
 #[test]
 fn what_the_kernel_does_by_itself_is_not_called_current() {
     let kernels =
@@ -52,7 +52,7 @@ fn what_the_kernel_does_by_itself_is_not_called_current() {
     }
 }
 
-/// What lowers a default on this kernel is not recommended for it.
+/// Advice that lowers a default of this kernel is not recommended for it.
 #[test]
 fn what_is_below_a_default_is_not_called_current() {
     use crate::tuning::setting::{Kind, Relation};

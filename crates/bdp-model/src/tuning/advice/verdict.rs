@@ -4,35 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::tuning::setting::Release;
 
-/// What advice is worth on a kernel.
+/// What advice is worth on a given kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// In a word.
+    /// The verdict in a word.
     pub kind: VerdictKind,
-    /// The kernel since which that is so; None where [`Release::OLDEST`] and those before it are no different.
+    /// First kernel to which it applies; None if it applies to [`Release::OLDEST`] and before.
     pub since: Option<Release>,
-    /// Why, in a sentence without its full stop.
+    /// Why: one sentence without a full stop.
     pub why: &'static str,
 }
 
-/// What advice is worth, in a word.
+/// The worth of advice, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// It does what it is given for.
+    /// It has the intended effect.
     Current,
-    /// The kernel does so by itself.
+    /// The kernel does this by default.
     Default,
-    /// It does nothing, or less than the kernel does by itself.
+    /// It has no effect, or less than the kernel's default.
     Stale,
-    /// It does damage.
+    /// It does harm.
     Harmful,
 }
 
 impl VerdictKind {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Current => "current",
@@ -42,7 +42,7 @@ impl VerdictKind {
         }
     }
 
-    /// Whether who follows it should know.
+    /// Whether the user should be warned about it.
     pub const fn is_bad(self) -> bool {
         matches!(self, Self::Stale | Self::Harmful)
     }

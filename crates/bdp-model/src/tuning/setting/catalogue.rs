@@ -1,10 +1,10 @@
-//! The settings themselves. Facts are from the kernel's source and `Documentation/networking/ip-sysctl.rst`.
+//! The catalogued settings. Sources: the kernel's code and `Documentation/networking/ip-sysctl.rst`.
 
 use super::default;
 use super::entry::{Kind, Setting, Unit};
 use super::release::Release;
 
-/// The setting of this name: `net.ipv4.tcp_rmem`, or `tcp_rmem`, `rmem_max` where only one has it.
+/// Returns the setting with this name: `net.ipv4.tcp_rmem`, or `tcp_rmem`, `rmem_max` if that is unique.
 pub fn find(name: &str) -> Option<&'static Setting> {
     let is_meant = |setting: &&Setting| {
         setting.name == name || setting.name.rsplit_once('.').is_some_and(|(_, last)| last == name)
@@ -12,7 +12,7 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     all().find(is_meant)
 }
 
-/// Each, those of one subject beside each other.
+/// Returns all settings, grouped by subject.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     [BUFFERS, WINDOW, CONGESTION, RECOVERY, SENDING, MTU, OPENING, MACHINE].into_iter().flatten()
 }

@@ -1,29 +1,29 @@
-//! The values with which a kernel starts, by its release and the machine's memory.
+//! Default values by kernel release and memory size.
 
 use serde::{Deserialize, Serialize};
 
 use super::release::Release;
 
-/// A default.
+/// A default value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DefaultValue {
-    /// As the sysctl prints it.
+    /// The value as the sysctl prints it.
     pub value: String,
-    /// How sure it is.
+    /// How certain it is.
     pub basis: Basis,
 }
 
-/// How sure a default is.
+/// How certain a default is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// It is in the kernel's source.
+    /// Taken from the kernel's source.
     Source,
-    /// It was computed from memory as the kernel does, and is near: what the kernel counts at boot is known to no program later.
+    /// Computed from memory as the kernel does. Approximate: the amount that the kernel counts at boot is not available later.
     Memory,
-    /// Kernels can be built with another one; nearly all are built with this one.
+    /// The usual build option; a few kernels are built with another.
     Build,
 }
 
@@ -64,7 +64,7 @@ impl DefaultValue {
 const PAGE: u64 = 4096;
 const MIB: u64 = 1 << 20;
 
-/// The largest buffer of one socket: so much, but at most a 128th of memory (`tcp_init`).
+/// Returns the maximum buffer of a socket: `most`, but at most 1/128 of memory (`tcp_init`).
 fn largest_buffer(most: u64, memory_bytes: u64) -> (u64, bool) {
     let limit = memory_bytes / PAGE * PAGE / 128;
     (most.min(limit), limit < most)
@@ -86,7 +86,7 @@ pub(super) fn tcp_wmem(_: Release, memory_bytes: u64) -> DefaultValue {
     triple(PAGE, 16_384, (most.max(65_536), is_of_memory))
 }
 
-/// `tcp_init_mem`: shares of the pages that buffers can have.
+/// Computes `tcp_mem` as `tcp_init_mem` does: shares of the pages available for buffers.
 pub(super) fn tcp_mem(kernel: Release, memory_bytes: u64) -> DefaultValue {
     let share = if kernel >= Release::new(4, 2) { 16 } else { 8 };
     let limit = (memory_bytes / PAGE / share).max(128);
@@ -94,7 +94,7 @@ pub(super) fn tcp_mem(kernel: Release, memory_bytes: u64) -> DefaultValue {
     DefaultValue::memory(format!("{least} {limit} {}", least * 2))
 }
 
-/// By the slots of the table of connections: one for 128 KiB of memory, a power of two, at most 524288.
+/// Computed from the size of the connection table: one slot per 128 KiB of memory, a power of two, at most 524288.
 pub(super) fn max_syn_backlog(kernel: Release, memory_bytes: u64) -> DefaultValue {
     let slots = (memory_bytes >> 17).max(1).next_power_of_two().min(524_288);
     let share = if kernel >= Release::new(5, 4) { 128 } else { 256 };

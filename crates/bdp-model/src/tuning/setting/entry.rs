@@ -1,4 +1,4 @@
-//! What is known of one setting.
+//! The facts known about one setting.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::release::Release;
 pub struct Setting {
     /// Its dotted name.
     pub name: &'static str,
-    /// What it does, in one sentence without its full stop.
+    /// What it does: one sentence without a full stop.
     pub meaning: &'static str,
     /// The form of its value.
     pub kind: Kind,
@@ -18,18 +18,17 @@ pub struct Setting {
     pub unit: Unit,
     /// Whether it can limit one connection's goodput, latency or recovery.
     pub shapes_path: bool,
-    /// The kernel that brought it; None where [`Release::OLDEST`] has it.
+    /// First kernel that has it; None if [`Release::OLDEST`] has it.
     pub since: Option<Release>,
-    /// The kernel since which each network namespace has its own; None where it is the whole machine's.
+    /// First kernel with a value per network namespace; None if the value is machine-wide.
     pub own_since: Option<Release>,
-    /// The kernel since which a namespace other than the machine's first sees a value that is the whole machine's; None where
-    /// it does not see it.
+    /// First kernel that shows the machine-wide value in other namespaces than the initial one; None if none does.
     pub seen_since: Option<Release>,
-    /// Whether a new namespace begins with the value of the machine's first one, and not with the default.
+    /// Whether a new namespace inherits the value of the initial namespace instead of the default.
     pub is_inherited: bool,
-    /// Where later kernels ignore it, or have it no more.
+    /// If later kernels ignore or remove it: since when and why.
     pub end: Option<EndOfLife>,
-    /// What single values stand for, as flags and modes.
+    /// Meanings of individual values, for flags and modes.
     pub values: &'static [(&'static str, &'static str)],
     pub(super) defaults: Defaults,
 }
@@ -39,15 +38,15 @@ pub struct Setting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Three numbers, as minimum, default and maximum.
+    /// Three numbers: minimum, default and maximum.
     Triple,
     /// A number.
     Number,
-    /// A small number each of whose values is a mode.
+    /// A small number, each value of which is a mode.
     Flag,
     /// A name.
     Name,
-    /// Names.
+    /// Several names.
     Names,
 }
 
@@ -76,26 +75,26 @@ pub enum Unit {
     None,
 }
 
-/// The end of a setting's life.
+/// When and why a setting lost its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndOfLife {
-    /// The first kernel that does not read it.
+    /// First kernel that does not read it.
     pub since: Release,
-    /// Whether that kernel has it no more; otherwise it takes any value and does nothing.
+    /// Whether that kernel removed it; otherwise it accepts any value and ignores it.
     pub is_gone: bool,
-    /// Why, in one sentence without its full stop.
+    /// Why: one sentence without a full stop.
     pub why: &'static str,
 }
 
 impl Setting {
-    /// Whether a kernel of this release has it and acts by it. Stable kernels may have a setting earlier than
-    /// `since` says: one that can be read on a host is there.
+    /// Whether a kernel of this release has the setting and uses it. Stable kernels may have a setting earlier than
+    /// `since` says: if it can be read on a host, it exists.
     pub fn is_read_by(&self, kernel: Release) -> bool {
         self.since.is_none_or(|since| kernel >= since) && self.end.is_none_or(|end| kernel < end.since)
     }
 
-    /// Whether a kernel of this release has a file for it, be it without effect.
+    /// Whether a kernel of this release has a file for it, even if it has no effect.
     pub fn exists_in(&self, kernel: Release) -> bool {
         self.since.is_none_or(|since| kernel >= since)
             && self.end.is_none_or(|end| !end.is_gone || kernel < end.since)
@@ -106,18 +105,18 @@ impl Setting {
         self.own_since.is_some_and(|since| kernel >= since)
     }
 
-    /// Whether a network namespace that is not the machine's first shows it.
+    /// Whether it is visible in a network namespace other than the initial one.
     pub fn is_seen_in_namespace(&self, kernel: Release) -> bool {
         self.is_of_namespace(kernel) || self.seen_since.is_some_and(|since| kernel >= since)
     }
 
-    /// The value with which a kernel of this release starts on a machine with so much memory. None where it depends on
-    /// how the kernel was built, or the kernel does not have it.
+    /// Returns the value at boot for a kernel release and memory size. None if it depends on the kernel's
+    /// build options, or if the kernel lacks the setting.
     pub fn default_on(&self, kernel: Release, memory_bytes: u64) -> Option<DefaultValue> {
         if self.exists_in(kernel) { self.defaults.on(kernel, memory_bytes) } else { None }
     }
 
-    /// What this value stands for, where each value is a mode.
+    /// Returns the meaning of a value, if each value is a mode.
     pub fn mode(&self, value: &str) -> Option<&'static str> {
         self.values.iter().find(|(of, _)| *of == value).map(|(_, text)| *text)
     }
@@ -149,7 +148,7 @@ impl Setting {
         setting
     }
 
-    /// It is shown even where it is as the kernel had it.
+    /// Marks it as shown even at its default.
     pub(super) const fn on_path(mut self) -> Self {
         self.shapes_path = true;
         self
@@ -160,13 +159,13 @@ impl Setting {
         self
     }
 
-    /// Of each network namespace since this kernel.
+    /// Marks it as per network namespace since this kernel.
     pub(super) const fn own(mut self, major: u16, minor: u16) -> Self {
         self.own_since = Some(Release::new(major, minor));
         self
     }
 
-    /// The machine's, shown in every network namespace since this kernel.
+    /// Marks it as machine-wide but visible in every network namespace since this kernel.
     pub(super) const fn seen(mut self, major: u16, minor: u16) -> Self {
         self.seen_since = Some(Release::new(major, minor));
         self
@@ -177,37 +176,37 @@ impl Setting {
         self
     }
 
-    /// Without effect since this kernel.
+    /// Marks it as without effect since this kernel.
     pub(super) const fn ignored(mut self, major: u16, minor: u16, why: &'static str) -> Self {
         self.end = Some(EndOfLife { since: Release::new(major, minor), is_gone: false, why });
         self
     }
 
-    /// Gone since this kernel.
+    /// Marks it as removed in this kernel.
     pub(super) const fn gone(mut self, major: u16, minor: u16, why: &'static str) -> Self {
         self.end = Some(EndOfLife { since: Release::new(major, minor), is_gone: true, why });
         self
     }
 
-    /// The same default in each kernel.
+    /// Sets one default for all kernels.
     pub(super) const fn always(mut self, value: &'static str) -> Self {
         self.defaults = Defaults::Always(value);
         self
     }
 
-    /// A default that kernels changed: the first kernel of each, the oldest first.
+    /// Sets defaults that changed between kernels: the first kernel of each, oldest first.
     pub(super) const fn changed(mut self, values: &'static [(Release, &'static str)]) -> Self {
         self.defaults = Defaults::Changed(values);
         self
     }
 
-    /// A default that depends on memory.
+    /// Sets a default that depends on memory.
     pub(super) const fn computed(mut self, from: fn(Release, u64) -> DefaultValue) -> Self {
         self.defaults = Defaults::Computed(from);
         self
     }
 
-    /// A default that most kernels are built with.
+    /// Sets the default that most kernels are built with.
     pub(super) const fn usually(mut self, value: &'static str) -> Self {
         self.defaults = Defaults::Usually(value);
         self

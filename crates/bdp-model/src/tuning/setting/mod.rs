@@ -1,5 +1,4 @@
-//! The catalogue of settings of TCP and of the queues before a network card: what each does, whose it is, which kernels read it, and
-//! with what value they start.
+//! The catalogue of TCP and network queue settings: what each does, its scope, the kernels that read it, and its default.
 
 mod catalogue;
 mod default;

@@ -1,4 +1,4 @@
-//! How a value lies to another one.
+//! How one value compares with another.
 
 use std::cmp::Ordering;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::default::{Basis, DefaultValue};
 
-/// How a value lies to a default, or to another value.
+/// How a value compares with a default or another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// The same.
+    /// Equal.
     Equal,
-    /// Of its numbers some are smaller, and none is larger.
+    /// At least one number is smaller and none is larger.
     Below,
-    /// Of its numbers some are larger, and none is smaller.
+    /// At least one number is larger and none is smaller.
     Above,
-    /// Some are smaller and some are larger, or it is another name.
+    /// Some numbers are smaller and some larger, or the names differ.
     Differs,
 }
 
 impl Relation {
-    /// As JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -32,12 +32,12 @@ impl Relation {
         }
     }
 
-    /// How `value` lies to `other`.
+    /// Compares `value` with `other`.
     pub fn of(value: &str, other: &str) -> Self {
         Self::within(value, other, |number, other| number.cmp(&other))
     }
 
-    /// How `value` lies to a default. One that was computed from memory is met by what is within a sixteenth of it.
+    /// Compares `value` with a default. A default computed from memory counts as equal within one sixteenth.
     pub fn to_default(value: &str, default: &DefaultValue) -> Self {
         match default.basis {
             Basis::Source | Basis::Build => Self::of(value, &default.value),
@@ -56,7 +56,7 @@ impl Relation {
         if numbers.len() != others.len() {
             return Self::Differs;
         }
-        // Of kernels some print the largest number of 32 bits so.
+        // Some kernels print the largest 32-bit number as -1.
         let meant = |number: i64, beside: i64| if number == -1 && beside == MOST { MOST } else { number };
         let orders = || {
             numbers
@@ -73,10 +73,10 @@ impl Relation {
     }
 }
 
-/// The largest number of 32 bits.
+/// The largest 32-bit number.
 const MOST: i64 = u32::MAX as i64;
 
-/// The numbers of a value; None where it is none or has something else.
+/// Returns the numbers in a value; None if it has none or contains anything else.
 pub fn numbers(value: &str) -> Option<Vec<i64>> {
     let numbers: Vec<i64> = value.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     (!numbers.is_empty()).then_some(numbers)

@@ -1,16 +1,16 @@
-//! Releases of Linux, as far as settings depend on them.
+//! Linux releases, to the precision that settings depend on.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Major and minor number of a kernel: `6.1`.
+/// Major and minor version of a kernel: `6.1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// First number.
+    /// Major version.
     pub major: u16,
-    /// Second number.
+    /// Minor version.
     pub minor: u16,
 }
 
@@ -18,12 +18,12 @@ impl Release {
     /// The oldest kernel whose settings the catalogue describes.
     pub const OLDEST: Self = Self::new(3, 10);
 
-    /// From its two numbers.
+    /// Creates a release from its two numbers.
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
     }
 
-    /// That of `uname -r`: `6.1.192-2-amd64` is 6.1. None where it does not begin with two numbers.
+    /// Parses the output of `uname -r`: `6.1.192-2-amd64` is 6.1. None if it does not begin with two numbers.
     pub fn of_kernel(release: &str) -> Option<Self> {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         let mut next = || numbers.next().and_then(|number| number.parse().ok());

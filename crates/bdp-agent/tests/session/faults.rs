@@ -73,7 +73,7 @@ fn peers_that_speak_something_else_are_named() {
             (b"\x09".as_slice(), "\\t"),
             (b"\xbdbdX".as_slice(), "does not speak"),
             (b"\xbdbdp\x01\x01\0\0\xff\xff\xff\xff".as_slice(), "4294967295"),
-            (b"\xbdbdp\x01\x01\0\0\0\0\0\x02{}".as_slice(), "understood"),
+            (b"\xbdbdp\x01\x01\0\0\0\0\0\x02{}".as_slice(), "invalid message"),
         ] {
             let error = run(&request("127.0.0.1", impostor(answer))).unwrap_err();
             assert!(matches!(error, SessionError::NotBdp { .. }), "{error}");
@@ -193,7 +193,7 @@ fn what_a_server_does_not_grant_is_refused_with_its_limit() {
     let mut wide = server.request();
     (wide.spec.streams, wide.spec.duration) = (3, Nanos::millis(100));
     let error = run(&wide).unwrap_err().to_string();
-    assert!(error.contains("grants 2 streams") && error.contains("--max-streams"), "{error}");
+    assert!(error.contains("allows at most 2 streams") && error.contains("--max-streams"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a transfer is asked to do, whoever asks and whatever carries it out.
+//! A transfer request, independent of who makes it and what runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
 use crate::window::WindowBytes;
 
-/// Bytes of a write where no length is asked for, which is what iperf3 has too.
+/// Default bytes per write, as in iperf3.
 pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
 
-/// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own form in JSON is that of a measurement's request.
+/// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own JSON form is that of a measurement request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
-    /// Parallel connections, or senders of datagrams.
+    /// Parallel connections, or datagram senders.
     pub streams: u32,
     /// How long to send, omit included.
     #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration: Nanos,
-    /// Stop after so many bytes in total, if sooner.
+    /// Stop after this many bytes in total, if sooner.
     pub bytes: Option<ByteCount>,
     /// Initial part that is not counted.
     #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
@@ -39,7 +39,7 @@ pub struct FlowSpec {
     pub socket_buffer: Option<ByteCount>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// Congestion control of the sender; `None` is its default.
+    /// Congestion control of the sender; `None` for the host's default.
     pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,

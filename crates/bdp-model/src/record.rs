@@ -71,7 +71,7 @@ pub struct Record {
     pub published_bps: Option<Published>,
     /// The scenario's expectation and whether it was met.
     pub expectation: Option<Expectation>,
-    /// Smallest idle round trip of the probe flow.
+    /// Smallest idle round trip of the probes.
     pub rtt_idle_ns: Option<u64>,
     /// Round trips between the hosts of the first flow; each flow also has its own.
     pub rtt_ns: RttReport,
@@ -286,109 +286,109 @@ pub struct Fidelity {
     /// if nothing was broken.
     #[serde(default, deserialize_with = "causes")]
     pub cause: Vec<Cause>,
-    /// How late packets left the emulator, all links and directions.
+    /// How late packets left the emulator: all links and directions.
     pub release_lateness_ns: Lateness,
-    /// Smallest idle round trip against the configured one.
+    /// Smallest idle round trip that the links are configured for.
     pub rtt_idle_configured_ns: Option<u64>,
-    /// What was measured.
+    /// Smallest idle round trip measured.
     pub rtt_idle_measured_ns: Option<u64>,
-    /// Each link and direction.
+    /// Each direction of each link.
     pub directions: Vec<DirectionFidelity>,
-    /// Each pair of hosts that flows run between.
+    /// Probes of each pair of hosts with flows between them.
     #[serde(default)]
     pub loops: Vec<LoopFidelity>,
-    /// Each flow.
+    /// Estimated harm to each flow.
     #[serde(default)]
     pub flows: Vec<FlowFidelity>,
-    /// Each host, while the flows ran.
+    /// Processor use of each host while the flows ran.
     #[serde(default)]
     pub hosts: Vec<HostFidelity>,
-    /// Programs that are no part of bdp and used the processors while the flows ran, the greediest first.
+    /// Other programs that used the processors while the flows ran, those with the most CPU time first.
     #[serde(default)]
     pub others: Vec<OtherProgram>,
-    /// The host's processors during the case: busy fraction of all of them, 0..=1.
+    /// Fraction of all of the machine's processors that was busy during the case, 0..=1.
     pub host_cpu_busy: f64,
-    /// Fraction stolen by the hypervisor.
+    /// Fraction of processor time stolen by the hypervisor.
     pub host_cpu_steal: f64,
 }
 
-/// Probes between two hosts, each held against what the links made of it.
+/// Probes between two hosts, each compared with the time that the links gave it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopFidelity {
-    /// `near and far`.
+    /// The two hosts: `near and far`.
     pub between: String,
-    /// Round trip of an idle probe that the links are configured for.
+    /// Configured round trip of an idle probe.
     pub configured_ns: u64,
-    /// Before the flows.
+    /// Probes before the flows.
     pub idle: Option<Excess>,
-    /// While the flows were counted.
+    /// Probes while the flows were counted.
     pub loaded: Option<Excess>,
 }
 
-/// What round trips took beyond the delay, serialisation and queueing that the links made of the same probes, in nanoseconds.
+/// Round trip time beyond the links' delay, serialisation and queueing of the same probes, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Excess {
-    /// Probes that were answered and seen on every link of their way.
+    /// Probes that were answered and seen on every link of their path.
     pub probes: u64,
-    /// Mean of what the links made of them.
+    /// Mean round trip that the links gave them.
     pub emulated_mean_ns: u64,
-    /// Mean of what they took beyond.
+    /// Mean excess over it.
     pub mean_ns: u64,
-    /// Median of it.
+    /// Median excess.
     pub p50_ns: u64,
-    /// Its 95th percentile.
+    /// 95th percentile of the excess.
     pub p95_ns: u64,
-    /// Mean of how late probes were sent: a host without a processor sends late, and what a flow loses then no round trip shows.
+    /// Mean delay of sending: a host short of processor time sends late, a cost to flows that no round trip shows.
     pub sent_late_ns: u64,
-    /// Part of a flow's goodput that such round trips cost, 0..=1, where round trips rule it: the mean of what each probe took beyond the
-    /// links and beyond what hosts usually take, over all that it took.
+    /// Estimated share of a flow's goodput lost to the excess, 0..=1, if round trips determine its goodput: the mean of each probe's excess,
+    /// less what hosts usually add, over its whole round trip.
     pub harm: f64,
-    /// Part of the mean: released late by the driver.
+    /// Part of the mean excess caused by late releases by the driver.
     pub late_ns: u64,
-    /// Part of the mean: in the host that sends the probes, and unread in its device.
+    /// Part of the mean excess spent in the probing host, and unread in its device.
     pub near_ns: u64,
-    /// Part of the mean: in the host that answers, and unread in its device.
+    /// Part of the mean excess spent in the answering host, and unread in its device.
     pub far_ns: u64,
-    /// Part of the mean: in routers, and unread in their devices.
+    /// Part of the mean excess spent in routers, and unread in their devices.
     pub routers_ns: u64,
 }
 
-/// What the emulation's faults may have cost a flow.
+/// Estimated cost of the emulation's faults to a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowFidelity {
     /// `near->far`.
     pub name: String,
-    /// Share of the time during which the busiest link of its data was busy; null where no link has a rate.
+    /// Share of the time during which the busiest link of its data was busy; null if no link has a rate.
     pub busy: Option<f64>,
-    /// Estimate of the part of its goodput that the faults cost, 0..=1: the larger of the next two, and no more than its busiest
-    /// link has room for.
+    /// Estimated share of its goodput lost to the faults, 0..=1: the larger of the next two, limited to the spare capacity of its busiest
+    /// link.
     pub harm: f64,
-    /// By the probes between its hosts; null where none was answered.
+    /// Estimate from the probes between its hosts; null if none was answered.
     pub harm_by_probes: Option<f64>,
-    /// By how long its packets lay unread and how late they were released.
+    /// Estimate from how long its packets lay unread and how late they were released.
     pub harm_by_packets: f64,
-    /// Of datagrams, what its sender sent of what was asked, 0..=1; null of TCP.
+    /// Datagrams sent / datagrams requested, 0..=1; null for TCP.
     pub sent_of_asked: Option<f64>,
 }
 
-/// What a host's threads had of the processors, as fractions of the time.
+/// Processor use of a host's threads, as fractions of the time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFidelity {
-    /// Its name.
+    /// Host name.
     pub name: String,
-    /// All of its threads together; 1 is one processor.
+    /// Running time of all its threads together; 1 is one processor.
     pub running: f64,
-    /// The busiest one.
+    /// Running time of the busiest thread.
     pub busiest_thread: f64,
-    /// The thread that waited longest for a processor that others had.
+    /// Longest time that one thread waited for a processor.
     pub waiting: f64,
 }
 
-/// How late packets were released, or read.
+/// Distribution of how late packets were released or read, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lateness {
@@ -405,7 +405,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Of a histogram of nanoseconds.
+    /// Summarises a histogram of nanoseconds.
     pub fn of(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
@@ -417,7 +417,7 @@ impl Lateness {
     }
 }
 
-/// One direction of a link: what was configured and what came of it.
+/// One direction of a link: what was configured and what was achieved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFidelity {
@@ -425,18 +425,18 @@ pub struct DirectionFidelity {
     pub name: String,
     /// Packets that entered the emulator.
     pub packets_in: u64,
-    /// IP bytes that entered.
+    /// IP bytes that entered the emulator.
     pub bytes_in: u64,
     /// Packets delivered.
     pub packets_out: u64,
     /// IP bytes delivered.
     pub bytes_out: u64,
-    /// Packets dropped by each cause: `size`, `loss`, `policer`, `queue`, `device_in`, `device_out`, `not_ours`.
+    /// Packets dropped, by cause: `size`, `loss`, `policer`, `queue`, `device_in`, `device_out`, `not_ours`.
     pub dropped: BTreeMap<String, u64>,
-    /// Copies that duplication made.
+    /// Copies made by duplication.
     #[serde(default)]
     pub duplicated: u64,
-    /// Packets of which a bit was inverted.
+    /// Packets with an inverted bit.
     #[serde(default)]
     pub corrupted: u64,
     /// Packets marked Congestion Experienced.
@@ -445,31 +445,31 @@ pub struct DirectionFidelity {
     /// Packets held back so that later ones overtook them.
     #[serde(default)]
     pub held_back: u64,
-    /// Packets still inside at the end.
+    /// Packets still in the emulator at the end.
     pub queued: u64,
-    /// In + duplicated = out + dropped + queued.
+    /// Whether in + duplicated = out + dropped + queued.
     pub conserved: bool,
     /// Configured bit rate on the wire.
     pub rate_configured_bps: Option<u64>,
-    /// Wire rate by actual releases over the longest stretch, a tenth of a second at least, in which the link was never idle;
-    /// null where there was none.
+    /// Wire rate by actual releases over the longest period, at least a tenth of a second, in which the link was never idle;
+    /// null if there was none.
     pub rate_achieved_bps: Option<f64>,
-    /// Configured loss probability; of a list, and of losses with memory, the share of so many packets that it means.
+    /// Configured loss probability; for a list and for loss with memory, the expected share of this number of packets.
     pub loss_configured: f64,
-    /// How far the share lost may be from it by chance.
+    /// Deviation from it that chance alone explains.
     #[serde(default)]
     pub loss_tolerance: f64,
-    /// Lost by the loss model / packets in.
+    /// Packets lost by the loss model / packets in.
     pub loss_achieved: f64,
     /// Longest time from a packet's arrival to the end of its serialisation.
     pub queueing_max_ns: u64,
     /// How late packets left.
     #[serde(default)]
     pub release_lateness_ns: Lateness,
-    /// How long packets may have waited unread in the sending device while the driver was away.
+    /// How long packets may have waited unread in the sending device while the driver did not run.
     #[serde(default)]
     pub unread_ns: Lateness,
-    /// How full the queue was over time, where that was asked for.
+    /// Queue length over time, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_samples: Option<crate::queue::QueueSamples>,
 }
@@ -492,45 +492,45 @@ pub struct Environment {
     pub started_unix_ms: u64,
     /// Whole case, milliseconds.
     pub took_ms: u64,
-    /// Whether the case ran as root or in a user namespace.
+    /// Whether it ran as root or in a user namespace.
     pub privilege: Privilege,
-    /// Sysctls in force on each host that matter to TCP, as read back.
+    /// Sysctls of each host that affect TCP, read back.
     pub sysctls: BTreeMap<String, BTreeMap<String, String>>,
-    /// The clock by which it ran.
+    /// The clock of the case.
     #[serde(default)]
     pub clock: Clock,
-    /// Name of the guest kernel that its hosts ran, such as `linux-6.1`, or of the first host's stack that is none; `None` this machine's
-    /// kernel. A kernel's release is `kernel`.
+    /// Guest kernel that the hosts ran, for example `linux-6.1`, or the first host's stack that is not a kernel; `None` for this machine's
+    /// kernel. A kernel's release is in `kernel`.
     #[serde(default)]
     pub stack: Option<String>,
-    /// Names and versions of stacks that are no kernels, by host.
+    /// Names and versions of stacks that are not kernels, by host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stacks: BTreeMap<String, String>,
-    /// Of the virtual clock, the guest that it ran in.
+    /// The guest of a case under the virtual clock.
     #[serde(default)]
     pub guest: Option<GuestReport>,
 }
 
-/// The guest that a case of the virtual clock ran in.
+/// The guest that ran a case under the virtual clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuestReport {
-    /// How far the guest's clock went, from its start to the end of the case.
+    /// Time on the guest's clock from its start to the end of the case.
     pub emulated_ns: u64,
-    /// System calls of all of its processes while the flows ran.
+    /// System calls of all its processes while the flows ran.
     pub system_calls: Option<u64>,
-    /// Segments of data that the flows sent meanwhile, retransmissions included, each as large as they come.
+    /// Data segments that the flows sent in that time, retransmissions included, counted as they were passed on.
     pub segments: Option<u64>,
-    /// By the machine's clock: another run of the same case has other figures here.
+    /// Real time taken, which differs between runs of the same case.
     pub wall: GuestWall,
 }
 
-/// What a guest took of this machine's time.
+/// Real time that a guest took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuestWall {
-    /// From the start of its process until it was ready for work.
+    /// From the start of its process until it was ready.
     pub boot_ns: u64,
-    /// From the start of its process to its end, as far as it is known.
+    /// From the start of its process to its end, as far as known.
     pub total_ns: u64,
 }

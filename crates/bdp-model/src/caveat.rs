@@ -359,7 +359,7 @@ pub enum NoExperiment {
     OtherProtocol,
     /// It was run, but a host paused during it.
     HostPaused {
-        /// For how long.
+        /// Length of the pause.
         pause_ns: u64,
     },
     /// It failed, or the server rejected it.

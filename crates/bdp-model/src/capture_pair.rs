@@ -20,15 +20,15 @@ pub struct CapturePair {
     pub not_compared: [u64; 2],
 }
 
-/// What is known of the clock of the second capture beside that of the first.
+/// Relation of the second capture's clock to the first one's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockBetween {
-    /// Second - first at the first compared packet lies between these two. Where in between no packet says: the delay of each way is not
     /// Bounds of second - first at the first compared packet. Packets cannot narrow them further: the one-way delays are
+    /// unknown, only their sum is known.
     pub offset_ns: [i64; 2],
-    /// How much faster the second one goes, parts per million; null where the packets are too few or of less than a second. Where it is null nothing was
     /// How much faster the second clock runs, parts per million; null, and not corrected, if packets are too few or span less than a
+    /// second.
     pub drift_ppm: Option<f64>,
 }
 
@@ -36,26 +36,26 @@ pub struct ClockBetween {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedConnection {
-    /// Its number in each capture's list of flows, from 1.
+    /// Its number in the list of flows of each capture, from 1.
     pub flows: [usize; 2],
-    /// How it was recognised.
+    /// How it was matched.
     pub recognised: Recognised,
-    /// The capture that is nearer to `a`, 0 or 1 of the two: what goes from a to b passes it first.
+    /// The capture nearer to `a`, 0 or 1 of the two: packets from a to b pass it first.
     pub nearer_a: usize,
-    /// What says so.
+    /// Evidence for this order.
     pub order_by: OrderBy,
-    /// The capture that is nearer to the one who sends most, whose findings are those of the connection: 0 or 1 of the two.
+    /// The capture nearer to the main sender, 0 or 1 of the two; the connection's findings are taken from it.
     pub explained_by: usize,
-    /// Something between the two places ends TCP and begins it anew, as a proxy does. Losses and delays are then not compared.
+    /// Whether TCP is terminated between the two places, for example by a proxy. Losses and delays are then not compared.
     pub terminated: bool,
-    /// Segments were cut or joined by a network card at one of the places: bytes are compared, and times are not those on the wire.
+    /// Whether a network card split or joined segments at one of the places: bytes are compared, and times are not those on the wire.
     pub super_packets: bool,
-    /// The least from the first place to the second and back: the least delays of both ways, of which the offset of the clocks is no part. Null where
-    /// Smallest round trip between the two places: the sum of the least delays of both directions, independent of the clock offset. Null if only
+    /// Smallest round trip between the two places: the sum of the least delays of both directions, independent of the clock offset. Null if
+    /// only one direction passed both places, or times are unknown.
     pub rtt_between_ns: Option<u64>,
-    /// What was changed between the two, the handshake's first.
+    /// What was changed between the two places, the handshake's changes first.
     pub changes: Vec<Change>,
-    /// From a to b, and back.
+    /// Direction from a to b, and from b to a.
     pub directions: [BetweenDirection; 2],
 }
 

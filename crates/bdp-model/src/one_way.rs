@@ -100,7 +100,7 @@ const LEAST_EXCHANGES: usize = 20;
 /// Largest skew of working clocks: NTP corrects by at most 500 ppm each (RFC 5905, section 11.3).
 const MOST_PPM: f64 = 1_000.0;
 
-/// Error below which a skew is taken as known, and clocks without one as synchronous.
+/// Error that is accepted for any skew: clocks whose skew is known this well count as not drifting.
 const LEAST_ERROR_PPM: f64 = 2.0;
 
 impl ClockSkew {

@@ -184,7 +184,7 @@ pub enum Cause {
         /// Share of the processors left to them.
         share: f64,
     },
-    /// The processors were busy, but not with any of these.
+    /// The processors were busy throughout.
     Busy,
     /// No cause was seen.
     Unknown,

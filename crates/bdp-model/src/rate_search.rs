@@ -129,7 +129,7 @@ impl RateSearcher {
             return Step::Hold(failed);
         }
         Step::Try(Some(match trial.loss_ratio {
-            // Slightly less than the rate received, which is at least what the path carries.
+            // Slightly less than the rate received, which is at most what the path carries.
             loss if loss > OVERLOAD && trial.received_bps > 0.0 => {
                 trial.received_bps.min(failed) / RESOLUTION
             }

@@ -116,7 +116,7 @@ mod tests {
         let ms = |at: u64| pattern.pauses_for(at * 1_000_000) / 1_000_000;
         assert_eq!([0, 699, 700, 850, 999, 1000, 1700].map(ms), [0, 0, 300, 150, 1, 0, 300]);
         assert_eq!(IoPattern::Rate { rate_bps: 1 }.pauses_for(7), 0);
-        // What nobody can ask for in a scenario must not panic.
+        // A value that no scenario can have must not panic.
         assert_eq!(IoPattern::Pauses { pause: Nanos::secs(1), every: Nanos::ZERO }.pauses_for(5), 1);
     }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(writes(3000, 2), [100, 2900]);
         assert_eq!(writes(3000, 3), [100, 100, 2800]);
         assert_eq!(writes(50, 3), [50]);
-        // What the kernel did not take of a header goes on.
+        // The rest of a header that the kernel did not accept is written next.
         assert_eq!(Messages { size_bytes: 3000, writes: 2 }.write_bytes(40), 60);
     }
 

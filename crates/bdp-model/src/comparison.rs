@@ -1,9 +1,9 @@
 //! Comparison of two sets of runs: the difference of their medians and its confidence.
 //!
 //! The interval of each side's median is a pair of order statistics (David and Nagaraja, "Order Statistics" (2003),
-//! section 7.1), and that of the difference the most and the least that the two allow: from low B - high A to high B - low A.
-//! The sides are independent, so both hold with the product of their confidences, and then the difference does too,
-//! whatever the two distributions and however unlike their spreads. The product is a lower bound.
+//! section 7.1); that of the difference spans the extremes that the two allow: from low B - high A to high B - low A.
+//! The sides are independent, so both intervals hold with the product of their confidences, and so does the difference,
+//! for any two distributions and any spreads. The product is a lower bound.
 //!
 //! A side of n runs allows 1 - 2 / 2^n at most. Six on each side give 93.8 %, seven 96.9 %; five would give 87.9 %.
 //! Below [`LEAST_RUNS`] on a side there is no interval and no verdict.
@@ -155,11 +155,11 @@ impl Interval {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The second is better: its interval excludes no difference.
+    /// The second is better: its interval excludes zero.
     Better,
-    /// The second is worse: its interval excludes no difference.
+    /// The second is worse: its interval excludes zero.
     Worse,
-    /// The interval includes no difference, or only differences up to [`NEGLIGIBLE`].
+    /// The interval includes zero, or only differences up to [`NEGLIGIBLE`].
     NoDifferenceShown,
     /// Fewer than [`LEAST_RUNS`] on a side.
     TooFewRuns,
@@ -185,7 +185,7 @@ impl Comparison {
         let positive = a[0] > 0.0 && b[0] > 0.0;
         let enough = a.len().min(b.len()) >= LEAST_RUNS;
         let both = enough.then(|| Interval::of_both(&a, &b));
-        // Difference and ratio use the same bounds of the medians, so they agree on whether they include no difference.
+        // Difference and ratio use the same bounds of the medians, so they agree on whether they include no change.
         let bounds = |of: fn(f64, f64) -> f64| {
             both.map(|(a, b)| Interval {
                 low: of(a.high, b.low),

@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_burst_arrives_at_the_rate_of_the_narrowest_link() {
-        // 100 datagrams of 11584 bit at 115.84 Mbit/s take 10 ms; at a tenth of that the last one is 90 ms late.
+        // 100 datagrams of 11584 bit at 115.84 Mbit/s take 10 ms; at a tenth of that rate the last one is 90 ms late.
         let burst = Burst { sent: 100, lost: 0, sent_bps: 115.84e6, delay_added_ns: 90_000_000 };
         assert!((burst.arrived_bps() - 11.584e6).abs() < 1e3, "{}", burst.arrived_bps());
         assert!(Burst { lost: 50, ..burst }.arrived_bps() < 6e6);

@@ -233,7 +233,7 @@ mod tests {
 
     const FAR_AHEAD: i64 = 1_790_000_000_000_000_000;
 
-    /// A message that takes so long there and back, and is kept for 30 us.
+    /// A message with these one-way delays that the far end keeps for 30 us.
     fn exchange(sent_ns: u64, there_ns: u64, back_ns: u64) -> Exchange {
         let arrived_ns = (sent_ns + there_ns).wrapping_add_signed(FAR_AHEAD);
         let returned_ns = arrived_ns + 30_000;
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(EachWay::of(&[], clocks, None), None);
     }
 
-    /// Exchanges each 50 ms with a far clock that runs faster by so much, and so much added to the smallest delay of either way.
+    /// Exchanges every 50 ms with a far clock that runs faster by `ppm`, with these additions to the smallest delay of each direction.
     fn drifting(ppm: f64, added: &[(u64, u64)]) -> Vec<Exchange> {
         let one = |(i, &(there, back)): (usize, &(u64, u64))| {
             let sent_ns = i as u64 * 50_000_000;
@@ -304,8 +304,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is added on either way, where it is little at a moment on each side of the middle the skew is off by no more
-        /// than that little over the time from there to the middle.
+        /// Whatever is added to either delay: if the addition is small at one moment on each side of the middle, the error of the skew is
+        /// at most that addition over the time from there to the middle.
         #[test]
         fn a_skew_is_recovered_below_noise_that_only_adds(
             ppm in -300.0..300.0f64,
@@ -320,7 +320,7 @@ mod tests {
             let slope = envelope_slope(
                 exchanges.iter().map(|e| (e.sent_ns as i64, (e.arrived_ns - e.sent_ns) as i64 - FAR_AHEAD)).collect(),
             ).unwrap() * 1e6;
-            // A quarter of the time at least lies between either and the middle; rounding, and a delay by the drifting clock, add a little.
+            // Both are at least a quarter of the time from the middle; rounding and the drifting clock add a little.
             let quarter_ns = n as f64 / 4.0 * 50e6;
             let bound = (little as f64 + 40e6 * ppm.abs() * 1e-6 + 2.0) / quarter_ns * 1e6 + 1e-3;
             prop_assert!((slope - ppm).abs() <= bound, "{} of {}, bound {}", slope, ppm, bound);
@@ -339,7 +339,7 @@ mod tests {
         assert!((skew.ppm - 80.0).abs() < 0.1 && skew.error_ppm < 0.1, "{skew:?}");
         let clocks = ClockOffset::of(&exchanges).unwrap();
         let [raw, corrected] = [None, Some(skew)].map(|skew| EachWay::of(&exchanges, clocks, skew).unwrap());
-        // In ten seconds the clocks drift apart by 0.8 ms, which looked like delay that goes away.
+        // In ten seconds the clocks drift apart by 0.8 ms, which looked like a falling delay.
         assert!(raw.back.max - raw.back.min > 700_000, "{raw:?}");
         assert!(corrected.back.max - corrected.back.min < 2_000, "{corrected:?}");
         assert!((corrected.there.max - corrected.there.min).abs_diff(1_575_881) < 2_000, "{corrected:?}");
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_grows_all_the_time_in_one_direction_is_no_skew() {
-        // It looks like as much skew as it may be off by.
+        // The error is as large as the apparent skew.
         let growing: Vec<_> = (0..200).map(|i| (i * 50_000, i % 3)).collect();
         assert_eq!(ClockSkew::of(&drifting(0.0, &growing)), None);
         let steady: Vec<_> = (0..200).map(|i| (i % 3, i % 5)).collect();

@@ -56,7 +56,7 @@ impl<'a> SweepPoint<'a> {
         self.records.iter().filter(|r| ending(r) == how).count()
     }
 
-    /// Returns the goodput, bit/s.
+    /// Returns the spread of the goodput, bit/s.
     pub fn goodput_bps(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.goodput_bps))
     }
@@ -68,12 +68,12 @@ impl<'a> SweepPoint<'a> {
         self.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 
-    /// Returns the model's goodput, bit/s.
+    /// Returns the spread of the model's goodput, bit/s.
     pub fn expected_bps(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.expected_bps))
     }
 
-    /// Returns the ratio of goodput to the model's goodput of the same record.
+    /// Returns the spread of goodput / the model's goodput of the same record.
     pub fn model_ratio(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| {
             let expected = r.expected_bps.filter(|&e| e > 0.0)?;
@@ -96,7 +96,7 @@ impl<'a> SweepPoint<'a> {
         })
     }
 
-    /// Returns the window on the wire, bytes.
+    /// Returns the spread of the window on the wire, bytes.
     pub fn on_the_wire_bytes(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.window.on_the_wire_bytes).map(|b| b as f64))
     }

@@ -390,9 +390,9 @@ mod tests {
         let found = |known, there, back, unknown| Some(LostEachWay { known, there, back, unknown });
         assert_eq!(of(vec![answered(1), lost, lost, lost, answered(3)]), found(5, 2, 1, 0));
         assert_eq!(of(vec![answered(255), lost, answered(0), lost, answered(2)]), found(5, 1, 1, 0));
-        // Before the first answer and behind the last nothing tells.
+        // Nothing is known before the first answer and after the last.
         assert_eq!(of(vec![lost, answered(7), answered(8), lost, waits]), found(4, 0, 0, 2));
-        // One that overtook another, and a pause that a byte can't count.
+        // A probe that overtook another, and a gap that a byte cannot count.
         assert_eq!(of(vec![answered(7), lost, answered(7)]), found(3, 0, 0, 1));
         let pause = [vec![answered(0)], vec![lost; 255], vec![answered(1)]].concat();
         assert_eq!(of(pause), found(257, 0, 0, 255));
@@ -417,7 +417,7 @@ mod tests {
     fn a_late_probe_counts_from_when_it_was_due() {
         assert_eq!(counts_from(100, 100 + LATE_NS), 100 + LATE_NS);
         assert_eq!(counts_from(100, 101 + LATE_NS), 100);
-        // Due within the time though sent after it; the first and the last are outside.
+        // Due within the time but sent after it; the first and the last are outside.
         let counted: Vec<i64> = series().counted().map(|point| point.due_ns).collect();
         assert_eq!(counted, [5 * MS, 15 * MS]);
     }
@@ -452,8 +452,8 @@ mod tests {
         }
     }
 
-    /// A load that repeats itself with the interval of the probes is seen at all its phases: of ten equal parts none is left out or
-    /// seen twice as often as it should be.
+    /// A load whose period is the probes' interval is sampled at all its phases: none of ten equal parts is missed or
+    /// sampled twice as often as expected.
     #[test]
     fn no_phase_of_a_load_with_the_same_period_is_left_out() {
         let times = ProbeTimes::new(7, 50 * MS as u64);

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn levels_are_visited_evenly_but_the_ends_and_last_as_long_as_they_should() {
-        // Inner levels are come to from both sides: 1, 2, 2, 1 of 6.
+        // Inner levels are reached from both sides: 1, 2, 2, 1 of 6.
         let at = radio(&[10, 20, 30, 40], 1.0, 9).opportunities();
         let expected = (10.0 + 2.0 * 20.0 + 2.0 * 30.0 + 40.0) / 6.0;
         assert!((mean_mbps(&at) / expected - 1.0).abs() < 0.05, "{}", mean_mbps(&at));

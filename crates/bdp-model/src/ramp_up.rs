@@ -51,7 +51,7 @@ impl RampUp {
 mod tests {
     use super::*;
 
-    /// Readings every 100 ms of these rates, in Mbit/s.
+    /// Samples every 100 ms of these rates, in Mbit/s.
     fn readings(rates: &[u64]) -> Vec<ReceiverSample> {
         let mut samples = vec![ReceiverSample::default()];
         for (i, rate) in rates.iter().enumerate() {

@@ -517,9 +517,9 @@ pub struct Environment {
 pub struct GuestReport {
     /// Time on the guest's clock from its start to the end of the case.
     pub emulated_ns: u64,
-    /// System calls of all its processes while the flows ran.
+    /// System calls of all its processes while the flows ran; null if unknown.
     pub system_calls: Option<u64>,
-    /// Data segments that the flows sent in that time, retransmissions included, counted as they were passed on.
+    /// Full-size data segments, or datagrams, that the flows sent in that time, retransmissions included; null if unknown.
     pub segments: Option<u64>,
     /// Real time taken, which differs between runs of the same case.
     pub wall: GuestWall,

@@ -318,7 +318,7 @@ mod tests {
         let latency = WorkingLatency::of(&foreign, &mut [100 * MS; 3]);
         assert_eq!((latency.foreign_rpm, latency.self_rpm), (Some(1200.0), Some(600.0)));
         assert_eq!(latency.rpm, Some(900.0));
-        // One of both is not the other.
+        // One of the two does not replace the other.
         let foreign_alone = WorkingLatency::of(&foreign, &mut []);
         assert_eq!(
             (foreign_alone.foreign_rpm, foreign_alone.self_rpm, foreign_alone.rpm),
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(noted(&[100.0; 3]).confidence(), Confidence::Low);
         assert_eq!(noted(&[95.0, 100.0, 105.0, 100.0]).confidence(), Confidence::High);
         assert_eq!(noted(&[80.0, 100.0, 120.0, 100.0]).confidence(), Confidence::Medium);
-        // The last four alone count.
+        // Only the last four count.
         assert!(noted(&[1.0, 2.0, 100.0, 100.0, 100.0, 100.0]).is_reached());
         assert!(!noted(&[0.0; 4]).is_reached(), "nothing moves");
     }
@@ -360,7 +360,7 @@ mod tests {
                 break;
             }
         }
-        // Averages of four are 12.5 MB/s from the seventh interval on, so that four of them are alike at the tenth, or near it before.
+        // Averages of four are 12.5 MB/s from the seventh interval on, so four of them agree at the tenth, or shortly before.
         let saturated = steps.iter().position(|step| step.0).unwrap() + 1;
         assert!((8..=10).contains(&saturated), "{steps:?}");
         assert_eq!(steps.len(), saturated + AVERAGED, "four averages of responsiveness follow");

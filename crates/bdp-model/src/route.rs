@@ -245,7 +245,7 @@ mod tests {
         Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0)
     }
 
-    /// What full segments of 1448 bytes find on the way of the first flow of a scenario with this link.
+    /// Capacity for full segments of 1448 bytes on the route of the first flow of a scenario with this link.
     fn rooms(link: &str) -> Vec<(String, f64, &'static str)> {
         let text = format!("title = 't'\n[link]\nbetween = ['near', 'far']\n{link}\n[flow]\n");
         let case = case(&text);

@@ -114,7 +114,7 @@ mod tests {
 
     const WHOLE: Nanos = Nanos::secs(10);
 
-    /// When it settles that is read each tenth of a second, at the rate of that moment in bytes a second.
+    /// Returns when a rate in bytes per second over time is steady, sampled every tenth of a second.
     fn settles(rtt: Nanos, rate: impl Fn(f64) -> f64) -> Option<Settled> {
         let (mut settling, mut bytes) = (Settling::over(rtt), 0.0);
         (1..100).find_map(|tenth| {
@@ -129,7 +129,7 @@ mod tests {
         let steady = settles(Nanos::millis(1), |_| 1e6).unwrap();
         assert_eq!((steady.after_ns, steady.of_ns), (1_000_000_000, WHOLE.0));
         assert!((steady.goodput_bps - 8e6).abs() < 10.0 && steady.error < 1e-6, "{steady:?}");
-        // Nothing for half a second: the whole is 5 % less than the rate that it has settled at.
+        // Nothing for half a second: the whole test is 5 % below the steady rate.
         let late = settles(Nanos::millis(1), |at| if at <= 0.55 { 0.0 } else { 1e6 }).unwrap();
         assert!((late.goodput_bps - 7.6e6).abs() < 1e4, "{late:?}");
         assert!(late.after_ns >= 1_300_000_000, "{late:?}");
@@ -149,7 +149,7 @@ mod tests {
         let far = settles(Nanos::millis(200), |_| 1e6).unwrap();
         // Nine blocks of 0.8 s.
         assert_eq!(far.after_ns, 7_200_000_000);
-        // Of half a second each they do not fit.
+        // Blocks of half a second do not fit.
         assert_eq!(settles(Nanos::millis(300), |_| 1e6), None);
     }
 }

@@ -60,7 +60,7 @@ pub enum StepStack {
     Smoltcp,
     /// A stack whose program is built with bdp, one of [`StepStack::BUILT`].
     Built(&'static str),
-    /// A program that implements the stack protocol, with its arguments.
+    /// A program that implements bdp's contract of a stack, with its arguments.
     Program(String),
 }
 

@@ -15,7 +15,7 @@ pub fn percentile(values: &mut [f64], p: f64) -> Option<f64> {
 }
 
 /// Whether this many samples resolve a percentile (0..=100): at least one of them is expected beyond it, on the side away
-/// from the median. The 99.9th needs 1,000 samples, the 99th 100, the 95th and the 5th 20, the 90th 10. The median always is resolved.
+/// from the median. The 99.9th needs 1,000 samples, the 99th 100, the 95th and the 5th 20, the 90th 10. The median is always resolved.
 pub fn resolves(samples: u64, p: f64) -> bool {
     let at = thousandths(p);
     at == 50_000 || u128::from(samples) * u128::from(at.min(100_000 - at)) >= 100_000
@@ -166,7 +166,7 @@ mod tests {
         );
     }
 
-    /// Michelson's first twenty measurements of the speed of light in 1879, less 299,000 km/s (R's `morley`, experiment 1).
+    /// Michelson's first twenty measurements of the speed of light in 1879, minus 299,000 km/s (R's `morley`, experiment 1).
     const MICHELSON: [f64; 20] = [
         850.0, 740.0, 900.0, 1070.0, 930.0, 850.0, 950.0, 980.0, 980.0, 880.0, 1000.0, 980.0, 930.0, 650.0,
         760.0, 810.0, 1000.0, 1000.0, 960.0, 960.0,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_bootstrap_interval_is_that_of_the_plug_in_distribution() {
         // The bootstrap's own standard error is sd sqrt((n - 1) / n) / sqrt(n) = 22.87; 1.96 of it to each side, a little more to
-        // the left, where the values have their tail.
+        // the left, because of the tail of the values there.
         let [low, high] = bootstrap_mean(&MICHELSON, 0.95, 1).unwrap();
         assert!((low - 862.0).abs() < 4.0 && (high - 951.5).abs() < 4.0, "{low} {high}");
         assert_eq!(bootstrap_mean(&MICHELSON, 0.95, 1), Some([low, high]), "the seed decides");
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(bootstrap_mean(&[7.0; 5], 0.95, 1), Some([7.0, 7.0]));
     }
 
-    /// Of many samples of even numbers some 95 % of the intervals hold the mean that they were drawn with.
+    /// About 95 % of the intervals of many uniform samples contain the true mean.
     #[test]
     fn the_bootstrap_interval_holds_the_mean_as_often_as_it_says() {
         let mut random = SplitMix64(7);
@@ -215,7 +215,7 @@ mod tests {
     fn responsiveness_leaves_the_slowest_twentieth_out() {
         assert_eq!(responsiveness_rpm(&mut []), None);
         assert_eq!(responsiveness_rpm(&mut [20_000_000]), Some(3000.0));
-        // Nineteen of 30 ms, and one that is left out.
+        // Nineteen of 30 ms, and one that is trimmed.
         let mut round_trips = [30_000_000; 20];
         round_trips[3] = 5_000_000_000;
         assert_eq!(responsiveness_rpm(&mut round_trips), Some(2000.0));

@@ -299,7 +299,7 @@ mod tests {
     fn poisson_arrivals_have_the_mean_and_the_spread_of_their_gaps() {
         let gap = Nanos::secs(1);
         let flows = traffic(Pattern::Poisson { gap }, Size::Fixed { bytes: 1 }).transfers(7, 0);
-        // 1000 expected; the number of arrivals has their root as its deviation.
+        // 1000 expected; the standard deviation of the number of arrivals is its root.
         assert!((900..1100).contains(&flows.len()), "{}", flows.len());
         let gaps: Vec<f64> = flows.windows(2).map(|w| (w[1].start - w[0].start).as_secs_f64()).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -320,7 +320,7 @@ mod tests {
             (Size::Fixed { bytes: 30_000 }, 0.0),
             (Size::Exponential { mean_bytes: 30_000 }, 0.02),
             (Size::Lognormal { mean_bytes: 30_000, sigma: 1.0, most_bytes: u64::MAX }, 0.03),
-            // Heavy: the mean of few is far from it.
+            // Heavy tail: the mean of few is far from it.
             (Size::Pareto { mean_bytes: 30_000, shape: 2.5, most_bytes: u64::MAX }, 0.03),
         ] {
             let count = 100_000;
@@ -357,7 +357,7 @@ mod tests {
         assert!(fixed[0].think < Nanos::millis(100) && fixed[0].think != other[0].think);
         assert!(fixed[1..].iter().all(|one| one.think == Nanos::millis(100)));
         assert!((1_900..2_100).contains(&mean(&fixed, |one| one.request_bytes)));
-        // What answers are follows from their own draws.
+        // The responses are drawn separately.
         assert!(drawn.iter().zip(&fixed).all(|(a, b)| a.answer_bytes == b.answer_bytes));
         assert!((4_800..5_200).contains(&mean(&fixed, |one| one.answer_bytes)));
     }

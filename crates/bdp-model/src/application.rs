@@ -1,13 +1,13 @@
-//! What the programs at the ends of a bulk transfer do, where they do not write and read as fast as they can.
+//! Behaviour of the programs at the ends of a bulk transfer, if they do not write and read as fast as they can.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// Streams of a flow whose programs hold back, at most: each has a thread of its own at the receiver.
+/// Most streams of a flow with slow programs: each has its own thread at the receiver.
 pub const MOST_STREAMS: u32 = 64;
 
-/// The two programs of a transfer. Nothing set: both go as fast as they can.
+/// The two programs of a transfer. By default both run as fast as they can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Application {
@@ -17,51 +17,51 @@ pub struct Application {
     /// How the sending program writes each stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<IoPattern>,
-    /// Messages, each of which waits for the answer to the one before.
+    /// Messages, each sent after the answer to the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
 }
 
-/// When a program reads or writes.
+/// Timing of a program's reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum IoPattern {
-    /// No faster than this, a few milliseconds' worth at a time.
+    /// At most this rate, in portions of a few milliseconds.
     Rate {
-        /// bit/s of payload.
+        /// Payload rate, bit/s.
         rate_bps: u64,
     },
-    /// Not at all in the last part of each period.
+    /// Pauses at the end of each period.
     Pauses {
-        /// How long it stops.
+        /// Length of the pause.
         #[serde(rename = "pause_ns", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         pause: Nanos,
-        /// The period, longer than the pause.
+        /// Length of the period, longer than the pause.
         #[serde(rename = "every_ns", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         every: Nanos,
     },
 }
 
-/// Messages of the sending program, each answered with one byte by the receiving program when all of it has been read.
+/// Messages of the sending program; the receiving program answers each with one byte after reading all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Messages {
-    /// Bytes of each.
+    /// Bytes of each message.
     pub size_bytes: u64,
-    /// In how many writes: all but the last are of [`Messages::HEADER_BYTES`].
+    /// Writes per message: all but the last are of [`Messages::HEADER_BYTES`].
     pub writes: u32,
 }
 
 impl Application {
-    /// Whether both programs go as fast as they can.
+    /// Whether both programs run as fast as they can.
     pub fn is_greedy(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What they let through of one stream at the most, bit/s; `None` where no rate is known of them.
+    /// Returns the highest rate of one stream that they allow, bit/s; `None` if they set no rate.
     pub fn rate_bps(&self) -> Option<u64> {
         let rate = |pattern: Option<IoPattern>| match pattern? {
             IoPattern::Rate { rate_bps } => Some(rate_bps),
@@ -70,7 +70,7 @@ impl Application {
         rate(self.reader).into_iter().chain(rate(self.writer)).min()
     }
 
-    /// Whether a model of a sender that always has data and a receiver that always reads, at some rate, says what comes of them.
+    /// Whether they fit the models, which assume a sender that always has data and a receiver that always reads, at some rate.
     pub fn is_modelled(&self) -> bool {
         let steady = |pattern: Option<IoPattern>| !matches!(pattern, Some(IoPattern::Pauses { .. }));
         self.messages.is_none() && steady(self.reader) && steady(self.writer)
@@ -78,10 +78,10 @@ impl Application {
 }
 
 impl Messages {
-    /// Bytes of each write of a message but its last.
+    /// Bytes of each write of a message except the last.
     pub const HEADER_BYTES: u64 = 100;
 
-    /// Bytes of the write that begins so many bytes into a message.
+    /// Returns the bytes of the write that begins at this offset of a message.
     pub fn write_bytes(&self, at: u64) -> u64 {
         let headers = u64::from(self.writes.saturating_sub(1)) * Self::HEADER_BYTES;
         let left = self.size_bytes.saturating_sub(at);
@@ -93,7 +93,7 @@ impl Messages {
 }
 
 impl IoPattern {
-    /// How long a program that began so long ago still pauses; zero where it is at work.
+    /// Returns how much longer a program that started this long ago pauses; zero if it is active.
     pub fn pauses_for(&self, since_start_ns: u64) -> u64 {
         match *self {
             Self::Rate { .. } => 0,
@@ -116,7 +116,7 @@ mod tests {
         let ms = |at: u64| pattern.pauses_for(at * 1_000_000) / 1_000_000;
         assert_eq!([0, 699, 700, 850, 999, 1000, 1700].map(ms), [0, 0, 300, 150, 1, 0, 300]);
         assert_eq!(IoPattern::Rate { rate_bps: 1 }.pauses_for(7), 0);
-        // What nobody can ask for in a scenario must not panic.
+        // A value that no scenario can have must not panic.
         assert_eq!(IoPattern::Pauses { pause: Nanos::secs(1), every: Nanos::ZERO }.pauses_for(5), 1);
     }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(writes(3000, 2), [100, 2900]);
         assert_eq!(writes(3000, 3), [100, 100, 2800]);
         assert_eq!(writes(50, 3), [50]);
-        // What the kernel did not take of a header goes on.
+        // The rest of a header that the kernel did not accept is written next.
         assert_eq!(Messages { size_bytes: 3000, writes: 2 }.write_bytes(40), 60);
     }
 

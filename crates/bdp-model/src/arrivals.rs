@@ -1,4 +1,4 @@
-//! What a receiver of numbered datagrams makes of their numbers and times: loss, duplication, reordering, jitter, and the
+//! Statistics of received datagrams from their numbers and times: loss, duplication, reordering, jitter, and the
 //! distribution of their delays. Pure: numbers and times are arguments.
 
 use serde::{Deserialize, Serialize};
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::stats::{nearest_rank, resolves};
 
-/// Numbers that are remembered where nothing else is asked, as a power of two: a datagram that comes later than so many others is [`Arrival::Stale`].
+/// Default number of remembered datagram numbers, a power of two: a datagram this far behind the highest is [`Arrival::Stale`].
 const WINDOW: u64 = 1 << 20;
-/// Bits of a word of the map.
+/// Bits per word of the bitmap.
 const WORD: u64 = 64;
-/// Delays that are looked at before the histogram's origin is chosen.
+/// Delays collected before the histogram's origin is chosen.
 const FIRST_DELAYS: usize = 64;
 
-/// What a datagram is to those that came before it.
+/// Classification of a datagram relative to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The next one, or one after a gap of so many that have not come.
+    /// The next number, or one after a gap of missing ones.
     New {
-        /// Numbers that were passed over.
+        /// Numbers skipped.
         gap: u64,
     },
-    /// One with a higher number had come before it (RFC 4737, section 3.3).
+    /// One with a higher number had arrived before it (RFC 4737, section 3.3).
     Reordered,
-    /// It had come before.
+    /// It had arrived before.
     Duplicate,
-    /// So old that nobody remembers whether it had come before.
+    /// Too old to know whether it had arrived before.
     Stale,
 }
 
-/// Which numbers have come, by a bitmap that slides along with them.
+/// Received numbers, as a sliding bitmap.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     map: Vec<u64>,
-    /// Numbers that it holds.
+    /// Size of the window in numbers.
     window: u64,
-    /// The number after the highest that has come (`NextExp` of RFC 4737).
+    /// The number after the highest received (`NextExp` of RFC 4737).
     next: u64,
     received: u64,
     duplicated: u64,
@@ -51,7 +51,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// One that remembers so many numbers, a power of two from 64 on: a bit each.
+    /// Creates one that remembers this many numbers, a power of two from 64 on: one bit each.
     pub fn remembering(numbers: u64) -> Self {
         let window = numbers.next_power_of_two().max(WORD);
         Self {
@@ -66,9 +66,9 @@ impl Arrivals {
         }
     }
 
-    /// Notes a datagram by its number, which counts from 0.
+    /// Records a datagram by its number, which counts from 0.
     pub fn note(&mut self, number: u64) -> Arrival {
-        // No sender gets there: whoever made it up shall not end the counting.
+        // No sender gets this far: a forged number must not end the counting.
         if number >= u64::MAX - self.window {
             self.stale += 1;
             return Arrival::Stale;
@@ -97,17 +97,17 @@ impl Arrivals {
         Arrival::Reordered
     }
 
-    /// Different datagrams that have come.
+    /// Returns the distinct datagrams received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The number after the highest that has come.
+    /// Returns the number after the highest received.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> ArrivalCounts {
         ArrivalCounts {
             received: self.received,
@@ -119,7 +119,7 @@ impl Arrivals {
         }
     }
 
-    /// Clears the places of the numbers up to and with the one after the gap: others stood there, a window before.
+    /// Clears the places of the numbers up to and including the one after the gap, which held those of a window before.
     fn forget(&mut self, gap: u64) {
         if gap >= self.window {
             self.map.fill(0);
@@ -153,26 +153,26 @@ impl Arrivals {
     }
 }
 
-/// What came of the numbers of one stream, or of several together.
+/// Counts of one stream's numbers, or of several streams together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivalCounts {
-    /// Different datagrams that came.
+    /// Distinct datagrams received.
     pub received: u64,
-    /// Copies of such as had come.
+    /// Duplicates received.
     pub duplicated: u64,
     /// Received datagrams that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// Such as came so late that nobody could tell whether they were copies.
+    /// Datagrams received too late to know whether they were duplicates.
     pub stale: u64,
-    /// Most numbers that one was behind the highest when it came.
+    /// Largest distance of a reordered datagram's number behind the highest received.
     pub displacement_max: u64,
-    /// Highest number that came.
+    /// Highest number received.
     pub highest: Option<u64>,
 }
 
 impl ArrivalCounts {
-    /// Adds another stream's.
+    /// Adds the counts of another stream.
     pub fn merge(&mut self, other: &Self) {
         self.received += other.received;
         self.duplicated += other.duplicated;
@@ -183,7 +183,7 @@ impl ArrivalCounts {
     }
 }
 
-/// Interarrival jitter of RFC 3550, section 6.4.1: `J += (|D| - J) / 16`.
+/// Interarrival jitter (RFC 3550, section 6.4.1): `J += (|D| - J) / 16`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Jitter {
     last_transit_ns: Option<i64>,
@@ -191,22 +191,22 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Notes a datagram by its transit, arrival less departure, each by a clock of its own.
+    /// Records the transit time of a datagram, arrival minus departure, each by its own clock.
     pub fn note(&mut self, transit_ns: i64) {
         if let Some(last) = self.last_transit_ns.replace(transit_ns) {
             self.ns += (transit_ns.abs_diff(last) as f64 - self.ns) / 16.0;
         }
     }
 
-    /// The estimate, nanoseconds.
+    /// Returns the estimate, nanoseconds.
     pub fn ns(&self) -> f64 {
         self.ns
     }
 }
 
-/// The distribution of transits, whose clocks may differ by anything.
+/// Distribution of transit times, with an arbitrary clock offset.
 ///
-/// They are counted as distances from an origin near the smallest, and so each is known to 1 in 64 of its distance.
+/// Counted as distances from an origin near the smallest, so each is accurate to 1 in 64 of its distance.
 #[derive(Debug, Clone, Default)]
 pub struct Transits {
     origin_ns: Option<i64>,
@@ -218,7 +218,7 @@ pub struct Transits {
 }
 
 impl Transits {
-    /// Notes one.
+    /// Records a transit time.
     pub fn note(&mut self, transit_ns: i64) {
         self.min = Some(self.min.map_or(transit_ns, |min| min.min(transit_ns)));
         self.max = Some(self.max.map_or(transit_ns, |max| max.max(transit_ns)));
@@ -233,7 +233,7 @@ impl Transits {
         }
     }
 
-    /// Adds another stream's, whose clocks are the same two.
+    /// Adds another stream's, measured with the same two clocks.
     pub fn merge(&mut self, mut other: Self) {
         self.settle(None);
         other.settle(self.origin_ns);
@@ -250,7 +250,7 @@ impl Transits {
         }
     }
 
-    /// The distribution; nothing of nothing.
+    /// Returns the distribution; `None` if empty.
     pub fn summary(mut self) -> Option<TransitSummary> {
         self.settle(None);
         let (origin, min, max) = (self.origin_ns?, self.min?, self.max?);
@@ -276,7 +276,7 @@ impl Transits {
         })
     }
 
-    /// Chooses the origin, and counts those that waited for it.
+    /// Chooses the origin, and counts the transit times collected before.
     fn settle(&mut self, origin_ns: Option<i64>) {
         if self.origin_ns.is_none() {
             let Some(smallest) = self.first.iter().copied().min() else { return };
@@ -304,19 +304,19 @@ impl Transits {
     }
 }
 
-/// A distribution of transits: differences of two clocks, nanoseconds.
+/// Summary of transit times: differences of two clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransitSummary {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Smallest.
     pub min: i64,
     /// Median.
     pub p50: i64,
-    /// 95th percentile; null of fewer than 20.
+    /// 95th percentile; null with fewer than 20 values.
     pub p95: Option<i64>,
-    /// 99th percentile; null of fewer than 100.
+    /// 99th percentile; null with fewer than 100 values.
     pub p99: Option<i64>,
     /// Largest.
     pub max: i64,

@@ -1,152 +1,152 @@
-//! Bounds of fidelity that a case broke, and who took its processors, as evidence; `bdp-report` puts both into words.
+//! Fidelity bounds that a case broke, and what used its processors, as evidence; `bdp-report` words both.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::caveat::text;
 
-/// A bound that was broken, with what was measured.
+/// A broken bound, with the measured values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Breach {
-    /// A driver gave a link up.
+    /// A driver stopped serving a link.
     LinkFailed {
-        /// The operation and the system's answer.
+        /// Operation and system error.
         error: String,
     },
     /// No probe was answered.
     NoAnswer {
-        /// The ends, where flows run between several pairs.
+        /// The two hosts, if flows run between several pairs.
         between: Option<String>,
     },
-    /// The smallest idle round trip is below what the links allow.
+    /// The smallest idle round trip is below what the links permit.
     IdleBelow {
-        /// The ends, where flows run between several pairs.
+        /// The two hosts, if flows run between several pairs.
         between: Option<String>,
-        /// It.
+        /// Smallest idle round trip measured.
         idle_ns: u64,
-        /// The least that the links were configured for.
+        /// Smallest round trip that the links are configured for.
         configured_ns: u64,
     },
-    /// The smallest idle round trip is too far above what the links were configured for.
+    /// The smallest idle round trip is too far above the configured one.
     IdleAbove {
-        /// The ends, where flows run between several pairs.
+        /// The two hosts, if flows run between several pairs.
         between: Option<String>,
-        /// By so much.
+        /// Excess over the configured round trip.
         excess_ns: u64,
-        /// Of the links.
+        /// Configured round trip.
         configured_ns: u64,
-        /// The most that it may be.
+        /// Largest permitted excess.
         bound_ns: u64,
     },
-    /// The median idle probe took too much beyond its links.
+    /// The median idle probe took too much time beyond its links.
     IdleBeyond {
-        /// The ends, where flows run between several pairs.
+        /// The two hosts, if flows run between several pairs.
         between: Option<String>,
-        /// So much.
+        /// Time beyond the links.
         excess_ns: u64,
-        /// Of the links.
+        /// Configured round trip.
         configured_ns: u64,
-        /// The most that it may be.
+        /// Largest permitted time beyond the links.
         bound_ns: u64,
     },
-    /// A host did not send the datagrams that were asked of it.
+    /// A host did not send the requested datagrams.
     SentOfAsked {
         /// `near->far`.
         flow: String,
-        /// What it sent, 0..=1.
+        /// Datagrams sent / datagrams requested, 0..=1.
         share: f64,
-        /// How far from 1 that may be.
+        /// Largest permitted difference from 1.
         bound: f64,
     },
-    /// The emulation cost a flow too much of its goodput.
+    /// The emulation reduced a flow's goodput too much.
     Harm {
         /// `near->far`.
         flow: String,
-        /// The part of it.
+        /// Share of the goodput lost.
         harm: f64,
-        /// The most that it may be.
+        /// Largest permitted share.
         bound: f64,
-        /// Where it was seen.
+        /// What revealed the loss of goodput.
         seen_by: HarmSeen,
-        /// What a round trip took beyond the links.
+        /// Time of a round trip beyond the links.
         beyond_ns: u64,
-        /// Where, the largest parts first.
+        /// Where that time was spent, the largest parts first.
         places: Vec<Delayed>,
     },
-    /// Packets in are not packets out, dropped and queued.
+    /// Packets in differ from the sum of packets out, dropped and queued.
     NotConserved {
-        /// The direction of a link.
+        /// Direction of the link.
         link: String,
     },
     /// The TUN devices dropped packets.
     DeviceDrops {
-        /// The direction of a link.
+        /// Direction of the link.
         link: String,
-        /// How many.
+        /// Packets dropped.
         packets: u64,
     },
-    /// By the virtual clock a packet was handed over after it was due, which is a fault.
+    /// Under the virtual clock, a packet was delivered after it was due, which is a fault.
     ReleasedLate {
-        /// The direction of a link.
+        /// Direction of the link.
         link: String,
-        /// By so much at most.
+        /// Largest lateness.
         late_ns: u64,
     },
-    /// A link carried another rate than it was configured for.
+    /// The rate of a link differs from the configured one.
     Rate {
-        /// The direction of a link.
+        /// Direction of the link.
         link: String,
         /// Achieved / configured - 1.
         off: f64,
-        /// How far from 0 that may be.
+        /// Largest permitted difference from 0.
         bound: f64,
     },
-    /// A link lost another share than it was configured for.
+    /// The loss of a link differs from the configured one.
     Loss {
-        /// The direction of a link.
+        /// Direction of the link.
         link: String,
         /// Share lost.
         achieved: f64,
-        /// Share to be lost.
+        /// Share configured to be lost.
         configured: f64,
     },
-    /// In words, as versions before this one wrote it, or of a kind that a later one has.
+    /// Text written by an earlier version, or of a kind that only later versions have.
     #[serde(untagged)]
     Text(#[serde(deserialize_with = "text")] String),
 }
 
-/// What showed the harm.
+/// What revealed a flow's loss of goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HarmSeen {
-    /// What probes took beyond their links.
+    /// Time that probes took beyond their links.
     Probes,
     /// How long the flow's own packets lay unread and how late they were released.
     Packets,
-    /// Datagrams that were late where counting began or ended.
+    /// Datagrams that were late at the start or the end of counting.
     Edges,
 }
 
-/// A part of a round trip beyond its links.
+/// Part of a round trip beyond its links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delayed {
-    /// Where it passed.
+    /// Where the time was spent.
     pub place: Place,
-    /// How long.
+    /// Time spent there.
     pub ns: u64,
 }
 
-/// Where a packet or a probe waits.
+/// Where a packet or a probe waited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Before it was sent.
     Sender,
-    /// In a host, by name, and unread.
+    /// In a host, by name, or unread in its device.
     Host(String),
     /// In routers.
     Routers,
@@ -156,56 +156,56 @@ pub enum Place {
     Release,
 }
 
-/// Who or what took the processors of a case.
+/// What used the processors of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cause {
-    /// Programs that are no part of bdp.
+    /// Programs other than bdp.
     Programs {
-        /// The greediest.
+        /// Programs with the highest use.
         named: Vec<OtherProgram>,
-        /// How many there were.
+        /// Number of programs.
         count: usize,
-        /// Processors that all of them took.
+        /// Processors used by all of them.
         processors: f64,
-        /// Of so many.
+        /// Processors of the machine.
         of: u32,
     },
     /// The hypervisor.
     Hypervisor {
-        /// Of the processors, 0..=1.
+        /// Share of the processors, 0..=1.
         share: f64,
     },
-    /// Other cases beside it.
+    /// Other cases that ran at the same time.
     OtherCases,
-    /// Its own hosts.
+    /// Hosts of the case itself.
     OwnHosts {
-        /// Of the processors left to them.
+        /// Share of the processors left to them.
         share: f64,
     },
     /// The processors were busy throughout.
     Busy,
-    /// Nobody was seen to.
+    /// No cause was seen.
     Unknown,
-    /// In words, as versions before this one wrote it, or of a kind that a later one has.
+    /// Text written by an earlier version, or of a kind that only later versions have.
     #[serde(untagged)]
     Text(#[serde(deserialize_with = "text")] String),
 }
 
-/// A program that took the processors.
+/// A program that used the processors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProgram {
-    /// As the kernel calls it.
+    /// Name in the kernel.
     pub name: String,
-    /// Its process.
+    /// Process ID.
     pub process: u32,
-    /// How many processors it used on average.
+    /// Processors used on average.
     pub processors: f64,
 }
 
-/// Causes, or the one text that versions before this one wrote, or null.
+/// Deserialises causes, or the single text that earlier versions wrote, or null.
 pub(crate) fn causes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cause>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

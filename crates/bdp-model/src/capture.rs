@@ -1,4 +1,4 @@
-//! What a capture says of the flows in it: times and counts as they were seen at the place where it was taken.
+//! What a capture shows of its flows: times and counts as seen at the capture point.
 
 mod attempts;
 mod datagrams;
@@ -18,71 +18,71 @@ pub use datagrams::{
 };
 pub use times::CapturedRtt;
 
-/// A file of packets, read and explained.
+/// A packet capture, read and explained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadCapture {
-    /// How the user called it.
+    /// Name given by the user.
     pub name: String,
     /// The capture as a whole.
     pub summary: CaptureSummary,
-    /// Its flows, the one with the most bytes first.
+    /// Its flows, those with the most bytes first.
     pub flows: Vec<ExplainedFlow>,
-    /// Why it could not be read to its end; what was read before counts.
+    /// Why it could not be read to the end; what was read before is used.
     pub broke: Option<String>,
 }
 
-/// A flow with what limits it.
+/// A flow and what limits it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedFlow {
-    /// What was seen of it.
+    /// The flow as captured.
     pub flow: CapturedFlow,
-    /// For each way the facts by which it was explained; `None` where there was too little.
+    /// Facts that explain each direction; `None` if there were too few.
     pub facts: [Option<Box<Facts>>; 2],
-    /// For each way what limits it, the binding limit first.
+    /// Findings of each direction, the binding limit first.
     pub findings: [Vec<Finding>; 2],
 }
 
 impl ExplainedFlow {
-    /// The way that carried most payload: 0 or 1.
+    /// Returns the direction with more payload: 0 or 1.
     pub fn main_direction(&self) -> usize {
         usize::from(self.flow.directions[1].payload_bytes > self.flow.directions[0].payload_bytes)
     }
 }
 
-/// A capture, or several of one place.
+/// A capture, or several from the same place.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureSummary {
     /// Packets in it.
     pub packets: u64,
-    /// Their bytes before they were cut.
+    /// Their bytes before truncation to the snap length.
     pub bytes: u64,
     /// From the first packet to the last.
     pub duration_ns: u64,
-    /// The first packet, since 1970; null where the capture has no times.
+    /// Time of the first packet, since 1970; null if the capture has no times.
     pub began_at_ns: Option<u64>,
-    /// Packets that were cut, so that not all of them was kept.
+    /// Packets truncated by the snap length.
     pub cut: u64,
-    /// Packets that the capturing program says it dropped.
+    /// Packets dropped according to the capturing program.
     pub dropped: u64,
-    /// Packets that the filter left out.
+    /// Packets excluded by the filter.
     pub filtered: u64,
-    /// Packets whose time is before that of an earlier one.
+    /// Packets whose timestamp is before that of an earlier packet.
     pub out_of_time: u64,
-    /// Packets that belong to no flow, and why.
+    /// Packets that belong to no flow, by reason.
     pub unread: Vec<UnreadPackets>,
-    /// Packets of flows that were not followed, as there was no memory for them.
+    /// Packets of flows that were not tracked because memory ran out.
     pub flows_left_out: u64,
-    /// Flows of which only packets and bytes were counted from some moment on, for the same reason.
+    /// Flows of which only packets and bytes were counted after memory ran out.
     pub flows_followed_in_part: u64,
-    /// The memory limit, where it was reached; null where it was not.
+    /// Memory limit, if reached; null otherwise.
     pub memory_limit_reached_bytes: Option<u64>,
-    /// Flows that are alike and never came to anything, counted together where there are more than a thousand; they are not among `flows`.
+    /// Similar flows that were never established, counted together if there are more than a thousand; they are not in `flows`.
     pub attempts: Vec<CapturedAttempts>,
 }
 
 impl CaptureSummary {
-    /// Flows that are counted together.
+    /// Returns the number of flows that are counted together.
     pub fn flows_counted_together(&self) -> u64 {
         self.attempts.iter().map(|all| all.flows).sum()
     }
@@ -92,11 +92,11 @@ impl CaptureSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadPackets {
-    /// Why.
+    /// The reason.
     pub why: WhyUnread,
-    /// The link layer's number, the Ethernet type or the service access point, where that is why.
+    /// Number of the link layer, Ethernet type or service access point, if that is the reason.
     pub number: Option<u16>,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
@@ -107,25 +107,25 @@ pub struct UnreadPackets {
 pub enum WhyUnread {
     /// Its link layer is unknown.
     LinkType,
-    /// It is no IP.
+    /// It is not IP.
     NotIp,
-    /// It is no IP by the header of IEEE 802.2, as of spanning tree.
+    /// It is not IP according to its IEEE 802.2 header, for example spanning tree.
     Llc,
-    /// It manages or controls the link and carries no data, as beacons of 802.11.
+    /// It is link management or control without data, for example an 802.11 beacon.
     LinkControl,
-    /// The link layer encrypts what it carries.
+    /// Its payload is encrypted at the link layer.
     Encrypted,
     /// The capturing device received it with errors.
     Damaged,
-    /// What was kept ends within a header.
+    /// The captured part ends within a header.
     Cut,
     /// A header contradicts itself.
     Malformed,
-    /// A fragment that is not the first has no ports.
+    /// It is a fragment other than the first, without ports.
     Fragment,
 }
 
-/// What a flow speaks.
+/// Protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -134,42 +134,42 @@ pub enum FlowProtocol {
     Tcp,
     /// UDP.
     Udp,
-    /// ICMP, of either IP.
+    /// ICMP or ICMPv6.
     Icmp,
-    /// Another one.
+    /// Any other protocol.
     Other,
 }
 
-/// Packets between two ends, both ways.
+/// Packets between two ends, in both directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedFlow {
-    /// What it speaks.
+    /// Protocol.
     pub protocol: FlowProtocol,
-    /// Who began, as far as was seen; its port is 0 where there are none.
+    /// End that started the flow, as far as seen; port 0 for protocols without ports.
     pub a: SocketAddr,
     /// The other end.
     pub b: SocketAddr,
-    /// The first packet, since that of the capture.
+    /// Time of the first packet, from the first packet of the capture.
     pub from_ns: u64,
-    /// The last one.
+    /// Time of the last packet, from the first packet of the capture.
     pub to_ns: u64,
-    /// From a to b, and back.
+    /// Direction from a to b, and from b to a.
     pub directions: [CapturedDirection; 2],
-    /// Of TCP, what more was seen.
+    /// Details of a TCP connection; null for other protocols.
     pub tcp: Option<CapturedTcp>,
-    /// Of UDP that was recognised as QUIC, what its headers show.
+    /// Details from the headers of QUIC; null for other protocols.
     pub quic: Option<Box<CapturedQuic>>,
 }
 
 impl CapturedFlow {
-    /// Bytes of both ways, from the IP header on.
+    /// Returns the bytes of both directions, from the IP header on.
     pub fn bytes(&self) -> u64 {
         self.directions.iter().map(|direction| direction.bytes).sum()
     }
 }
 
-/// One way of a flow.
+/// One direction of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedDirection {
@@ -177,14 +177,14 @@ pub struct CapturedDirection {
     pub packets: u64,
     /// Their bytes from the IP header on.
     pub bytes: u64,
-    /// Bytes of payload: of TCP each once.
+    /// Bytes of payload; for TCP, each byte is counted once.
     pub payload_bytes: u64,
-    /// Of TCP, bytes acknowledged / time from the first byte to the last acknowledgement; of others payload / time from the first packet to the
-    /// last; bit/s. Null where there is no time between them.
+    /// For TCP, bytes acknowledged / time from the first byte to the last acknowledgement; otherwise payload / time from the first to the last
+    /// packet; bit/s. Null if that time is zero.
     pub goodput_bps: Option<f64>,
-    /// Of TCP, what its data met.
+    /// Details of TCP data; null for other protocols.
     pub tcp: Option<Box<CapturedData>>,
-    /// Of UDP and ICMP, what the headers of its datagrams say.
+    /// Details from the headers of UDP and ICMP datagrams; null for other protocols.
     pub datagrams: Option<Box<CapturedDatagrams>>,
 }
 
@@ -192,34 +192,34 @@ pub struct CapturedDirection {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedTcp {
-    /// What the two ends offered each other, a's first; null where its SYN was not captured.
+    /// Options offered in the SYN of a and of b; null if that SYN was not captured.
     pub offers: [Option<Offer>; 2],
-    /// From the SYN to the acknowledgement of the SYN that answers it.
+    /// From the SYN to the acknowledgement of the SYN-ACK.
     pub handshake_rtt_ns: Option<u64>,
-    /// The least from here to a and back, to b and back: by the handshake and by timestamps that came back.
+    /// Smallest round trip from the capture point to a, and to b: from the handshake and from echoed timestamps.
     pub to_ends_ns: [Option<u64>; 2],
-    /// Where it was captured, by those two.
+    /// Capture point, derived from these two.
     pub vantage: Option<Vantage>,
-    /// How it ended, as far as was seen.
+    /// How it ended, as far as seen.
     pub ended: Ended,
-    /// Whether only one way was captured.
+    /// Whether only one direction was captured.
     pub one_way: bool,
-    /// Whether segments were captured before the network card cut them into packets, or after it joined them.
+    /// Whether segments were captured before segmentation by the network card, or after coalescing.
     pub super_packets: bool,
-    /// Of a subflow of multipath TCP, which one; null of plain TCP, and where the other end refused it.
+    /// Subflow of Multipath TCP; null for plain TCP, and if the other end refused it.
     pub multipath_subflow: Option<MultipathSubflow>,
 }
 
-/// Which subflow of a connection of multipath TCP (RFC 8684).
+/// Role of a subflow in a Multipath TCP connection (RFC 8684).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MultipathSubflow {
-    /// The one that the connection began with.
+    /// The subflow that established the connection.
     Initial,
-    /// One that joined.
+    /// A subflow that joined later.
     Additional,
-    /// Its SYNs were not captured.
+    /// Unknown: its SYNs were not captured.
     Unknown,
 }
 
@@ -228,11 +228,11 @@ pub enum MultipathSubflow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Vantage {
-    /// At the end that began, or near it.
+    /// At or near the end that started the connection.
     NearA,
-    /// At the other end, or near it.
+    /// At or near the other end.
     NearB,
-    /// On the way.
+    /// Between the ends.
     Between,
 }
 
@@ -241,24 +241,24 @@ pub enum Vantage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It did not, in this capture.
+    /// It had not ended in this capture.
     #[default]
     Open,
-    /// One end closed its way.
+    /// One end closed its direction.
     HalfClosed,
-    /// Both did.
+    /// Both ends closed.
     Closed,
     /// An end reset it.
     Reset,
 }
 
-/// What an end offered in its SYN.
+/// Options that an end offered in its SYN.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offer {
-    /// Largest segment that it takes.
+    /// Maximum segment size.
     pub mss: Option<u16>,
-    /// By how many bits its windows are shifted.
+    /// Window scale: the shift count of its windows.
     pub window_scale: Option<u8>,
     /// Selective acknowledgements.
     pub sack: bool,
@@ -266,82 +266,82 @@ pub struct Offer {
     pub timestamps: bool,
     /// Explicit congestion notification.
     pub ecn: bool,
-    /// Its window, which is not scaled yet.
+    /// Receive window, not yet scaled.
     pub window: u16,
 }
 
-/// What the data of one way met, as the place of the capture shows it.
+/// What happened to the data of one direction, as seen at the capture point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedData {
-    /// Segments with payload; a super-packet is as many as it holds.
+    /// Segments with payload; a super-packet counts as the segments it holds.
     pub segments: u64,
-    /// Payload of a full segment.
+    /// Payload of a full segment, bytes.
     pub mss_bytes: u64,
-    /// Bytes that the other end acknowledged.
+    /// Bytes acknowledged by the other end.
     pub acked_bytes: u64,
-    /// Segments sent once more.
+    /// Retransmitted segments.
     pub retransmissions: Retransmissions,
-    /// Of the retransmissions, such as were lost before they came here: their first copy was not seen.
+    /// Retransmissions whose original was lost before the capture point and not seen.
     pub lost_before_here: u64,
-    /// Segments that others overtook before they came here.
+    /// Segments overtaken by others before the capture point.
     pub reordered: u64,
-    /// By how many segments at the most.
+    /// Largest number of segments that overtook one.
     pub reordered_most: u64,
-    /// Packets that are in the capture twice.
+    /// Packets that were captured twice.
     pub duplicates: u64,
-    /// Segments that reached the receiver twice though they were sent once, as it reports (DSACK, RFC 2883).
+    /// Segments sent once that the receiver reports as received twice (DSACK, RFC 2883).
     pub duplicated_by_network: u64,
-    /// Bytes that were acknowledged and never seen: the capture lacks their packets.
+    /// Bytes that were acknowledged but never seen: the capture lacks their packets.
     pub missing_bytes: u64,
-    /// Round trips from a segment that was sent once to its acknowledgement, from here to the receiver and back.
+    /// Round trips from the capture point to the receiver: from a segment sent once to its acknowledgement.
     pub rtt_to_receiver: Option<CapturedRtt>,
-    /// Smallest round trip from the sender to the receiver and back.
+    /// Smallest round trip between sender and receiver.
     pub rtt_min_ns: Option<u64>,
-    /// The most that was in flight.
+    /// Most bytes in flight.
     pub in_flight_most_bytes: u64,
-    /// What was in flight before anything was acknowledged.
+    /// Bytes in flight before the first acknowledgement of data.
     pub initial_flight_bytes: u64,
-    /// The largest window that the receiver gave; null where its scale is not known.
+    /// Largest receive window advertised; null if its scale is unknown.
     pub window_most_bytes: Option<u64>,
-    /// The smallest.
+    /// Smallest receive window advertised.
     pub window_least_bytes: Option<u64>,
-    /// Segments after which no further one fitted the receiver's window.
+    /// Times that the receive window had no room for another segment.
     pub window_full: u64,
-    /// How long the sender then waited for the next acknowledgement that gave room.
+    /// How long the sender then waited for an acknowledgement that made room.
     pub window_waits: Option<CapturedRtt>,
-    /// Of these, such as took half a round trip or more: the sender was idle until the receiver had the whole window.
+    /// Those waits of at least half a round trip: the sender was idle until the receiver had the whole window.
     pub window_stalls: Option<CapturedRtt>,
-    /// Packets of the receiver that gave a window of 0.
+    /// Packets of the receiver that advertised a window of 0.
     pub zero_windows: u64,
-    /// For how long it was closed.
+    /// How long the window was closed.
     pub zero_window_ns: u64,
-    /// Probes of such a window.
+    /// Window probes sent.
     pub probes: u64,
-    /// Keep-alives of the sender.
+    /// Keep-alives sent.
     pub keep_alives: u64,
-    /// Acknowledgements that repeat another.
+    /// Duplicate acknowledgements.
     pub duplicate_acks: u64,
-    /// The largest payload of a packet.
+    /// Largest payload of a packet, bytes.
     pub largest_payload: u32,
-    /// Packets of it that carry a congestion mark (ECN).
+    /// Packets with an ECN congestion mark.
     pub marked: u64,
-    /// Acknowledgements that echo one.
+    /// Acknowledgements that echo a congestion mark.
     pub echoes: u64,
-    /// Small segments that waited until the one before them was acknowledged, later than a round trip takes: Nagle's algorithm beside delayed
+    /// Small segments held until the one before was acknowledged, which took longer than a round trip: Nagle's algorithm with delayed
     /// acknowledgements.
     pub held: u64,
-    /// Of the times that the sender went on to send, the share that no acknowledgement set off: it paces, or the program writes by its own
-    /// clock. Null where the capture was not taken at the sender.
+    /// Share of the times the sender resumed sending without being triggered by an acknowledgement: it paces, or the program writes by its own
+    /// clock. Null if the capture was not taken at the sender.
     pub unprompted: Option<f64>,
-    /// Congestion events: recoveries, timeouts, reductions after marks.
+    /// Congestion events: recoveries, timeouts and reductions after marks.
     pub episodes: u64,
-    /// The congestion control that the sender's reactions to losses fit; null where there were too few.
+    /// Congestion control that fits the sender's reactions to losses; null if there were too few.
     pub congestion_control: Option<CongestionGuess>,
-    /// How sequence and acknowledgement numbers went on; at most about a thousand points.
+    /// Progress of sequence and acknowledgement numbers; at most about a thousand points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<TracePoint>,
-    /// Of the first thousand retransmissions when each passed, since the first byte of data, and its first byte.
+    /// Time of each of the first thousand retransmissions, from the first byte of data, and its first byte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retransmitted_at: Vec<(u64, u64)>,
     /// The first thousand times that the receive window was closed.
@@ -349,61 +349,61 @@ pub struct CapturedData {
     pub closed_windows: Vec<ClosedWindow>,
 }
 
-/// A moment of a sender's data. Bytes count from the first byte of data of this way, 0.
+/// State of a sender's data at a moment. Bytes count from the first byte of data of this direction, 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracePoint {
-    /// Since the first byte of data of this way.
+    /// Time from the first byte of data of this direction.
     pub at_ns: u64,
-    /// The end of what was sent.
+    /// End of the data sent.
     pub sent_bytes: u64,
-    /// The end of what is acknowledged.
+    /// End of the data acknowledged.
     pub acked_bytes: u64,
-    /// The end of what the receive window lets through; null where its scale is not known.
+    /// Right edge of the receive window; null if its scale is unknown.
     pub window_edge_bytes: Option<u64>,
-    /// Sent and not acknowledged, less what was acknowledged selectively.
+    /// Bytes sent but not acknowledged, less those acknowledged selectively.
     pub in_flight_bytes: u64,
 }
 
-/// A receive window that was closed for a time: zero window.
+/// A period in which the receive window was closed (zero window).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClosedWindow {
-    /// Since the first byte of data of this way.
+    /// Start, from the first byte of data of this direction.
     pub from_ns: u64,
-    /// When it was opened, or the end of what was seen.
+    /// When it was opened again, or the end of the flow as seen.
     pub to_ns: u64,
-    /// The end of what was acknowledged then.
+    /// End of the data acknowledged at that time.
     pub acked_bytes: u64,
 }
 
-/// A congestion control by what it does after a loss.
+/// Congestion control inferred from its reaction to losses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CongestionGuess {
-    /// Which it fits.
+    /// Kind of congestion control that fits.
     pub like: CongestionLike,
-    /// Median of what was in flight after a loss / before it; null where it was told by its pacing.
+    /// Median of bytes in flight after a loss / before it; null if inferred from pacing.
     pub kept: Option<f64>,
-    /// Losses that this is of.
+    /// Losses that it is based on.
     pub losses: u64,
 }
 
-/// Kinds of congestion control that differ in what they keep of their window after a loss.
+/// Kinds of congestion control that differ in how much of the window they keep after a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionLike {
-    /// Half: Reno (RFC 5681).
+    /// Keeps half: Reno (RFC 5681).
     Reno,
-    /// 0.7: CUBIC (RFC 9438).
+    /// Keeps 0.7: CUBIC (RFC 9438).
     Cubic,
-    /// All: one that does not go by losses, such as BBR.
+    /// Keeps all: one that does not react to losses, for example BBR.
     Bbr,
 }
 
 impl CongestionLike {
-    /// By the name that Linux has for it.
+    /// Returns its name in Linux.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
@@ -413,24 +413,24 @@ impl CongestionLike {
     }
 }
 
-/// Retransmissions by what set them off.
+/// Retransmissions by trigger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retransmissions {
-    /// Segments in all.
+    /// Segments retransmitted.
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// After acknowledgements had shown a loss (RFC 5681, RFC 6675, RFC 8985).
+    /// Fast retransmissions, after acknowledgements indicated a loss (RFC 5681, RFC 6675, RFC 8985).
     pub fast: u64,
-    /// After a retransmission timeout (RFC 6298).
+    /// Retransmissions after a timeout (RFC 6298).
     pub timeout: u64,
-    /// The last segment once more before that timeout (RFC 8985, section 7).
+    /// Tail loss probes: the last segment repeated before the timeout (RFC 8985, section 7).
     pub tail_loss_probe: u64,
-    /// None of these fits what was seen.
+    /// Retransmissions whose trigger is unclear.
     pub unclear: u64,
-    /// Of all, such as the receiver had acknowledged when they passed here.
+    /// Retransmissions of data that had been acknowledged when they passed the capture point.
     pub needless: u64,
-    /// Of all, such as the receiver reported to have had (DSACK, RFC 2883).
+    /// Retransmissions of data that the receiver reported to have already (DSACK, RFC 2883).
     pub needless_reported: u64,
 }

@@ -1,34 +1,34 @@
-//! What two captures of one path say together: what passed both places, what was lost, changed and delayed between them.
+//! What two captures of one path show together: which packets passed both places, and which were lost, changed or delayed between them.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// Two captures that hold the same connections.
+/// Two captures of the same connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturePair {
-    /// Which captures, by their place in the list of captures, from 0.
+    /// Indices of the two captures in the list of captures, from 0.
     pub captures: [usize; 2],
-    /// What is known of their clocks; null where none of the connections tells.
+    /// Relation of their clocks; null if none of the connections reveals it.
     pub clock: Option<ClockBetween>,
-    /// The connections that passed both places, as they stand in the table of the first capture.
+    /// Connections that passed both places, in the order of the first capture's table.
     pub connections: Vec<PairedConnection>,
-    /// TCP connections that only one of them holds.
+    /// TCP connections that are in only one of the captures.
     pub unpaired: [usize; 2],
-    /// Segments of each that were not compared: there were more than are kept of a file.
+    /// Segments of each capture that were not compared because they exceeded the number kept.
     pub not_compared: [u64; 2],
 }
 
-/// What is known of the clock of the second capture beside that of the first.
+/// Relation of the second capture's clock to the first one's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockBetween {
-    /// Second - first at the first compared packet lies between these two. Where in between no packet says: the delay of each way is not
-    /// known, the sum of both is.
+    /// Bounds of second - first at the first compared packet. Packets cannot narrow them further: the one-way delays are
+    /// unknown, only their sum is known.
     pub offset_ns: [i64; 2],
-    /// How much faster the second one goes, parts per million; null where the packets are too few or of less than a second. Where it is null nothing was
-    /// removed.
+    /// How much faster the second clock runs, parts per million; null, and not corrected, if packets are too few or span less than a
+    /// second.
     pub drift_ppm: Option<f64>,
 }
 
@@ -36,168 +36,168 @@ pub struct ClockBetween {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedConnection {
-    /// Its number in each capture's list of flows, from 1.
+    /// Its number in the list of flows of each capture, from 1.
     pub flows: [usize; 2],
-    /// How it was recognised.
+    /// How it was matched.
     pub recognised: Recognised,
-    /// The capture that is nearer to `a`, 0 or 1 of the two: what goes from a to b passes it first.
+    /// The capture nearer to `a`, 0 or 1 of the two: packets from a to b pass it first.
     pub nearer_a: usize,
-    /// What says so.
+    /// Evidence for this order.
     pub order_by: OrderBy,
-    /// The capture that is nearer to the one who sends most, whose findings are those of the connection: 0 or 1 of the two.
+    /// The capture nearer to the main sender, 0 or 1 of the two; the connection's findings are taken from it.
     pub explained_by: usize,
-    /// Something between the two places ends TCP and begins it anew, as a proxy does. Losses and delays are then not compared.
+    /// Whether TCP is terminated between the two places, for example by a proxy. Losses and delays are then not compared.
     pub terminated: bool,
-    /// Segments were cut or joined by a network card at one of the places: bytes are compared, and times are not those on the wire.
+    /// Whether a network card split or joined segments at one of the places: bytes are compared, and times are not those on the wire.
     pub super_packets: bool,
-    /// The least from the first place to the second and back: the least delays of both ways, of which the offset of the clocks is no part. Null where
-    /// only one way passed both, or times are not known.
+    /// Smallest round trip between the two places: the sum of the least delays of both directions, independent of the clock offset. Null if
+    /// only one direction passed both places, or times are unknown.
     pub rtt_between_ns: Option<u64>,
-    /// What was changed between the two, the handshake's first.
+    /// What was changed between the two places, the handshake's changes first.
     pub changes: Vec<Change>,
-    /// From a to b, and back.
+    /// Direction from a to b, and from b to a.
     pub directions: [BetweenDirection; 2],
 }
 
-/// How a connection was recognised in the other capture.
+/// How a connection was matched with the other capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recognised {
     /// The same addresses and ports.
     Ends,
-    /// Other addresses or ports, the same initial sequence numbers.
+    /// Other addresses or ports, but the same initial sequence numbers.
     SequenceNumbers,
-    /// Other addresses or ports and other sequence numbers, the same timestamps in both SYNs.
+    /// Other addresses, ports and sequence numbers, but the same timestamps in both SYNs.
     Timestamps,
 }
 
-/// What says which place comes first.
+/// Evidence for which place comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OrderBy {
-    /// What goes one way takes longer by these two clocks than what goes the other: times that are possible in one order alone.
+    /// Clock differences: the times are possible in only one order of the places.
     Times,
-    /// TTL or hop limit falls.
+    /// The TTL or hop limit decreases.
     HopLimit,
     /// The round trip to `a` is shorter.
     RoundTrip,
-    /// Packets are missing at one place alone.
+    /// Only one of the places lacks packets.
     Losses,
-    /// Nothing: the order in which the captures were named.
+    /// No evidence: the order in which the captures were named.
     Named,
 }
 
-/// One way between the two places.
+/// One direction between the two places.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BetweenDirection {
-    /// Segments with payload that passed the first place of this way and could be compared; a super-packet is as many as it holds.
+    /// Segments with payload that passed the first place and could be compared; a super-packet counts as the segments it holds.
     pub segments: u64,
-    /// Their payload.
+    /// Their payload, bytes.
     pub bytes: u64,
-    /// Of them, such as never passed the second place.
+    /// Segments lost between the two places.
     pub lost_segments: u64,
-    /// Their payload.
+    /// Their payload, bytes.
     pub lost_bytes: u64,
-    /// Packets without payload that passed the first place and could be compared: acknowledgements, SYN, FIN, RST.
+    /// Packets without payload that passed the first place and could be compared: ACK, SYN, FIN, RST.
     pub acks: u64,
-    /// Of them, such as never passed the second place.
+    /// Packets without payload lost between the two places.
     pub lost_acks: u64,
-    /// Packets that passed the first place when the second capture did not run yet, or no longer.
+    /// Packets that passed the first place before the second capture started or after it ended.
     pub outside: u64,
-    /// Segments that are missing in the second capture though the receiver acknowledged them: the capture lacks them, they were not lost.
+    /// Segments that the second capture lacks although the receiver acknowledged them: missed by the capture, not lost.
     pub missed_by_capture: u64,
-    /// Packets that passed the second place and are not in the first capture.
+    /// Packets that passed the second place but are not in the first capture.
     pub only_second: u64,
-    /// Packets that are at the second place twice and at the first one once.
+    /// Packets duplicated between the two places.
     pub duplicated: u64,
-    /// Packets that came to the second place after one that passed the first place later.
+    /// Packets that reached the second place after one that had passed the first place later.
     pub reordered: u64,
-    /// By how many packets at the most.
+    /// Largest number of packets that overtook one.
     pub reordered_most: u64,
-    /// Segments retransmitted at the first place whose copy before was lost between the two.
+    /// Segments retransmitted at the first place whose previous copy was lost between the two.
     pub retransmitted_after_loss: u64,
-    /// Segments retransmitted though the copy before had passed the second place: lost after it, or not lost.
+    /// Segments retransmitted although the previous copy had passed the second place: lost after it, or not lost.
     pub retransmitted_otherwise: u64,
-    /// Delay less the least of this way; null where times are not known.
+    /// Delay above the least of this direction; null if times are unknown.
     pub queueing: Option<QueueingDelay>,
-    /// Where losses happened in time; at most a thousand points.
+    /// Losses over time; at most a thousand points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<LostAt>,
-    /// The queueing delay over time; at most a thousand points.
+    /// Queueing delay over time; at most a thousand points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delays: Vec<DelayAt>,
 }
 
 impl BetweenDirection {
-    /// Packets lost, with payload or without.
+    /// Returns the packets lost, with or without payload.
     pub const fn lost(&self) -> u64 {
         self.lost_segments + self.lost_acks
     }
 }
 
-/// How much longer than the least packets took from one place to the other.
+/// Delay between the two places above the least delay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueingDelay {
-    /// Packets of which it is known.
+    /// Packets with known delay.
     pub packets: u64,
     /// Median.
     pub p50_ns: u64,
     /// 95th percentile.
     pub p95_ns: u64,
-    /// The most.
+    /// Largest.
     pub max_ns: u64,
 }
 
-/// Packets that were lost about a moment.
+/// Packets lost around one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostAt {
-    /// When the first of them passed the first place, since the first compared packet there.
+    /// When the first of them passed the first place, from the first compared packet there.
     pub at_ns: u64,
-    /// How many packets.
+    /// Packets lost.
     pub packets: u64,
 }
 
-/// The delay about a moment.
+/// Queueing delay around one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayAt {
-    /// When the first packet passed the first place, since the first compared packet there.
+    /// When the first packet passed the first place, from the first compared packet there.
     pub at_ns: u64,
-    /// The most above the least.
+    /// Largest delay above the least, nanoseconds.
     pub queueing_ns: u64,
 }
 
-/// What something between the two places changed.
+/// A change made between the two places.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// What.
+    /// What was changed.
     pub what: Changed,
-    /// Which way it went: 0 from a to b, 1 back.
+    /// Direction of the packets: 0 from a to b, 1 from b to a.
     pub direction: usize,
-    /// At the first place of this way; null where it was not there. Of what differs from packet to packet an example.
+    /// Value at the first place of this direction; null if absent. An example if it differs from packet to packet.
     pub sent: Option<ChangedValue>,
-    /// At the second place.
+    /// Value at the second place.
     pub arrived: Option<ChangedValue>,
-    /// Packets that it happened to.
+    /// Packets changed.
     pub packets: u64,
-    /// Packets of this way in which it could be seen.
+    /// Packets of this direction in which a change would be visible.
     pub of: u64,
 }
 
-/// What a middlebox may change.
+/// Fields that a middlebox may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Changed {
-    /// Address or port of the one who sends.
+    /// Source address or port.
     Source,
-    /// Address or port of the one to whom it goes.
+    /// Destination address or port.
     Destination,
     /// Maximum segment size in a SYN.
     Mss,
@@ -205,23 +205,23 @@ pub enum Changed {
     WindowScale,
     /// SACK permitted in a SYN: 1 or null.
     SackPermitted,
-    /// The timestamps option in a SYN: 1 or null.
+    /// Timestamps option in a SYN: 1 or null.
     TimestampsOffered,
-    /// ECN asked for or agreed to by the flags of a SYN: 1 or 0.
+    /// ECN requested or accepted by the flags of a SYN: 1 or 0.
     EcnOffered,
     /// All sequence numbers, by the same offset; the values are the first ones.
     SequenceNumbers,
-    /// The timestamps option of segments: its value, or null.
+    /// Timestamps option of segments: its value, or null.
     Timestamps,
-    /// The window as it is written.
+    /// Window field.
     Window,
     /// The two ECN bits: 0 none, 1 and 2 capable, 3 congestion experienced.
     Ecn,
     /// DSCP.
     Dscp,
-    /// TTL or hop limit: the difference are routers in between.
+    /// TTL or hop limit: the difference is the number of routers in between.
     HopLimit,
-    /// Payload in other segments: bytes of one at either place.
+    /// Segment boundaries: bytes of one segment at either place.
     Segments,
 }
 

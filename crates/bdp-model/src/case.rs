@@ -1,4 +1,4 @@
-//! One point of a scenario's sweep and one repetition: what is needed to run it, and to repeat it.
+//! One point of a scenario's sweep and one repetition: everything needed to run and repeat it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Probability};
 use crate::window::WindowBytes;
 
-/// One point of a scenario's sweep and one repetition: everything that is needed to run it.
+/// One point of a scenario's sweep and one repetition: everything needed to run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseSpec {
@@ -27,45 +27,45 @@ pub struct CaseSpec {
     pub title: String,
     /// Swept parameters of this case, as written, by dotted path.
     pub params: BTreeMap<String, serde_json::Value>,
-    /// What the command line set in place of the file's, as written, by dotted path; not the clock, which has its own member.
+    /// Values set on the command line instead of the file's, as written, by dotted path; the clock has its own member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
     /// Seed of every random stream of the case.
     pub seed: u64,
-    /// The clock by which it runs. Left out of the JSON where it is the real one, so that plans of before keep their digests.
+    /// Clock of the case. Omitted from the JSON if it is the real one, so that earlier plans keep their digests.
     #[serde(default, skip_serializing_if = "Clock::is_real")]
     pub clock: Clock,
     /// IP version of the flows.
     pub family: Family,
     /// The hosts.
     pub hosts: Vec<HostSpec>,
-    /// The links; every flow runs between two hosts that links and routers join.
+    /// The links; links and routers connect the hosts of every flow.
     pub links: Vec<LinkSpec>,
-    /// The workloads, each started at its time.
+    /// The flows, each started at its time.
     pub flows: Vec<CaseFlow>,
-    /// Transfers that come and go beside them.
+    /// Short transfers that run beside the flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Traffic>,
     /// How long the idle round trip is measured before the flows start.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub idle: Nanos,
-    /// What the probe flow is made of.
+    /// Protocol of the probes.
     #[serde(default)]
     pub probe: ProbeKind,
-    /// What must come out.
+    /// Expected results.
     pub expect: Expect,
-    /// What the source printed for this point.
+    /// Figure that the source published for this point.
     pub published_bps: Option<Published>,
-    /// Rows of a table that the source printed, one for each thing that it measured many times.
+    /// Rows of a table that the source published, one for each thing that it measured repeatedly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published_rows: Vec<PublishedRow>,
 }
 
 impl CaseSpec {
-    /// Names the case within its run: parameters and repetition.
+    /// Returns the name of the case within its run: parameters and repetition.
     pub fn key(&self) -> String {
         let mut key = String::new();
         for (path, value) in &self.params {
@@ -80,19 +80,19 @@ impl CaseSpec {
         format!("{key}#{}", self.repetition)
     }
 
-    /// The kernel that its hosts run, where one is named, or the first of their stacks. One case runs one kernel or none: the scenario's
-    /// reader sees to that.
+    /// Returns the kernel that its hosts run, if one is named, or else the first of their stacks. A case runs at most one kernel; the
+    /// scenario's reader checks it.
     pub fn stack(&self) -> Option<&Stack> {
         let stacks = || self.hosts.iter().filter_map(|host| host.stack.as_ref());
         stacks().find(|stack| stack.in_steps().is_none()).or_else(|| stacks().next())
     }
 
-    /// Whether one of its hosts runs a stack that is no kernel: its flows are led in steps then.
+    /// Whether one of its hosts runs a stack that is not a kernel, so that its flows run in steps.
     pub fn runs_in_steps(&self) -> bool {
         self.hosts.iter().any(|host| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_some()))
     }
 
-    /// Whether it needs a guest: by the virtual clock, of which one kernel at least goes by.
+    /// Whether it needs a guest: it runs by the virtual clock and at least one host runs a kernel.
     pub fn needs_guest(&self) -> bool {
         !self.clock.is_real() && self.stack().is_none_or(|stack| stack.in_steps().is_none())
     }
@@ -114,36 +114,36 @@ pub enum Family {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostSpec {
-    /// Its name in the scenario.
+    /// Name in the scenario.
     pub name: String,
-    /// Sysctls by dotted name (`net.ipv4.tcp_window_scaling`), set in the host's own namespace.
+    /// Sysctls by dotted name (`net.ipv4.tcp_window_scaling`), set in the host's network namespace.
     pub sysctls: BTreeMap<String, String>,
-    /// Whether it forwards packets of others.
+    /// Whether it forwards packets of other hosts.
     #[serde(default)]
     pub router: bool,
-    /// Whether it is a switch: it forwards, and counts no hop.
+    /// Whether it is a switch: it forwards and does not count as a hop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub switch: bool,
-    /// Static routes, before those that follow from the shortest way.
+    /// Static routes; they take precedence over the shortest path.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// The kernel whose stack it runs; `None` this machine's by the real clock, the default guest kernel by the virtual one.
+    /// Kernel whose stack it runs; `None` for this machine's under the real clock, the default guest kernel under the virtual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<Stack>,
-    /// Settings of its TCP.
+    /// TCP settings.
     #[serde(flatten)]
     pub tcp: TcpSettings,
 }
 
 impl HostSpec {
-    /// Every sysctl that the scenario sets, by its own name or through a setting of TCP.
+    /// Returns every sysctl that the scenario sets, by name or through a TCP setting.
     pub fn all_sysctls(&self) -> BTreeMap<String, String> {
         let mut all = self.tcp.by_sysctl();
         all.extend(self.sysctls.clone());
         all
     }
 
-    /// Whether the scenario switches a sysctl off.
+    /// Whether the scenario disables a sysctl.
     pub fn switches_off(&self, sysctl: &str) -> bool {
         self.all_sysctls().get(sysctl).is_some_and(|value| value == "0")
     }
@@ -153,24 +153,24 @@ impl HostSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Route {
-    /// The host that it leads to.
+    /// Destination host.
     pub to: String,
-    /// The neighbour that it leads through.
+    /// Neighbour used as next hop.
     pub via: String,
-    /// From when on, since flows could start; zero from the beginning. It replaces an earlier one to the same host.
+    /// When it takes effect, from the time that flows can start; zero for the beginning. It replaces an earlier route to the same host.
     #[serde(rename = "at_ns", default, skip_serializing_if = "is_zero")]
     pub at: Nanos,
 }
 
-/// What a case's probe flow is made of.
+/// Protocol of a case's probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// Small UDP datagrams, echoed.
+    /// Small UDP datagrams that are echoed.
     #[default]
     Udp,
-    /// TCP connections: the time from SYN to SYN-ACK as `connect` sees it.
+    /// TCP connections: the time from SYN to SYN-ACK as seen by `connect`.
     TcpConnect,
 }
 
@@ -180,18 +180,18 @@ pub enum ProbeKind {
 pub struct LinkSpec {
     /// The two hosts; `forward` is from the first to the second.
     pub between: [String; 2],
-    /// What it does.
+    /// Configuration of the link.
     pub config: LinkConfig,
-    /// At which of its ends packets are captured, first and second host.
+    /// Whether packets are captured at the end of the first and of the second host.
     #[serde(default)]
     pub capture: [bool; 2],
-    /// Bytes of each packet that a capture keeps, at most.
+    /// Largest number of bytes of each packet that a capture keeps.
     #[serde(default = "whole_packets")]
     pub capture_snap: u32,
-    /// The profile from which its keys came that the scenario did not state.
+    /// Profile that supplied the keys that the scenario left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// What the kernel does at each end to what its host sends, first and second host: nothing, but where the emulator is compared with it.
+    /// netem discipline at the end of the first and of the second host; none unless the emulator is compared with netem.
     #[serde(default, skip_serializing_if = "is_ours_alone")]
     pub netem: [Option<Netem>; 2],
 }
@@ -200,14 +200,14 @@ fn is_ours_alone(netem: &[Option<Netem>; 2]) -> bool {
     *netem == [None; 2]
 }
 
-/// The snap length that keeps every packet whole: the largest IP packet without jumbograms.
+/// Snap length that keeps every packet whole: the largest IP packet that is not a jumbogram.
 pub const WHOLE_PACKETS: u32 = 65_535;
 
 const fn whole_packets() -> u32 {
     WHOLE_PACKETS
 }
 
-/// A flow of a case: what is to go from which host to which, and when.
+/// A flow of a case: its hosts, its start and its workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseFlow {
@@ -217,11 +217,11 @@ pub struct CaseFlow {
     pub to: String,
     /// How the window is set.
     pub window_method: WindowMethod,
-    /// When it starts, since the first flow could start.
+    /// Start, from the time that the first flow could start.
     #[serde(default, rename = "start_ns", alias = "start", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start: Nanos,
-    /// So much later at most, drawn evenly for each repetition; `start` of a planned case has the draw in it.
+    /// Upper bound of a random delay of the start, drawn uniformly for each repetition; `start` of a planned case includes the draw.
     #[serde(
         default,
         rename = "start_spread_ns",
@@ -230,10 +230,10 @@ pub struct CaseFlow {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start_spread: Nanos,
-    /// Whether it is there for the others' sake: it is not in the case's goodput, and nothing is expected of it.
+    /// Whether it is a background flow: excluded from the case's goodput, and without expectations.
     #[serde(default)]
     pub background: bool,
-    /// Of a transfer, which entry of the traffic it is of; it is not recorded by itself.
+    /// Traffic entry that a transfer belongs to; transfers are not recorded individually.
     #[serde(skip)]
     pub transfer: Option<u32>,
     /// The workload.
@@ -242,7 +242,7 @@ pub struct CaseFlow {
 }
 
 impl CaseFlow {
-    /// Of hosts by these names, with what a scenario has where it says nothing.
+    /// Returns a flow between hosts of these names, with the scenario defaults.
     pub fn between(from: impl Into<String>, to: impl Into<String>, congestion: impl Into<String>) -> Self {
         Self {
             from: from.into(),
@@ -261,7 +261,7 @@ impl CaseFlow {
         }
     }
 
-    /// When it sends, unless its bytes are through before, since the first flow could start.
+    /// Returns when it sends, from the time that the first flow could start; it may finish its bytes earlier.
     pub fn span(&self) -> Range<Nanos> {
         self.start..self.start + self.spec.duration
     }
@@ -271,7 +271,7 @@ fn is_zero(time: &Nanos) -> bool {
     *time == Nanos::ZERO
 }
 
-/// The workload in a record's JSON: what a scenario can set.
+/// The workload in a record's JSON: the settings of a scenario.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "FlowSpec")]
@@ -320,7 +320,7 @@ const fn sample_interval() -> Nanos {
     Nanos::millis(100)
 }
 
-/// What a record leaves out, so that plans of before keep their digests.
+/// Whether the interval is the default, which a record omits so that earlier plans keep their digests.
 fn is_usual(interval: &Nanos) -> bool {
     *interval == sample_interval()
 }
@@ -329,12 +329,12 @@ fn is_copied(zerocopy: &Zerocopy) -> bool {
     *zerocopy == copied()
 }
 
-/// Bytes are copied: that keeps what a case costs the same on every kernel.
+/// Bytes are copied, so that a case costs the same on every kernel.
 const fn copied() -> Zerocopy {
     Zerocopy::Off
 }
 
-/// Datagrams in a record's JSON: `rate` and `datagram_bytes`, or null.
+/// JSON form of datagrams in a record: `rate` and `datagram_bytes`, or null.
 mod datagrams {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -368,27 +368,27 @@ mod datagrams {
     }
 }
 
-/// How a window is brought about.
+/// How a window is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WindowMethod {
-    /// `receiver` from one segment on, `path` below it.
+    /// `receiver` for windows of at least one segment, `path` below that.
     #[default]
     Auto,
-    /// The receiver's buffer, calibrated (`tcp_rmem` in the host's namespace).
+    /// The receiver's calibrated buffer (`tcp_rmem` in the host's network namespace).
     Receiver,
-    /// A clamp on the path: scaling stripped, the window field bounded after the handshake.
+    /// A clamp on the path: window scaling stripped, the window field limited after the handshake.
     Path,
 }
 
-/// What must come out of a case. Nothing set: nothing is judged.
+/// Expected results of a case; nothing is checked if none is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expect {
-    /// Largest relative distance of the goodput from the model.
+    /// Largest relative deviation of the goodput from the model.
     pub model_within: Option<Probability>,
-    /// Least goodput, bit/s.
+    /// Smallest goodput, bit/s.
     pub goodput_min_bps: Option<u64>,
     /// Largest goodput, bit/s.
     pub goodput_max_bps: Option<u64>,
@@ -405,18 +405,18 @@ pub enum Published {
     Range([f64; 2]),
 }
 
-/// A published row: what came of many runs, bit/s. What the source does not state is `None`.
+/// A published row: statistics of many runs, bit/s. `None` for what the source does not state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedRow {
-    /// What was measured, such as `Linux 2.6.10`.
+    /// What was measured, for example `Linux 2.6.10`.
     pub name: String,
-    /// The smallest.
+    /// Minimum.
     pub min_bps: Option<f64>,
-    /// Their mean.
+    /// Mean.
     pub mean_bps: Option<f64>,
-    /// The largest.
+    /// Maximum.
     pub max_bps: Option<f64>,
-    /// Their standard deviation.
+    /// Standard deviation.
     pub sd_bps: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a reader should know before relying on figures, as evidence; `bdp-report` puts it into words. A real path has
+//! What a reader should know before relying on the figures, as evidence; `bdp-report` puts it into words. A real path has
 //! caveats, never INVALID.
 
 use std::net::SocketAddr;
@@ -8,387 +8,387 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::ends::{Direction, End, PeerProtocol, Task};
 use crate::method::EndReason;
 
-/// One thing to know. In JSON an object with `kind`, its evidence, and, where `bdp-report` prints it, `text`.
+/// One caveat. In JSON an object with `kind`, its evidence and, in the output of `bdp-report`, `text`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Caveat {
-    /// A hypervisor took processor time of an end.
+    /// A hypervisor took processor time from an end.
     HypervisorSteal {
-        /// Whose.
+        /// End that lost the time.
         end: End,
-        /// Of all of its processors, 0..=1.
+        /// Share of the time of all its processors, 0..=1.
         share: f64,
     },
-    /// The device of an end sends or receives, never both.
+    /// The device of an end is half duplex.
     HalfDuplex {
-        /// Whose.
+        /// End with the device.
         end: End,
-        /// Its name.
+        /// Device name.
         device: Option<String>,
     },
-    /// The device of an end lost packets of this host, which are no loss of the path.
+    /// The device of an end dropped packets of this host; the path did not lose them.
     DeviceDrops {
-        /// Whose.
+        /// End with the device.
         end: End,
-        /// Its name.
+        /// Device name.
         device: Option<String>,
-        /// Received packets that it dropped; 0 as everywhere here where they are too few to matter.
+        /// Received packets that it dropped. Here and in the next members, 0 if they are too few to matter.
         rx_dropped: u64,
         /// Received packets for which it had no buffer.
         rx_missed: u64,
-        /// Received packets that its FIFO lost.
+        /// Received packets lost by its FIFO.
         rx_fifo: u64,
-        /// Packets to be sent that it dropped.
+        /// Outgoing packets that it dropped.
         tx_dropped: u64,
-        /// Packets to be sent that its FIFO lost.
+        /// Outgoing packets lost by its FIFO.
         tx_fifo: u64,
     },
     /// Other traffic shared the device of an end.
     CrossTraffic {
-        /// Whose.
+        /// End with the device.
         end: End,
-        /// Its name.
+        /// Device name.
         device: Option<String>,
-        /// Which way through the device.
+        /// Whether the other traffic was sent or received.
         task: Task,
-        /// Of the other traffic, on average.
+        /// Mean rate of the other traffic, bit/s.
         rate_bps: f64,
-        /// Of the device's bytes, 0..=1.
+        /// Share of the device's bytes, 0..=1.
         share: f64,
     },
     /// The kernel of an end dropped received packets because its backlog was full.
     BacklogDrops {
-        /// Whose.
+        /// End that dropped them.
         end: End,
-        /// How many.
+        /// Packets dropped.
         packets: u64,
     },
     /// The control group of an end used up its quota of processor time.
     CpuQuota {
-        /// Whose.
+        /// End with the quota.
         end: End,
-        /// In so many periods.
+        /// Periods in which the quota was used up.
         periods: u64,
-        /// How long it was held back, all processors added up.
+        /// Throttled time, all processors added up.
         throttled_ns: Option<u64>,
     },
-    /// The two hosts took a good part of the round trips of a direction's probes.
+    /// The two hosts took a large part of the round trips of a direction's probes.
     HostLatency {
-        /// Which.
+        /// Direction of the probes.
         direction: Direction,
-        /// What they took at the 95th percentile, or the median of few probes.
+        /// Time in the hosts at the 95th percentile, or the median of few probes.
         host_ns: u64,
-        /// The whole round trips of the same probes at the same percentile; older versions wrote their median.
+        /// Whole round trip of the same probes at the same percentile; older versions wrote their median.
         rtt_ns: u64,
     },
-    /// The kernel of an end made a socket buffer smaller than was asked for.
+    /// The kernel of an end made a socket buffer smaller than requested.
     SocketBufferCut {
-        /// In which direction.
+        /// Direction of the socket's data.
         direction: Direction,
-        /// Of the end that sends, or of the one that receives.
+        /// Whether it is the socket of the sending or of the receiving end.
         task: Task,
-        /// Asked for (`--sockbuf`).
+        /// Size requested (`--sockbuf`).
         asked_bytes: u64,
-        /// What the kernel took of it, half of what `SO_RCVBUF` or `SO_SNDBUF` reads.
+        /// Size granted by the kernel: half of what `SO_RCVBUF` or `SO_SNDBUF` reads.
         granted_bytes: u64,
     },
-    /// A thread may have been the limit of a direction.
+    /// A thread may have limited a direction.
     BusyThread {
-        /// Which.
+        /// Direction of the thread.
         direction: Direction,
-        /// What it did.
+        /// Whether it was sending or receiving.
         task: Task,
-        /// Of a processor, 0..=1.
+        /// Share of a processor that it used, 0..=1.
         share: f64,
     },
-    /// Fewer bytes passed than were asked for, in the time that was granted.
+    /// Fewer bytes were transferred than requested before the time limit.
     TimeRanOut {
-        /// In which direction.
+        /// Direction of the transfer.
         direction: Direction,
-        /// Passed.
+        /// Bytes transferred.
         bytes: u64,
-        /// Asked for.
+        /// Bytes requested.
         asked_bytes: u64,
-        /// In this time.
+        /// Time limit.
         after_ns: u64,
     },
-    /// A direction ended before its time.
+    /// A direction ended early.
     EndedEarly {
-        /// Which.
+        /// Direction that ended.
         direction: Direction,
-        /// Why.
+        /// Why it ended.
         reason: EndReason,
     },
-    /// A window was not what was asked for.
+    /// A window was not the one requested.
     WindowNotReached {
-        /// In which direction.
+        /// Direction of the data.
         direction: Direction,
-        /// Why.
+        /// Why it was not reached.
         reason: WindowShortfall,
     },
-    /// A sender of datagrams was slower than asked.
+    /// A sender of datagrams was slower than requested.
     RateNotReached {
-        /// In which direction.
+        /// Direction of the datagrams.
         direction: Direction,
-        /// Payload that it sent.
+        /// Payload rate sent, bit/s.
         sent_bps: f64,
-        /// Payload that was asked for.
+        /// Payload rate requested, bit/s.
         asked_bps: f64,
-        /// Datagrams that were too late for their times and were not sent.
+        /// Datagrams skipped because they were too late.
         left_out: u64,
     },
-    /// The rate of datagrams that was asked for lost many of them in the first second: the test went on at a lower one.
+    /// The requested datagram rate lost many datagrams in the first second, so the test continued at a lower one.
     BackedOff {
-        /// In which direction.
+        /// Direction of the datagrams.
         direction: Direction,
-        /// Payload that was asked for; null where that was as fast as possible.
+        /// Payload rate requested, bit/s; null for as fast as possible.
         asked_bps: Option<f64>,
-        /// Share of the datagrams that was lost in the first second.
+        /// Share of datagrams lost in the first second.
         loss_ratio: f64,
-        /// Payload of the rate that was sent from then on.
+        /// Payload rate sent from then on, bit/s.
         rate_bps: f64,
     },
-    /// No rate that trials found lasted.
+    /// None of the rates that the search found could be sustained.
     SearchNotHeld {
-        /// In which direction.
+        /// Direction of the search.
         direction: Direction,
     },
-    /// Loss did not depend on the rate.
+    /// Loss did not depend on the rate, so the search found none without loss.
     LossAtAnyRate {
-        /// In which direction.
+        /// Direction of the search.
         direction: Direction,
     },
-    /// A search was interrupted.
+    /// A rate search was interrupted.
     SearchCutShort {
-        /// In which direction.
+        /// Direction of the search.
         direction: Direction,
-        /// Trials that were made.
+        /// Trials made.
         trials: u64,
-        /// Trials that passed.
+        /// Trials passed.
         passed: u64,
-        /// The rate whose figures are reported.
+        /// Rate whose figures are reported, bit/s.
         rate_bps: f64,
     },
-    /// The receiving host dropped datagrams, which is no loss of the path.
+    /// The receiving host dropped datagrams; the path did not lose them.
     ReceiverDrops {
-        /// In which direction.
+        /// Direction of the datagrams.
         direction: Direction,
-        /// Dropped, because the socket was full.
+        /// Datagrams dropped because the socket was full.
         dropped: u64,
-        /// Of so many lost.
+        /// All datagrams lost.
         lost: u64,
     },
-    /// Datagrams were longer than the path's MTU.
+    /// Datagrams exceeded the path MTU and were fragmented.
     Fragmented {
-        /// In which direction.
+        /// Direction of the datagrams.
         direction: Direction,
-        /// Payload of a datagram.
+        /// Payload of a datagram, bytes.
         datagram_bytes: u64,
-        /// MTU of the path.
+        /// Path MTU, bytes.
         path_mtu: u32,
     },
-    /// The server counted none of the last datagrams, which it may have received later.
+    /// The server did not count the last datagrams, which may have arrived later.
     LastUncounted {
-        /// In which direction.
+        /// Direction of the datagrams.
         direction: Direction,
-        /// How many.
+        /// Datagrams not counted.
         datagrams: u64,
     },
-    /// The server keeps to a rate of its own (`--max-rate`).
+    /// The server limits its rate (`--max-rate`).
     ServerRateLimit {
-        /// Payload that it sends at most.
+        /// Highest payload rate that it sends, bit/s.
         rate_bps: u64,
     },
-    /// Directions that were asked for and not measured.
+    /// Requested directions that were not measured.
     NotMeasured {
-        /// Which.
+        /// The directions.
         directions: Vec<Direction>,
         /// Why.
         reason: NotMeasured,
     },
-    /// An experiment would have told what limits a direction, and was not run.
+    /// An experiment that would have identified a direction's limit was not run.
     NoExperiment {
-        /// Of which direction.
+        /// Direction of the experiment.
         direction: Direction,
         /// Why.
         reason: NoExperiment,
     },
-    /// It was interrupted: the figures are of the time until then.
+    /// The measurement was interrupted; the figures cover the time until then.
     Interrupted {
-        /// Directions that had not begun.
+        /// Directions that had not started.
         not_measured: Vec<Direction>,
     },
-    /// A server that was silent to bdp turned out to speak iperf3's protocol.
+    /// A server that did not answer bdp's protocol was found to speak iperf3's.
     RecognisedIperf3,
-    /// The server speaks another protocol, which tells less.
+    /// The server speaks another protocol, which reports less.
     ForeignServer {
-        /// Which.
+        /// The protocol.
         protocol: PeerProtocol,
         /// Whether datagrams were measured.
         datagrams: bool,
     },
-    /// The far end is a server of the web, of which little is known.
+    /// The far end is a web server, which reports little.
     WebServer {
-        /// Its name.
+        /// Host name.
         host: String,
-        /// From one handshake to the next, by which round trips are measured.
+        /// Interval between the handshakes that measure round trips.
         handshake_interval_ns: u64,
     },
-    /// A download ended with its file, before its time.
+    /// A download ended early because its file was too short.
     FileTooShort {
-        /// After this time.
+        /// Duration of the download.
         after_ns: u64,
-        /// Files of at least so many bytes are asked for again.
+        /// Smallest file size that is downloaded repeatedly, bytes.
         repeated_from_bytes: u64,
     },
-    /// No probe came back by UDP, so that round trips are those of messages on a connection.
+    /// No UDP probe was answered, so the round trips are those of messages on a TCP connection.
     ProbesOverTcp {
-        /// Of the server, UDP.
+        /// UDP port of the server.
         port: u16,
     },
-    /// The path drops packets that its kernel takes for short enough, without a word.
+    /// The path silently drops packets that fit its known MTU.
     MtuBlackHole {
-        /// Largest IP packet that came through, bytes.
+        /// Largest IP packet that passed, bytes.
         mtu: u32,
-        /// Path MTU as the near kernel knows it, bytes.
+        /// Path MTU according to the near kernel, bytes.
         known_mtu: u32,
-        /// Whether one byte more is known to be lost.
+        /// Whether a packet one byte longer is known to be lost.
         exact: bool,
-        /// Whether the path is one of IPv6.
+        /// Whether the path is IPv6.
         ipv6: bool,
-        /// Payload of the largest datagram that the path holds.
+        /// Payload of the largest datagram that fits, bytes.
         fits_bytes: u32,
-        /// Payload of a datagram, where one was asked for.
+        /// Requested payload of a datagram, bytes; null if none was requested.
         asked_bytes: Option<u32>,
     },
-    /// No datagram as long as the path's MTU came back, and nobody said why.
+    /// No datagram as long as the path MTU came back, and no error reported why.
     MtuUnconfirmed {
-        /// Payload of the datagrams.
+        /// Payload of the datagrams, bytes.
         datagram_bytes: u32,
-        /// Path MTU as the near kernel knows it.
+        /// Path MTU according to the near kernel, bytes.
         known_mtu: u32,
     },
-    /// Both ends offer an option of TCP, and the connection has none of it: something on the path takes it out of handshakes.
+    /// Both ends offer a TCP option but the connection does not use it: a middlebox strips it from handshakes.
     OptionStripped {
         /// `SACK` or `timestamps`.
         option: String,
     },
-    /// Full segments are far shorter than the MTUs of both ends and of the path allow: something on the path changes the MSS of handshakes.
+    /// Full segments are far shorter than the MTUs of both ends and of the path allow: a middlebox changes the MSS of handshakes.
     MssClamped {
-        /// Payload of a full segment.
+        /// Payload of a full segment, bytes.
         mss_bytes: u64,
-        /// What the smallest of the MTUs holds.
+        /// Payload that the smallest MTU allows, bytes.
         fits_bytes: u64,
-        /// That MTU.
+        /// The smallest MTU, bytes.
         mtu: u32,
     },
-    /// Data went through `ssh`'s connection.
+    /// Data went through the `ssh` connection.
     SshTunnel,
-    /// This machine dropped answers to probes, which is no loss of the path.
+    /// This machine dropped answers to probes; the path did not lose them.
     AnswersDropped {
-        /// Dropped, because the socket was full.
+        /// Answers dropped because the socket was full.
         dropped: u64,
-        /// Of so many lost.
+        /// All probes lost.
         lost: u64,
     },
-    /// Handshakes whose SYN was retransmitted, after a second.
+    /// Handshakes were delayed by a second or more because the SYN was retransmitted.
     SynRetransmitted {
-        /// How many.
+        /// Handshakes affected.
         handshakes: u64,
     },
-    /// Probes that were due and not sent.
+    /// Probes were skipped.
     ProbesLeftOut {
-        /// How many.
+        /// Probes that were due but not sent.
         probes: u64,
     },
-    /// Not every probe was kept by itself.
+    /// Not every probe was kept individually.
     SamplesCapped {
-        /// The first so many were.
+        /// Probes kept, from the first on.
         kept: u64,
     },
-    /// This machine has one processor.
+    /// This machine has only one processor.
     OneProcessor,
     /// The clocks of two processors disagree.
     ClockWentBack {
-        /// By so much at most.
+        /// Largest disagreement.
         by_ns: u64,
     },
-    /// Threads that never sleep missed their processors.
+    /// Threads that never sleep lost time on their processors.
     ProcessorsTaken {
-        /// For this part of the time, 0..=1.
+        /// Share of the time lost, 0..=1.
         share: f64,
     },
-    /// In words, as versions before this one wrote caveats, or of a kind that a later one has.
+    /// Text of a caveat written by an earlier version, or of a kind that only later versions have.
     #[serde(untagged)]
     Text(#[serde(deserialize_with = "text")] String),
 }
 
-/// Why directions were not measured that were asked for.
+/// Why requested directions were not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NotMeasured {
-    /// The server was one for a single test.
+    /// The server accepted only one test.
     NoSecondTest {
-        /// Where.
+        /// Address of the server.
         address: SocketAddr,
     },
     /// No datagram was answered.
     NoAnswer {
-        /// Where.
+        /// Address that the datagrams were sent to.
         address: SocketAddr,
-        /// How long was waited.
+        /// How long the client waited.
         waited_ns: u64,
     },
-    /// The server was asked for datagrams, and none came.
+    /// The server was asked for datagrams, but none arrived.
     NoDatagrams {
-        /// Where.
+        /// Address of the server.
         address: SocketAddr,
-        /// How long was waited.
+        /// How long the client waited.
         waited_ns: u64,
     },
 }
 
-/// Why an experiment was not run that would have told limits apart.
+/// Why an experiment that would have distinguished limits was not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NoExperiment {
-    /// The server's protocol has no word for a second test.
+    /// The server's protocol does not support a second test.
     OtherProtocol,
-    /// It was run, and a host paused meanwhile.
+    /// It was run, but a host paused during it.
     HostPaused {
-        /// For how long.
+        /// Length of the pause.
         pause_ns: u64,
     },
-    /// It failed, or the server refused it.
+    /// It failed, or the server rejected it.
     Failed {
-        /// What was said.
+        /// The error.
         error: String,
     },
 }
 
-/// Why a window was not what was asked for. In JSON as a [`Caveat`].
+/// Why a window was not the one requested. In JSON an object as for [`Caveat`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WindowShortfall {
     /// The sender's kernel does not report the window that it sees.
     Unreported,
-    /// The scale of the handshake allows multiples of a unit alone.
+    /// The handshake's window scale allows only multiples of a unit.
     ScaleRounding {
-        /// Window on the wire.
+        /// Window on the wire, bytes.
         seen_bytes: u64,
-        /// What it is a multiple of.
+        /// The unit, bytes.
         unit_bytes: u64,
     },
-    /// The receiver's kernel does not shrink a window that is open.
+    /// The receiver's kernel does not shrink an open window.
     NotShrunk {
         /// Window on the wire.
         seen_bytes: u64,
     },
-    /// The receiver's buffer has room for it, and its kernel did not offer more.
+    /// The receiver's buffer is large enough, but its kernel did not advertise more.
     NotOffered {
         /// Window on the wire.
         seen_bytes: u64,
@@ -399,43 +399,43 @@ pub enum WindowShortfall {
     BufferTooSmall {
         /// Window on the wire.
         seen_bytes: u64,
-        /// `SO_RCVBUF`, where known.
+        /// `SO_RCVBUF`, if known.
         buffer_bytes: Option<u64>,
     },
-    /// In the lab: the sender saw no window after omit.
+    /// In the lab: the sender saw no receive window after omit.
     NoneSeen,
-    /// In the lab: calibration found no buffer that gives it.
+    /// In the lab: calibration found no buffer that produces the window.
     NotCalibrated {
         /// Window on the wire.
         seen_bytes: u64,
-        /// The closest that calibration came.
+        /// Closest window that calibration reached, bytes.
         best_bytes: u64,
-        /// With this buffer.
+        /// Buffer that produced it, bytes.
         buffer_bytes: u64,
     },
-    /// In the lab: calibration had it, and the case did not.
+    /// In the lab: calibration reached the window, but the case did not.
     BelowTwin {
         /// Window on the wire.
         seen_bytes: u64,
-        /// Window in the twin without delay.
+        /// Window in the calibration twin, which has no delay.
         twin_bytes: u64,
     },
-    /// In the lab: the sender saw another window than the path was to clamp it to.
+    /// In the lab: the sender saw a window other than the path's clamp.
     BesideClamp {
-        /// Window that the sender saw.
+        /// Window that the sender saw, bytes.
         seen_bytes: u64,
     },
-    /// In words, as versions before this one wrote it, or of a kind that a later one has.
+    /// Text written by an earlier version, or of a kind that only later versions have.
     #[serde(untagged)]
     Text(#[serde(deserialize_with = "text")] String),
 }
 
-/// A share to the per cent, as it is said: two runs that differ by less have the same caveat.
+/// Rounds a share to a whole per cent, as it is printed: runs that differ by less have the same caveat.
 pub fn to_percent(share: f64) -> f64 {
     (share * 100.0).round() / 100.0
 }
 
-/// What `bdp-report` would say: a string, or the `text` of an object.
+/// Deserialises the text of `bdp-report`: a string, or the `text` of an object.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,19 +1,19 @@
 //! The Internet checksum (RFC 1071).
 
-/// The checksum of `bytes`, to be stored big-endian.
+/// Returns the checksum of `bytes`, to be stored big-endian.
 pub fn of(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
 }
 
-/// The checksum where one word that it covers is another now (RFC 1624, equation 3: HC' = ~(~HC + ~m + m')).
+/// Returns the checksum after one of the covered words changed (RFC 1624, equation 3: HC' = ~(~HC + ~m + m')).
 pub fn updated(sum: u16, old: u16, new: u16) -> u16 {
     !fold(u64::from(!sum) + u64::from(!old) + u64::from(new))
 }
 
-/// The sum of 16-bit big-endian words, an odd byte at the end padded with zero. Sums may be added before they are folded.
+/// Returns the sum of 16-bit big-endian words, an odd byte at the end padded with zero. Sums can be added before folding.
 pub fn sum(bytes: &[u8]) -> u64 {
-    // Two words at once: the carry of the lower into the upper is one that folding would have brought round. In this machine's own order of
-    // bytes, which a folded sum can be brought into afterwards (RFC 1071, section 2 B): so the compiler adds many at once.
+    // Two words at once: the carry of the lower word into the upper is one that folding would have added anyway. In native byte
+    // order, which can be corrected in the folded sum (RFC 1071, section 2 B), so that the compiler can vectorise.
     let mut words = bytes.chunks_exact(4);
     let mut sum: u64 =
         words.by_ref().map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))).sum();
@@ -24,7 +24,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     u64::from(u16::from_be(fold(sum)))
 }
 
-/// A sum in one's complement, 16 bits.
+/// Folds a sum to 16 bits in one's complement.
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

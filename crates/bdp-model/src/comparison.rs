@@ -1,9 +1,9 @@
-//! Two sets of runs compared: by how much their medians differ, and how sure that is.
+//! Comparison of two sets of runs: the difference of their medians and its confidence.
 //!
 //! The interval of each side's median is a pair of order statistics (David and Nagaraja, "Order Statistics" (2003),
-//! section 7.1), and that of the difference the most and the least that the two allow: from low B - high A to high B - low A.
-//! The sides are independent, so both hold with the product of their confidences, and then the difference does too,
-//! whatever the two distributions and however unlike their spreads. The product is a lower bound.
+//! section 7.1); that of the difference spans the extremes that the two allow: from low B - high A to high B - low A.
+//! The sides are independent, so both intervals hold with the product of their confidences, and so does the difference,
+//! for any two distributions and any spreads. The product is a lower bound.
 //!
 //! A side of n runs allows 1 - 2 / 2^n at most. Six on each side give 93.8 %, seven 96.9 %; five would give 87.9 %.
 //! Below [`LEAST_RUNS`] on a side there is no interval and no verdict.
@@ -12,62 +12,62 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{percentile, resolves};
 
-/// A change up to this share of a is no regression, however sure it is, unless something else is asked for.
+/// Default threshold: a change of up to this share of a is not a regression, however certain it is.
 pub const THRESHOLD: f64 = 0.05;
-/// Confidence of an interval where there are runs enough.
+/// Confidence of an interval if there are enough runs.
 pub const CONFIDENCE: f64 = 0.95;
-/// Fewest runs on each side that have an interval of their difference, and a verdict.
+/// Fewest runs on each side for an interval of their difference and a verdict.
 pub const LEAST_RUNS: usize = 6;
-/// A difference up to this share is none, however sure it is.
+/// Differences of up to this share count as none, however certain they are.
 pub const NEGLIGIBLE: f64 = 0.0005;
-/// Fewest values whose median has an interval.
+/// Fewest values for an interval of their median.
 pub const LEAST_VALUES: usize = 3;
-/// Which way is better.
+/// Whether higher or lower values are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// As of goodput.
+    /// Higher is better, as for goodput.
     Higher,
-    /// As of round trips.
+    /// Lower is better, as for round trips.
     Lower,
 }
 
-/// Two sets of values of one quantity, the second against the first.
+/// Two sets of values of one quantity; the second is compared with the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// The first.
+    /// Values of the first set.
     pub a: Values,
-    /// The second.
+    /// Values of the second set.
     pub b: Values,
     /// Median of b - median of a, in the unit of the values.
     pub difference: f64,
-    /// Median of b / median of a - 1; null where a value is not above 0.
+    /// Median of b / median of a - 1; null if a value is not above 0.
     pub effect: Option<f64>,
-    /// Bounds of the difference, in the unit of the values; null where a side has fewer than [`LEAST_RUNS`].
+    /// Bounds of the difference, in the unit of the values; null if a side has fewer than [`LEAST_RUNS`].
     pub difference_interval: Option<Interval>,
-    /// Bounds of the effect; null where there is no effect or no interval of the difference.
+    /// Bounds of the effect; null if there is no effect or no interval of the difference.
     pub effect_interval: Option<Interval>,
-    /// Whether the intervals are the differences themselves, as both sides ran by the virtual clock: from the smallest to the largest.
+    /// Whether the intervals span the paired differences themselves, smallest to largest, because both sides ran under the virtual clock.
     #[serde(default)]
     pub exact: bool,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a comparison says of a regression beyond a threshold.
+/// Result of a check for a regression beyond a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Regression {
-    /// It is one: worse, and the median by more than the threshold.
+    /// A regression: worse, and the median by more than the threshold.
     Regressed,
-    /// It is none: the interval excludes one.
+    /// No regression: the interval excludes one.
     None,
-    /// The interval holds both.
+    /// Both are within the interval.
     Inconclusive,
-    /// Too few runs.
+    /// There are too few runs.
     Unknown,
 }
 
@@ -75,22 +75,22 @@ pub enum Regression {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Values {
-    /// How many.
+    /// Number of values.
     pub n: usize,
     /// Smallest.
     pub min: f64,
-    /// 5th percentile; null of fewer than 20 values.
+    /// 5th percentile; null with fewer than 20 values.
     pub p5: Option<f64>,
     /// Median.
     pub p50: f64,
-    /// 95th percentile; null of fewer than 20 values.
+    /// 95th percentile; null with fewer than 20 values.
     pub p95: Option<f64>,
     /// Largest.
     pub max: f64,
 }
 
 impl Values {
-    /// Of the values that are finite; `None` where there is none.
+    /// Summarises the finite values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut values = sorted(values);
         let n = values.len();
@@ -100,7 +100,7 @@ impl Values {
     }
 }
 
-/// An interval of confidence.
+/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
@@ -108,24 +108,24 @@ pub struct Interval {
     pub low: f64,
     /// Upper bound.
     pub high: f64,
-    /// How sure at least: [`CONFIDENCE`], or what the runs allow where they are too few for it.
+    /// Least confidence: [`CONFIDENCE`], or what the number of runs allows if they are too few for it.
     pub confidence: f64,
 }
 
 impl Interval {
-    /// Bounds of the median of `values` by order statistics, which hold whatever the distribution: from the k-th smallest to
-    /// the k-th largest, k the largest with which they are [`CONFIDENCE`] sure, that is 1 - 2 P(Binomial(n, 1/2) < k)
-    /// (David and Nagaraja, "Order Statistics" (2003), section 7.1). Fewer than 6 values can't be that sure: of them all
-    /// that they span, 75 % of 3 and 93.75 % of 5. What is not finite is left out; `None` of fewer than [`LEAST_VALUES`].
+    /// Returns bounds of the median of `values` by order statistics, valid for any distribution: from the k-th smallest to
+    /// the k-th largest, k the largest that gives [`CONFIDENCE`], that is 1 - 2 P(Binomial(n, 1/2) < k)
+    /// (David and Nagaraja, "Order Statistics" (2003), section 7.1). Fewer than 6 values do not reach it; their bounds are
+    /// the full range, 75 % for 3 and 93.75 % for 5. Ignores non-finite values; `None` with fewer than [`LEAST_VALUES`].
     pub fn of_median(values: &[f64]) -> Option<Self> {
         let values = sorted(values);
         (values.len() >= LEAST_VALUES).then(|| Self::of_sorted(&values, CONFIDENCE))
     }
 
-    /// The same of one value or more in ascending order, with this confidence where they allow it.
+    /// Returns bounds of the median of one or more values in ascending order, with this confidence if they allow it.
     fn of_sorted(values: &[f64], confidence: f64) -> Self {
         let n = values.len();
-        // Logarithms, as 1 / 2^n is soon too small for a number.
+        // Logarithms, because 1 / 2^n soon underflows.
         let mut ln_share = -(n as f64) * std::f64::consts::LN_2;
         let mut outside = 2.0 * ln_share.exp();
         let mut skipped = 0;
@@ -140,33 +140,33 @@ impl Interval {
         Self { low: values[skipped], high: values[n - 1 - skipped], confidence: 1.0 - outside }
     }
 
-    /// Those of the medians of two sides, which hold together with [`CONFIDENCE`] where the runs allow it. Which order
-    /// statistics they are depends on the numbers of runs alone, and not on which side is the first.
+    /// Returns bounds of the medians of two sides, which hold together with [`CONFIDENCE`] if the runs allow it. The order
+    /// statistics used depend only on the numbers of runs, not on which side is the first.
     fn of_both(a: &[f64], b: &[f64]) -> (Self, Self) {
-        // Each side has the same part of the risk; where one can't be so sure, the other makes up for it.
+        // Both sides share the risk equally; if one cannot reach its part, the other makes up for it.
         let most = |n: usize| 1.0 - 2.0 * 0.5f64.powf(n as f64);
         let needed = |other: &[f64]| CONFIDENCE.sqrt().max(CONFIDENCE / most(other.len()));
         (Self::of_sorted(a, needed(b)), Self::of_sorted(b, needed(a)))
     }
 }
 
-/// What a comparison shows.
+/// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The second is better: its interval leaves no difference out.
+    /// The second is better: its interval excludes zero.
     Better,
-    /// The second is worse: its interval leaves no difference out.
+    /// The second is worse: its interval excludes zero.
     Worse,
-    /// The interval holds no difference, or only one up to [`NEGLIGIBLE`].
+    /// The interval includes zero, or only differences up to [`NEGLIGIBLE`].
     NoDifferenceShown,
-    /// Fewer than [`LEAST_RUNS`] on a side: nothing is known.
+    /// Fewer than [`LEAST_RUNS`] on a side.
     TooFewRuns,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns it in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -178,14 +178,14 @@ impl Verdict {
 }
 
 impl Comparison {
-    /// Compares `b` with `a`. What is not finite is left out; `None` where a side has nothing left.
+    /// Compares `b` with `a`. Ignores non-finite values; `None` if a side has none left.
     pub fn of(a: &[f64], b: &[f64], better: Better) -> Option<Self> {
         let (summary_a, summary_b) = (Values::of(a)?, Values::of(b)?);
         let (a, b) = (sorted(a), sorted(b));
         let positive = a[0] > 0.0 && b[0] > 0.0;
         let enough = a.len().min(b.len()) >= LEAST_RUNS;
         let both = enough.then(|| Interval::of_both(&a, &b));
-        // Difference and ratio have the same bounds of the medians, so they agree on whether they hold no difference.
+        // Difference and ratio use the same bounds of the medians, so they agree on whether they include no change.
         let bounds = |of: fn(f64, f64) -> f64| {
             both.map(|(a, b)| Interval {
                 low: of(a.high, b.low),
@@ -208,8 +208,8 @@ impl Comparison {
         })
     }
 
-    /// The same of values that have no noise, as those of the virtual clock: of as many on each side the n-th of one is compared with the n-th
-    /// of the other. Where the differences point both ways and there are runs enough, their interval decides as ever.
+    /// Compares values without noise, as under the virtual clock: with equal numbers of runs, the n-th of one side is compared with the n-th
+    /// of the other. If the differences have both signs and there are enough runs, their interval decides as usual.
     pub fn of_exact(a: &[f64], b: &[f64], better: Better) -> Option<Self> {
         let by_runs = Self::of(a, b, better)?;
         let is_paired = a.len() == b.len() && a.iter().chain(b).all(|value| value.is_finite());
@@ -233,9 +233,9 @@ impl Comparison {
         Some(Self { difference_interval, effect_interval, exact: true, verdict, ..by_runs })
     }
 
-    /// What it says of a regression beyond `threshold`, a share of a.
+    /// Checks for a regression beyond `threshold`, a share of a.
     pub fn regression(&self, better: Better, threshold: f64) -> Regression {
-        // What is worse is positive.
+        // Worse is positive.
         let worst = |interval: Interval| match better {
             Better::Higher => -interval.low,
             Better::Lower => interval.high,
@@ -246,14 +246,14 @@ impl Comparison {
         match (self.verdict, self.effect_interval, self.difference_interval) {
             (Verdict::TooFewRuns, ..) => Regression::Unknown,
             (_, Some(effect), _) if worst(effect) > threshold => Regression::Inconclusive,
-            // Without a ratio there is no share: any change for the worse is one.
+            // Without a ratio there is no share: any change for the worse counts.
             (_, None, Some(difference)) if worst(difference) > 0.0 => Regression::Inconclusive,
             _ => Regression::None,
         }
     }
 
-    /// Whether b is worse than a, which the interval shows, and its median by more than `threshold` (a share of a), which is
-    /// an estimate: the interval may hold changes below the threshold.
+    /// Whether the interval shows b to be worse than a, and the medians differ by more than `threshold` (a share of a). The latter is
+    /// an estimate: the interval may include changes below the threshold.
     pub fn regressed(&self, threshold: f64) -> bool {
         let beyond = self.effect.is_none_or(|effect| effect.abs() > threshold);
         self.verdict == Verdict::Worse && beyond
@@ -261,7 +261,7 @@ impl Comparison {
 }
 
 impl Interval {
-    /// Whether it holds no change that matters.
+    /// Whether the interval contains no relevant change.
     pub fn is_negligible(&self) -> bool {
         self.low >= -NEGLIGIBLE && self.high <= NEGLIGIBLE
     }
@@ -279,7 +279,7 @@ fn verdict(difference: Option<Interval>, effect: Option<Interval>, better: Bette
     }
 }
 
-/// The finite ones, in ascending order.
+/// Returns the finite values in ascending order.
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     values.sort_by(f64::total_cmp);

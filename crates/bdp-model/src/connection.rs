@@ -1,8 +1,8 @@
-//! What the two ends of a TCP connection agreed on in their handshake.
+//! Options that both ends of a TCP connection agreed on in their handshake.
 
 use serde::{Deserialize, Serialize};
 
-/// What a connection uses, as a kernel at one of its ends has it; absent members are ones that it does not report.
+/// Options of a connection, according to a kernel at one of its ends; members that it does not report are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Connection {
@@ -15,10 +15,10 @@ pub struct Connection {
     /// Explicit congestion notification (RFC 3168).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// By how many bits the sender's own windows are shifted; 0 where it announced none.
+    /// Window scale of the sender's own windows, bits; 0 if it announced none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_window_shift: Option<u8>,
-    /// The same of the receiver, whose windows bound the data.
+    /// Window scale of the receiver, whose windows limit the data, bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_window_shift: Option<u8>,
 }

@@ -1,7 +1,7 @@
-//! Goodput as a curve over what is varied, and what follows from it: the knee, the range to choose for throughput and
-//! for latency, the equivalent delivery delay, the memory that one fitting window and parallel streams need.
+//! Goodput as a curve over the swept parameter, and what follows from it: the knee, the range to choose for throughput and
+//! for latency, the equivalent delivery delay, the memory needed by one sufficient window and by parallel streams.
 //!
-//! The rules are those of `docs/sweep.md`; their constants are here and nowhere else.
+//! The rules are those of `docs/sweep.md`; their constants are defined only here.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,55 +12,55 @@ use crate::stats::median;
 use crate::threshold::AT_CEILING;
 use crate::units::Nanos;
 
-/// A knee needs this many points.
+/// Fewest points for a knee.
 pub const LEAST_POINTS: usize = 4;
-/// The knee is the smallest measured value whose goodput is at least this share of the plateau of the curve.
+/// The knee is the smallest measured value whose goodput is at least this share of the curve's plateau.
 pub const KNEE_SHARE: f64 = 0.95;
-/// From the smallest value with this share of the plateau on, more of it gains nothing.
+/// From the smallest value with this share of the plateau, larger values gain nothing.
 pub const FULL_SHARE: f64 = 0.99;
-/// What lies beyond the knee with at least this share of the plateau is part of it; less has fallen back.
+/// Points beyond the knee with at least this share of the plateau belong to it; lower ones have fallen back.
 const PLATEAU_SHARE: f64 = 0.9;
-/// Before the knee a curve rises: a point with less than this share of an earlier one has fallen where it must not.
+/// A curve must rise before the knee: a point below this share of an earlier one contradicts that.
 pub const RISING_SHARE: f64 = 0.8;
-/// Beyond it less than this share, and more again after it, is no luck of a single point.
+/// Beyond the knee, a point below this share with higher ones after it is more than chance.
 const DIP_SHARE: f64 = 0.5;
-/// Fewest points of a plateau whose scatter says how sure the knee is.
+/// Fewest points of a plateau for an estimate of its noise.
 const LEAST_PLATEAU: usize = 3;
 /// Confidence of the knee's interval.
 pub const KNEE_CONFIDENCE: f64 = 0.9;
-/// Student's t that 5 % exceed, for 2 degrees of freedom and more; 1.645 in the limit.
+/// Student's t exceeded with 5 %, for 2 degrees of freedom and more; 1.645 in the limit.
 const STUDENT_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
-/// A window that holds "a few packets" holds this many full segments: fast retransmit needs three duplicates, delayed
+/// "A few packets" are this many full segments: fast retransmit needs three duplicates, delayed
 /// acknowledgements two segments (RFC 5681, sections 3.2 and 4.2).
 pub const FEW_SEGMENTS: u64 = 4;
-/// For latency, the loaded round trip may lie this share of the idle one above it,
+/// For latency, the loaded round trip may exceed the idle one by this share of it,
 pub const LATENCY_SHARE: f64 = 0.1;
-/// or this much, where that is more: what a probe beside a busy host is late by.
+/// or by this time, if longer: what a probe is delayed on a busy host.
 pub const LATENCY_LEAST: Nanos = Nanos::micros(100);
-/// An equivalent delay under this share of the idle round trip is below resolution.
+/// An equivalent delay below this share of the idle round trip is not resolved.
 pub const DELAY_RESOLUTION: f64 = 0.05;
 
-/// What a curve is drawn over.
+/// Axis of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Window on the wire, bytes.
     WindowOnTheWire,
-    /// Window asked for, bytes, where that on the wire is not known of every point.
+    /// Window requested, bytes, if that on the wire is not known for every point.
     WindowAsked,
     /// Parallel connections.
     Streams,
-    /// Bytes of one write.
+    /// Bytes per write.
     Length,
     /// Maximum segment size, bytes.
     Mss,
-    /// Congestion control; its places have no order, so there is no knee.
+    /// Congestion control; its points have no order, so there is no knee.
     Congestion,
 }
 
 impl Axis {
-    /// In words: `window on the wire`.
+    /// Returns its name: `window on the wire`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WindowOnTheWire => "window on the wire",
@@ -87,52 +87,52 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
-    /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
+    /// Name within the sweep: scenario and other parameters, or the direction.
     pub name: String,
-    /// The path that it was measured over: curves over the same one differ in window, streams and the like alone.
+    /// Path of the curve: curves over the same path differ only in window, streams and the like.
     pub path: String,
-    /// What it is drawn over.
+    /// Axis of the curve.
     pub axis: Axis,
-    /// Bit rate of the path where it is known: configured in a lab, the slower device elsewhere.
+    /// Bit rate of the path, if known: configured in a lab, the slower device otherwise.
     pub rate_bps: Option<u64>,
-    /// In ascending order of [`Point::x`]; only points with a goodput.
+    /// Points with a goodput, in ascending order of [`Point::x`].
     pub points: Vec<Point>,
-    /// What was tried and has no run that counts.
+    /// Points without a valid run.
     #[serde(default)]
     pub unmeasured: Vec<Unmeasured>,
 }
 
-/// A place on a curve whose runs were all INVALID or FAILED.
+/// A point whose runs were all INVALID or FAILED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmeasured {
-    /// What was asked for, as text.
+    /// Requested value, as text.
     pub asked: String,
-    /// The same as a number on the axis; of a window, what was asked for.
+    /// Requested value on the axis; for a window, the requested size.
     pub x: f64,
-    /// Runs, none of which counts.
+    /// Number of runs, none of them valid.
     pub runs: usize,
 }
 
-/// One place on a curve.
+/// A point of a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
-    /// What was asked for, as text.
+    /// Requested value, as text.
     pub asked: String,
-    /// Where it lies on the axis, above 0.
+    /// Position on the axis, above 0.
     pub x: f64,
-    /// Goodput of the runs that count, bit/s.
+    /// Goodput of the valid runs, bit/s.
     pub goodput_bps: Values,
-    /// Runs that do not count.
+    /// Number of runs that are not valid.
     pub not_counted: usize,
-    /// The model's goodput, bit/s.
+    /// Goodput of the model, bit/s.
     pub expected_bps: Option<f64>,
     /// Parallel connections.
     pub streams: u32,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
-    /// Window asked for, each stream.
+    /// Window requested, each stream.
     pub window_asked_bytes: Option<u64>,
     /// `SO_RCVBUF` of the receiver, each stream.
     pub socket_buffer_bytes: Option<u64>,
@@ -144,7 +144,7 @@ pub struct Point {
     pub rtt_idle_p95_ns: Option<u64>,
     /// 95th percentile of the loaded round trips.
     pub rtt_loaded_p95_ns: Option<u64>,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: Option<u64>,
 }
 
@@ -153,28 +153,28 @@ pub struct Point {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryDelay {
-    /// So many nanoseconds.
+    /// The delay in nanoseconds.
     Ns(u64),
-    /// Under [`DELAY_RESOLUTION`] of the idle round trip: not told from none.
+    /// Below [`DELAY_RESOLUTION`] of the idle round trip: indistinguishable from none.
     BelowResolution,
 }
 
 impl Point {
-    /// The delay that, added to the idle round trip, explains the goodput by the window: 8W / goodput - idle RTT, W the
-    /// windows on the wire of all streams. `None` where one of the three is not known, or where nobody asked for a window:
-    /// one that the kernel tunes runs ahead of the goodput, and explains nothing.
+    /// Returns the delay that, added to the idle round trip, explains the goodput by the window: 8W / goodput - idle RTT, W the
+    /// windows on the wire of all streams. `None` if one of the three is unknown, or if no window was requested:
+    /// an autotuned window runs ahead of the goodput and explains nothing.
     pub fn delivery_delay(&self) -> Option<DeliveryDelay> {
         self.window_asked_bytes?;
         let window = self.on_the_wire_bytes? as f64 * f64::from(self.streams.max(1));
         delivery_delay(window, self.goodput_bps.p50, self.rtt_idle_ns?)
     }
 
-    /// Socket buffers of all streams, bytes.
+    /// Returns the socket buffers of all streams, bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
         self.socket_buffer_bytes?.checked_mul(u64::from(self.streams.max(1)))
     }
 
-    /// Whether the loaded round trip stays near the idle one; `None` where one of them is not known.
+    /// Whether the loaded round trip stays near the idle one; `None` if one of them is unknown.
     fn is_quick(&self) -> Option<bool> {
         let idle = self.rtt_idle_p95_ns.or(self.rtt_idle_ns)?;
         let slack =
@@ -189,7 +189,7 @@ impl Point {
     }
 }
 
-/// 8W / goodput - idle RTT, W in bytes; `None` where nothing arrived.
+/// Returns 8W / goodput - idle RTT, W in bytes; `None` if nothing arrived.
 pub fn delivery_delay(window_bytes: f64, goodput_bps: f64, rtt_idle_ns: u64) -> Option<DeliveryDelay> {
     if goodput_bps <= 0.0 || !goodput_bps.is_finite() {
         return None;
@@ -203,7 +203,7 @@ pub fn delivery_delay(window_bytes: f64, goodput_bps: f64, rtt_idle_ns: u64) -> 
     })
 }
 
-/// Where a curve stops to rise; indices are of its points.
+/// Where a curve stops rising; indices refer to its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -212,53 +212,53 @@ pub enum Knee {
     At(usize),
     /// The smallest measured value is large enough.
     Below,
-    /// Only the largest measured value gets there and the path carries more, so a larger one may give more.
+    /// Only the largest measured value reaches the share, and the path carries more: a larger one may give more.
     Above,
 }
 
-/// Two points of which the later one has less goodput where a curve rises or stays: something else than what was varied decided.
+/// Two points where goodput falls although the curve must rise or stay: it was determined by something other than the swept parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fall {
     /// Index of the higher point.
     pub from: usize,
-    /// Index of the lower one, further on the axis.
+    /// Index of the lower point, further along the axis.
     pub to: usize,
 }
 
-/// The level that a curve reaches and keeps.
+/// The level that a curve reaches and holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plateau {
-    /// Median of its points, bit/s.
+    /// Median of its points' goodput, bit/s.
     pub bps: f64,
-    /// Its points.
+    /// Number of its points.
     pub points: usize,
-    /// What a point may lie above or below it by chance, bit/s, with 5 % beyond on each side; null of fewer than three points.
+    /// Noise: chance deviation of a point from the level, bit/s, exceeded with 5 % on each side; null with fewer than three points.
     pub noise_bps: Option<f64>,
 }
 
-/// Where the knee lies for sure: above one place on the axis and not above another.
+/// Interval of the knee: above one value and not above another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KneeInterval {
-    /// The point before the first that may be the knee; null where that is the smallest of the sweep.
+    /// Value of the point before the first that may be the knee; null if that is the smallest of the sweep.
     pub above: Option<f64>,
-    /// The first point that the noise leaves no doubt about; null where there is none.
+    /// Value of the first point that is beyond doubt given the noise; null if there is none.
     pub up_to: Option<f64>,
 }
 
-/// A range of the axis to choose from, by indices of points, both ends included.
+/// A range of the axis to choose from, by indices of points, both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Range {
-    /// First.
+    /// Index of the first point.
     pub from: usize,
-    /// Last.
+    /// Index of the last point.
     pub to: usize,
 }
 
 impl Curve {
-    /// The points in ascending order; those without an order keep theirs.
+    /// Creates a curve with its points in ascending order; points without an order keep theirs.
     pub fn new(
         name: String,
         path: String,
@@ -272,25 +272,25 @@ impl Curve {
         Self { name, path, axis, rate_bps, points, unmeasured: Vec::new() }
     }
 
-    /// The same with what was tried in vain.
+    /// Adds the points without a valid run.
     pub fn with_unmeasured(self, unmeasured: Vec<Unmeasured>) -> Self {
         Self { unmeasured, ..self }
     }
 
-    /// What was tried in vain beyond the largest point: the curve may go on there.
+    /// Returns points without a valid run beyond the largest point: the curve may continue there.
     pub fn unmeasured_beyond(&self) -> impl Iterator<Item = &Unmeasured> {
         let largest = self.points.iter().map(|p| self.asked(p)).fold(0.0, f64::max);
         self.unmeasured.iter().filter(move |one| self.axis != Axis::Congestion && one.x > largest)
     }
 
-    /// What was tried in vain between the point before this one and this one: a knee here may lie there.
+    /// Returns points without a valid run between the previous point and this one: a knee here may lie there.
     pub fn unmeasured_below(&self, index: usize) -> impl Iterator<Item = &Unmeasured> {
         let asked = |index: usize| self.points.get(index).map(|p| self.asked(p));
         let (from, to) = (index.checked_sub(1).and_then(asked).unwrap_or(0.0), asked(index).unwrap_or(0.0));
         self.unmeasured.iter().filter(move |one| one.x > from && one.x < to)
     }
 
-    /// A point's place by what was asked for.
+    /// Returns a point's position by the requested value.
     fn asked(&self, point: &Point) -> f64 {
         match self.axis {
             Axis::WindowOnTheWire => point.window_asked_bytes.map_or(point.x, |asked| asked as f64),
@@ -298,26 +298,26 @@ impl Curve {
         }
     }
 
-    /// What of its rate can be goodput of TCP over IPv4, the link's own overhead not counted; `None` where the rate is not known.
+    /// Returns the part of the rate available to goodput of TCP over IPv4, the link's own overhead not counted; `None` if the rate is unknown.
     fn ceiling_bps(&self) -> Option<f64> {
         let mss = self.points.iter().filter_map(|p| p.mss_bytes).max()?;
         let packet = mss + header_bytes(Family::Ipv4, Transport::TcpTimestamps);
         Some(self.rate_bps? as f64 * mss as f64 / packet as f64)
     }
 
-    /// Whether a point has all that its path can carry, so that nothing beyond it gains.
+    /// Whether a point reaches all that its path can carry, so that larger values gain nothing.
     pub fn is_full(&self, index: usize) -> bool {
         let goodput = self.points.get(index).map(|p| p.goodput_bps.p50);
         goodput.zip(self.ceiling_bps()).is_some_and(|(goodput, ceiling)| goodput >= AT_CEILING * ceiling)
     }
 
-    /// The best median goodput, bit/s; 0 of no points.
+    /// Returns the best median goodput, bit/s; 0 without points.
     pub fn best_bps(&self) -> f64 {
         self.points.iter().map(|p| p.goodput_bps.p50).fold(0.0, f64::max)
     }
 
-    /// The plateau: the median of the points from the knee on that did not fall back, the knee being where the curve reaches
-    /// [`KNEE_SHARE`] of it. Found by turns, from the best point down. Not the best point itself, which of many noisy ones is the luckiest. Of too
+    /// Returns the plateau: the median of the points from the knee on that did not fall back, where the knee is the point that reaches
+    /// [`KNEE_SHARE`] of it. Found by iteration from the best point, which of many noisy points is only the luckiest. With too
     /// few points, or without an order among them, the best.
     pub fn plateau(&self) -> Plateau {
         let best = Plateau { bps: self.best_bps(), points: 1, noise_bps: None };
@@ -326,7 +326,7 @@ impl Curve {
         }
         let mut level = best.bps;
         let mut members = Vec::new();
-        // Each turn's members follow from the level; more turns than points only go round in a circle.
+        // Each iteration's members follow from the level; more iterations than points only cycle.
         for _ in 0..=self.points.len() {
             let from = self.first_of(KNEE_SHARE * level).unwrap_or(0);
             members = self.points[from..].iter().map(|p| p.goodput_bps.p50).collect::<Vec<_>>();
@@ -339,14 +339,14 @@ impl Curve {
             let mean = members.iter().sum::<f64>() / n;
             let deviation = (members.iter().map(|bps| (bps - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
             let student = STUDENT_95.get(members.len() - LEAST_PLATEAU).copied().unwrap_or(1.812);
-            // A point's own noise, and that of the level.
+            // The noise of a point plus that of the level.
             student * deviation * (1.0 + 1.0 / n).sqrt()
         });
         Plateau { bps: level, points: members.len(), noise_bps }
     }
 
-    /// Where the knee lies, given how much the points of the plateau scatter: 90 %, 5 % on each side. It assumes that all points are
-    /// as noisy as those. `None` where they are too few to tell.
+    /// Returns the interval of the knee, given the scatter of the plateau's points: 90 %, 5 % on each side. Assumes that all points are
+    /// as noisy as those. `None` if they are too few.
     pub fn knee_interval(&self) -> Option<KneeInterval> {
         self.knee()?;
         let plateau = self.plateau();
@@ -358,8 +358,8 @@ impl Curve {
         })
     }
 
-    /// Where the curve falls though it must rise: a window, or more streams, never carries less below the knee. Beyond the knee it may fall back, but does not come
-    /// back after it has. Of windows the smallest is not the best of all. `None` of a curve that is one, and of too few points.
+    /// Returns where the curve falls although it must rise: below the knee a larger window, or more streams, never carry less. Beyond the knee
+    /// it may fall back, but not recover. The smallest window is never the best. `None` if it does not fall, or with too few points.
     pub fn fall(&self) -> Option<Fall> {
         if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS {
             return None;
@@ -385,8 +385,8 @@ impl Curve {
         below.or_else(beyond).or_else(only)
     }
 
-    /// The first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` where there are too few
-    /// points, no order among them, or where the curve [falls](Self::fall) though it must rise. The largest point can be it where it
+    /// Returns the first point whose goodput is at least [`KNEE_SHARE`] of the [plateau](Self::plateau); `None` if there are too few
+    /// points, no order among them, or if the curve [falls](Self::fall) although it must rise. The largest point can be the knee if it
     /// [fills](Self::is_full) the path.
     pub fn knee(&self) -> Option<Knee> {
         if self.axis == Axis::Congestion || self.points.len() < LEAST_POINTS || self.fall().is_some() {
@@ -399,7 +399,7 @@ impl Curve {
         })
     }
 
-    /// For throughput: from the knee to where nothing more is gained. `None` where the curve still rises at its end.
+    /// Returns the range for throughput: from the knee to where nothing more is gained. `None` if the curve still rises at its end.
     pub fn for_throughput(&self) -> Option<Range> {
         match self.knee()? {
             Knee::Above => None,
@@ -410,8 +410,8 @@ impl Curve {
         }
     }
 
-    /// For latency, of a curve over windows: from the smallest window that holds a few packets to the largest up to which
-    /// the loaded round trip stays near the idle one. `None` where no window does both, or a round trip is not known.
+    /// Returns the range for latency, for a curve over windows: from the smallest window that holds a few packets to the largest up to
+    /// which the loaded round trip stays near the idle one. `None` if no window does both, or a round trip is unknown.
     pub fn for_latency(&self) -> Option<Range> {
         if !self.axis.is_window() {
             return None;
@@ -421,16 +421,16 @@ impl Curve {
         (quick > 0).then(|| Range { from, to: from + quick - 1 })
     }
 
-    /// Rate x idle round trip in bytes, the window that the path itself asks for: of the known rate, or where there is none
-    /// of the best goodput. With the rate that was taken and the round trip.
+    /// Returns rate x idle round trip in bytes, the window that the path needs, with both factors: the known rate, or else
+    /// the best goodput.
     pub fn product(&self) -> Option<Product> {
         let rtt = Nanos(self.points.iter().filter_map(|p| p.rtt_idle_ns).min()?);
         let rate_bps = self.rate_bps.map_or_else(|| self.best_bps(), |rate| rate as f64);
         Some(Product { bytes: rate_bps * rtt.as_secs_f64() / 8.0, rate_bps, rtt })
     }
 
-    /// Where more points tell most: the geometric middle between the knee and the point before it, unless they are closer
-    /// than `closest` (a ratio above 1) already. Rounded to whole units.
+    /// Returns where more points are most useful: the geometric mean of the knee and the point before it, unless they are already closer
+    /// than `closest` (a ratio above 1). Rounded to whole units.
     pub fn bend(&self, closest: f64) -> Option<f64> {
         let Knee::At(at) = self.knee()? else { return None };
         let (before, at) = (self.points.get(at.checked_sub(1)?)?.x, self.points[at].x);
@@ -438,7 +438,7 @@ impl Curve {
         (at / before > closest && middle > before && middle < at).then_some(middle)
     }
 
-    /// Whether larger values were tried in vain, and what was reached below leaves room.
+    /// Whether larger values have no valid run although the points below them leave room.
     pub fn may_go_on(&self) -> bool {
         let reached = (0..self.points.len()).any(|index| self.is_full(index));
         !reached
@@ -463,36 +463,36 @@ pub struct Product {
     pub bytes: f64,
     /// The rate, bit/s.
     pub rate_bps: f64,
-    /// The round trip.
+    /// The idle round trip.
     pub rtt: Nanos,
 }
 
-/// The memory of one fitting window and that of parallel streams, which give the same goodput.
+/// Memory of one sufficient window, and of parallel streams with the same goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
-    /// One stream.
+    /// Memory of one stream.
     pub one: Need,
-    /// Several.
+    /// Memory of several streams.
     pub parallel: Need,
 }
 
-/// Windows, and the socket buffers that they take.
+/// Windows, and the socket buffers that they need.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Need {
-    /// Connections.
+    /// Number of connections.
     pub streams: u32,
-    /// Window on the wire of each.
+    /// Window on the wire of each connection.
     pub window_bytes: u64,
-    /// Socket buffers of all, receiving end; null where the kernel did not tell.
+    /// Socket buffers of all connections at the receiver; null if the kernel did not report them.
     pub buffer_bytes: Option<u64>,
-    /// Whether this was measured, or follows from what was.
+    /// Whether this was measured, not calculated.
     pub measured: bool,
 }
 
 impl Memory {
-    /// Of each path that has curves, by its name; see [`Memory::of`].
+    /// Returns the memory for each path that has curves, by its name; see [`Memory::of`].
     pub fn by_path(curves: &[Curve]) -> Vec<(String, Self)> {
         let mut paths: Vec<&str> = Vec::new();
         for curve in curves {
@@ -504,10 +504,10 @@ impl Memory {
         paths.into_iter().filter_map(|path| Some((path.to_owned(), Self::of(&of(path))?))).collect()
     }
 
-    /// Of all curves over one path: the least of one stream, and the least of several, that give [`KNEE_SHARE`] of the
-    /// highest plateau of all. What was not measured is calculated: one window of rate x RTT; as many streams of the smallest
-    /// window, of those asked for, that holds a few packets as make up the one that fits. `None` where the windows are not
-    /// known, or the highest curve may rise further.
+    /// Compares all curves over one path: the least memory of one stream, and the least of several, that give [`KNEE_SHARE`] of the
+    /// highest plateau. What was not measured is calculated: one window of rate x RTT; or as many streams of the smallest
+    /// requested window that holds a few packets as add up to the sufficient one. `None` if the windows are
+    /// unknown, or the highest curve may rise further.
     pub fn of(curves: &[Curve]) -> Option<Self> {
         let highest = curves.iter().max_by(|a, b| a.plateau().bps.total_cmp(&b.plateau().bps))?;
         if highest.knee() == Some(Knee::Above) || highest.may_go_on() || highest.fall().is_some() {
@@ -522,11 +522,11 @@ impl Memory {
                 .filter_map(Need::measured)
                 .min_by_key(|n| (n.buffer_bytes.unwrap_or(u64::MAX), n.window_bytes * u64::from(n.streams)))
         };
-        // Bytes of socket buffer for a byte of window.
+        // Bytes of socket buffer per byte of window.
         let ratio =
             |p: &Point| Some(p.socket_buffer_bytes? as f64 / p.on_the_wire_bytes.filter(|&w| w > 0)? as f64);
         let one = || {
-            // Only where streams were varied does a curve say what a single fitting window would do.
+            // Only a curve over streams shows what a single sufficient window would do.
             let window = curves.iter().filter(|c| c.axis == Axis::Streams).find_map(Curve::product)?.bytes;
             let near = all().min_by_key(|p| p.on_the_wire_bytes.unwrap_or(0).abs_diff(window as u64))?;
             let buffer_bytes = ratio(near).map(|r| (r * window) as u64);
@@ -557,8 +557,8 @@ impl Need {
     }
 }
 
-/// `points` values from `from` to `to`, both above 0 and kept, evenly spaced by their logarithm and rounded to whole
-/// numbers; what rounds to the same is there once.
+/// Returns `points` values from `from` to `to`, both above 0 and included, evenly spaced by their logarithm and rounded to whole
+/// numbers, without duplicates.
 pub fn log_spaced(from: u64, to: u64, points: usize) -> Vec<u64> {
     let (first, ratio) = (from as f64, to as f64 / from.max(1) as f64);
     let mut values: Vec<u64> = (0..points)
@@ -572,7 +572,7 @@ pub fn log_spaced(from: u64, to: u64, points: usize) -> Vec<u64> {
     values
 }
 
-/// How many points a range gets where nobody says: one for each doubling, 5 to 17.
+/// Returns the default number of points of a range: one for each doubling, 5 to 17.
 pub fn usual_points(from: u64, to: u64) -> usize {
     let doublings = (to.max(1) as f64 / from.max(1) as f64).log2().abs();
     (doublings.ceil() as usize + 1).clamp(5, 17)

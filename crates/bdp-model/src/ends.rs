@@ -1,20 +1,20 @@
-//! The two ends of a measurement, the directions between them, and what each end may be.
+//! The two ends of a measurement, the directions between them, and their roles.
 
 use serde::{Deserialize, Serialize};
 
-/// A machine of a measurement.
+/// An end of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The one that asked.
+    /// The client.
     Near,
-    /// The one that served.
+    /// The server.
     Far,
 }
 
 impl End {
-    /// `near`, `far`.
+    /// Returns `near` or `far`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -23,19 +23,19 @@ impl End {
     }
 }
 
-/// What an end does in a direction.
+/// Role of an end in a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
     /// It sends the data.
     Sending,
-    /// It receives it.
+    /// It receives the data.
     Receiving,
 }
 
 impl Task {
-    /// `sending`, `receiving`.
+    /// Returns `sending` or `receiving`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sending => "sending",
@@ -56,7 +56,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// `to`, `from`.
+    /// Returns `to` or `from`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::To => "to",
@@ -66,7 +66,7 @@ impl Direction {
 }
 
 impl Direction {
-    /// The end that sends.
+    /// Returns the end that sends.
     pub const fn sender(self) -> End {
         match self {
             Self::To => End::Near,
@@ -74,7 +74,7 @@ impl Direction {
         }
     }
 
-    /// The other direction.
+    /// Returns the opposite direction.
     pub const fn opposite(self) -> Self {
         match self {
             Self::To => Self::From,
@@ -82,7 +82,7 @@ impl Direction {
         }
     }
 
-    /// The end that receives.
+    /// Returns the end that receives.
     pub const fn receiver(self) -> End {
         match self {
             Self::To => End::Far,
@@ -91,19 +91,19 @@ impl Direction {
     }
 }
 
-/// A protocol of servers that are not bdp.
+/// A protocol of servers other than bdp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PeerProtocol {
-    /// iperf3's.
+    /// The protocol of iperf3.
     Iperf3,
-    /// iperf2's.
+    /// The protocol of iperf2.
     Iperf2,
 }
 
 impl PeerProtocol {
-    /// `iperf3`, `iperf2`.
+    /// Returns `iperf3` or `iperf2`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iperf3 => "iperf3",

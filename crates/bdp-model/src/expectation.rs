@@ -1,4 +1,4 @@
-//! What must come out of a measurement, as one types it: `to.goodput>=900M`, `rtt.idle.p95<=30ms`.
+//! Expectations of a measurement, as typed: `to.goodput>=900M`, `rtt.idle.p95<=30ms`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,20 +11,20 @@ use crate::ping::Ping;
 use crate::threshold::SENT_AS_ASKED;
 use crate::units::format_bps;
 
-/// A figure, how it must compare, and with what.
+/// An expectation: a figure, a comparison and a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation<F = Figure> {
-    /// What is judged.
+    /// The figure.
     pub figure: F,
-    /// How it must compare.
+    /// The comparison.
     pub operator: Operator,
-    /// With what, in the figure's base unit.
+    /// The value, in the figure's base unit.
     pub value: f64,
-    /// As typed.
+    /// The expectation as typed.
     pub text: String,
 }
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -39,51 +39,51 @@ pub enum Operator {
     Below,
 }
 
-/// What became of an expectation.
+/// Outcome of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// The expectation as typed.
     pub expectation: String,
-    /// What was judged.
+    /// Name of the figure.
     pub figure: String,
-    /// What its values are.
+    /// Unit of the values.
     pub unit: Unit,
-    /// How it had to compare.
+    /// Comparison operator.
     pub operator: Operator,
-    /// With what, in that unit.
+    /// Required value, in that unit.
     pub wanted: f64,
-    /// The median over the runs; `None` where none measured it.
+    /// Median over the runs; `None` if none measured it.
     pub found: Option<f64>,
-    /// Whether it was met; a figure that was not measured meets nothing, and one under a load that was not offered neither.
+    /// Whether it was met; false if the figure was not measured, or if it depends on a load that was not reached.
     pub met: bool,
-    /// The load of datagrams that was asked for and not offered, where the figure is one under that load.
+    /// The datagram load that was requested but not reached, if the figure depends on it.
     #[serde(default)]
     pub not_offered: Option<NotOffered>,
 }
 
 impl Judgement {
-    /// Whether nothing could be judged: the figure was not measured, or not under the load that was asked for.
+    /// Whether it could not be judged: the figure was not measured, or not under the requested load.
     pub const fn is_open(&self) -> bool {
         !self.met && (self.found.is_none() || self.not_offered.is_some())
     }
 }
 
-/// A load of datagrams that the sender did not reach.
+/// A datagram load that the sender did not reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotOffered {
-    /// Payload that was asked for, all streams, bit/s.
+    /// Payload rate requested, all streams, bit/s.
     pub asked_bps: f64,
-    /// Payload that was sent, bit/s.
+    /// Payload rate sent, bit/s.
     pub sent_bps: f64,
 }
 
 impl NotOffered {
-    /// The run in which a direction fell shortest of the rate that was asked for.
+    /// Returns the load of the run that fell furthest short of the requested rate in this direction.
     fn of(way: Direction, measurements: &[Measurement]) -> Option<Self> {
         let one = |measurement: &Measurement| {
-            // Without a rate of the user's there is nothing to fall short of.
+            // Without a requested rate there is no shortfall.
             measurement.request.spec.udp.as_ref()?.rate_bps?;
             let direction = measurement.directions.iter().find(|d| d.direction == way)?;
             let udp = direction.udp.as_ref()?;
@@ -96,7 +96,7 @@ impl NotOffered {
 }
 
 impl fmt::Display for Judgement {
-    /// `MET  to.goodput>=900M: 941 Mbit/s`.
+    /// Writes `MET  to.goodput>=900M: 941 Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lead = if self.met { "MET   " } else { "MISSED" };
         if let (Some(found), Some(load)) = (self.found, self.not_offered) {
@@ -120,23 +120,23 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// A mistake in an expectation, where it is, and what would have been right.
+/// An invalid expectation: what is wrong, where, and what would be valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expectation '{text}', column {column}: {mistake}")]
 pub struct ExpectationError {
-    /// As typed.
+    /// The expectation as typed.
     pub text: String,
-    /// Characters before the mistake, and one.
+    /// Column of the mistake, from 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be valid.
     pub mistake: String,
 }
 
 impl Operator {
-    /// Every one; those of two characters first, as they begin with those of one.
+    /// All operators; those of two characters first, because they begin with those of one.
     pub const ALL: [Self; 4] = [Self::AtLeast, Self::AtMost, Self::Above, Self::Below];
 
-    /// As typed.
+    /// Returns the operator as typed.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::AtLeast => ">=",
@@ -157,8 +157,8 @@ impl Operator {
 }
 
 impl Expectation {
-    /// Judges the median over the runs that did not fail. What was not offered can't be lost or delayed: only a goodput that is at least
-    /// so much is one whatever was sent.
+    /// Judges the median over the runs that did not fail. Traffic that was not sent cannot be lost or delayed: below the requested load only
+    /// a lower bound of the goodput can be judged.
     pub fn judge(&self, measurements: &[Measurement]) -> Judgement {
         let judged = self.judge_value(figure(self.figure, measurements));
         let is_reached = matches!(self.figure, Figure::Goodput(_))
@@ -172,7 +172,7 @@ impl Expectation {
 }
 
 impl Expectation<PingFigure> {
-    /// Judges what came of the probes.
+    /// Judges the results of the probes.
     pub fn judge(&self, ping: &Ping) -> Judgement {
         self.judge_value(self.figure.of(ping))
     }
@@ -242,14 +242,14 @@ impl<F: Figures> FromStr for Expectation<F> {
     }
 }
 
-/// The nearest figures by name, or how names are made.
+/// Returns the figures with the most similar names, or how names are formed.
 fn suggestion<F: Figures>(name: &str) -> String {
     let known: Vec<String> = F::all().iter().map(F::to_string).collect();
     let near = |is_near: &dyn Fn(&str) -> bool| -> Vec<String> {
         known.iter().filter(|known| is_near(known)).take(4).cloned().collect()
     };
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    // A name without its direction says which figure is meant; any other resembles some.
+    // A name without its direction identifies the figure; otherwise the most similar ones are listed.
     let mut near_names = near(&|known| known.ends_with(&format!(".{name}")));
     if near_names.is_empty() {
         near_names = near(&|known| {
@@ -264,7 +264,7 @@ fn suggestion<F: Figures>(name: &str) -> String {
     }
 }
 
-/// Levenshtein's distance.
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Short flows after a test, each with one thing changed: they decide between limits that the test alone leaves open.
+//! Short flows after a test, each with one thing changed, that decide between limits that the test alone cannot distinguish.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,57 +8,57 @@ use crate::flow::FlowSpec;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
 
-/// Payload of each datagram of a burst: with its headers no longer than a segment of 1500 bytes.
+/// Payload of each datagram of a burst: with its headers it fits into 1500 bytes.
 pub const DATAGRAM_BYTES: u32 = 1448;
 
-/// What an experiment changes of the test.
+/// What an experiment changes about the test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// The sender is held below the goodput of the test.
+    /// The sender is paced below the goodput of the test.
     Paced {
-        /// Payload of all streams, bit/s.
+        /// Payload rate of all streams, bit/s.
         rate_bps: f64,
     },
-    /// More connections than the test had.
+    /// More connections than in the test.
     Streams {
-        /// How many.
+        /// Number of connections.
         streams: u32,
     },
-    /// Datagrams back to back, far above the rate of the path, instead of connections.
+    /// A burst of datagrams far above the rate of the path, instead of connections.
     Burst {
-        /// How many.
+        /// Number of datagrams.
         datagrams: u32,
-        /// How fast they are sent, bit/s.
+        /// Rate of the burst, bit/s.
         rate_bps: f64,
     },
 }
 
-/// An experiment that is to be run.
+/// A planned experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    /// Of which direction.
+    /// Direction it tests.
     pub direction: Direction,
     /// What it changes.
     pub change: Change,
-    /// How long it takes.
+    /// Duration.
     pub duration: Nanos,
-    /// Of that, the beginning that does not count.
+    /// Initial part that is not counted.
     pub omit: Nanos,
-    /// What it sends at most: as much as the test did.
+    /// Most bytes that it sends: as many as the test did.
     pub bytes: ByteCount,
-    /// The limits that it decides between.
+    /// Limits that it decides between.
     pub between: Vec<Limit>,
 }
 
 impl Order {
-    /// The first two of the limits that it decides between.
+    /// Returns the first two of the limits that it decides between.
     pub fn between(&self) -> [Limit; 2] {
         [0, 1].map(|i| self.between.get(i).copied().unwrap_or(Limit::Unknown))
     }
 
-    /// The flow to run: that of the test, with one thing changed.
+    /// Returns the flow to run: the test's, with one thing changed.
     pub fn spec(&self, test: &FlowSpec) -> FlowSpec {
         let mut spec = FlowSpec {
             duration: self.duration,
@@ -90,53 +90,53 @@ impl Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
-    /// Of which direction.
+    /// Direction it tested.
     pub direction: Direction,
     /// What it changed.
     #[serde(flatten)]
     pub change: Change,
-    /// The limits that it was to decide between.
+    /// Limits that it was meant to decide between.
     pub between: Vec<Limit>,
     /// From the first byte to the last.
     pub duration_ns: u64,
-    /// Of that, the beginning that does not count.
+    /// Initial part of the duration that is not counted.
     pub omit_ns: u64,
     /// Bytes received, omit included.
     pub bytes: u64,
-    /// After omit.
+    /// Goodput after omit, bit/s.
     pub goodput_bps: f64,
     /// Segments retransmitted, all streams, omit included.
     pub retransmits: Option<u64>,
-    /// Times that the first stream reduced its window for a loss, omit included.
+    /// Window reductions of the first stream after a loss, omit included.
     pub loss_events: u64,
-    /// What the load added to the median round trip of probes.
+    /// Increase of the median round trip of probes under load.
     pub rtt_added_ns: Option<u64>,
-    /// What it added to the connections' own smoothed round trips (median, above the least): if each flow has a queue of its own, no probe is delayed.
+    /// Increase of the connections' own smoothed round trips (median minus minimum): probes are not delayed if each flow has its own queue.
     pub own_rtt_added_ns: Option<u64>,
-    /// A host paused for so long meanwhile: the result is no evidence.
+    /// Length of a host's pause during the experiment, which makes the result no evidence; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_paused_ns: Option<u64>,
-    /// Of a burst, what became of its datagrams.
+    /// Datagram statistics of a burst; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
 }
 
-/// What became of the datagrams of a burst.
+/// Datagram statistics of a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// Datagrams sent.
     pub sent: u64,
-    /// Of them those that did not arrive.
+    /// Datagrams that did not arrive.
     pub lost: u64,
-    /// The rate that they were sent at, bit/s.
+    /// Rate at which they were sent, bit/s.
     pub sent_bps: f64,
-    /// One-way delay of the slowest, above that of the fastest: the queue that they made.
+    /// One-way delay of the slowest datagram minus that of the fastest: the queue that the burst built.
     pub delay_added_ns: u64,
 }
 
 impl Burst {
-    /// The rate at which they arrived, at the least, bit/s: that of the narrowest link, if none was lost.
+    /// Returns a lower bound of the rate at which they arrived, bit/s: the rate of the narrowest link if none was lost.
     pub fn arrived_bps(&self) -> f64 {
         let bits = |datagrams: u64| datagrams as f64 * 8.0 * f64::from(DATAGRAM_BYTES);
         let took = bits(self.sent) / self.sent_bps.max(1.0) + self.delay_added_ns as f64 / 1e9;
@@ -145,7 +145,7 @@ impl Burst {
 }
 
 impl Experiment {
-    /// Retransmitted segments / segments sent.
+    /// Returns retransmitted segments / segments sent.
     pub fn retransmitted_share(&self, mss_bytes: u64) -> Option<f64> {
         let segments = self.bytes as f64 / mss_bytes.max(1) as f64;
         Some(self.retransmits? as f64 / segments.max(1.0)).map(|share| share.min(1.0))
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_burst_arrives_at_the_rate_of_the_narrowest_link() {
-        // 100 datagrams of 11584 bit at 115.84 Mbit/s take 10 ms; at a tenth of that the last one is 90 ms late.
+        // 100 datagrams of 11584 bit at 115.84 Mbit/s take 10 ms; at a tenth of that rate the last one is 90 ms late.
         let burst = Burst { sent: 100, lost: 0, sent_bps: 115.84e6, delay_added_ns: 90_000_000 };
         assert!((burst.arrived_bps() - 11.584e6).abs() < 1e3, "{}", burst.arrived_bps());
         assert!(Burst { lost: 50, ..burst }.arrived_bps() < 6e6);

@@ -1,4 +1,4 @@
-//! One figure out of a measurement, by the name that expectations use, and its median over several.
+//! Single figures of a measurement, by the names that expectations use, and their medians over several measurements.
 
 use std::fmt;
 
@@ -13,29 +13,29 @@ use crate::segments::Segments;
 use crate::stats::median;
 use crate::units::{ByteCount, Nanos, Rate, format_bps};
 
-/// A kind of figures that expectations can be about.
+/// A set of figures that expectations can refer to.
 pub trait Figures: Copy + PartialEq + fmt::Display {
-    /// Names of some, for a mistake with which none has likeness.
+    /// Names of some, for an error about a name that resembles none.
     const THERE_ARE: &'static str;
 
-    /// Every one, in the order in which messages list them.
+    /// Returns all of them, in the order in which messages list them.
     fn all() -> Vec<Self>;
 
-    /// What its values are.
+    /// Returns the unit of its values.
     fn unit(self) -> Unit;
 
-    /// The figure of this name: `to.goodput`, `from.rtt.loaded.p99`, `rtt.idle.min`.
+    /// Returns the figure of this name: `to.goodput`, `from.rtt.loaded.p99`, `rtt.idle.min`.
     fn find(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|figure| figure.to_string() == name)
     }
 
-    /// A value of it with its unit.
+    /// Formats a value with its unit.
     fn format(self, value: f64) -> String {
         self.unit().format(value)
     }
 }
 
-/// What the values of a figure are, in its base unit.
+/// Base unit of a figure's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -50,19 +50,19 @@ pub enum Unit {
     Ratio,
     /// Segments.
     Segments,
-    /// Round trips a minute.
+    /// Round trips per minute.
     Rpm,
 }
 
 impl Unit {
-    /// A value as typed; what is wrong with it where something is.
+    /// Parses a typed value, or returns what is wrong with it.
     pub fn parse(self, typed: &str) -> Result<f64, String> {
         match self {
             Self::Bps => typed.parse::<Rate>().map(|rate| rate.as_bps() as f64).map_err(|e| e.to_string()),
             Self::Bytes => {
                 typed.parse::<ByteCount>().map(|size| size.as_bytes() as f64).map_err(|e| e.to_string())
             }
-            // Who types 30 means milliseconds more often than seconds, and a wrong bound is no mistake that shows.
+            // A bare 30 means milliseconds more often than seconds, and a wrong bound would go unnoticed.
             Self::Ns => match typed.parse::<Nanos>() {
                 Ok(time) if time > Nanos::ZERO && !typed.ends_with(char::is_alphabetic) => {
                     Err(format!("'{typed}' is not a time: a unit is needed, for example {typed}ms"))
@@ -82,14 +82,14 @@ impl Unit {
         }
     }
 
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub fn format(self, value: f64) -> String {
         let whole = value.round().max(0.0) as u64;
         match self {
             Self::Bps => format_bps(value),
             Self::Bytes => ByteCount::bytes(whole).to_string(),
             Self::Ns => Nanos(whole).to_string(),
-            // Of a hundred thousand probes one that was lost still shows.
+            // One lost probe of a hundred thousand still shows.
             Self::Ratio => format!("{} %", (value * 100.0 * 1e4).round() / 1e4),
             Self::Segments => format!("{value}"),
             Self::Rpm => format!("{whole} RPM"),
@@ -97,14 +97,14 @@ impl Unit {
     }
 }
 
-/// A figure that a measurement has.
+/// A figure of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Goodput of a direction, bit/s.
     Goodput(Direction),
-    /// Segments that a direction sent again.
+    /// Segments retransmitted in a direction.
     Retransmits(Direction),
-    /// The same as a share of the segments that it sent.
+    /// Segments retransmitted in a direction, as a share of those sent.
     RetransmitRatio(Direction),
     /// Window of a direction on the wire, bytes.
     Window(Direction),
@@ -112,13 +112,13 @@ pub enum Figure {
     RttIdle(Quantile),
     /// Round trip under the load of a direction, ns.
     RttLoaded(Direction, Quantile),
-    /// Responsiveness under the load of a direction, round trips a minute.
+    /// Responsiveness under the load of a direction, round trips per minute.
     Rpm(Direction),
-    /// Datagrams or TCP segments of a direction that were lost, as a share of those sent.
+    /// Datagrams or TCP segments lost in a direction, as a share of those sent.
     Loss(Direction),
     /// Interarrival jitter of the datagrams of a direction (RFC 3550), ns.
     Jitter(Direction),
-    /// Goodput of a direction as a share of the rate that was bought.
+    /// Goodput of a direction as a share of the contracted rate.
     OfOrdered(Direction),
 }
 
@@ -138,10 +138,10 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// Every one.
+    /// All quantiles.
     pub const ALL: [Self; 5] = [Self::Min, Self::P50, Self::P95, Self::P99, Self::Max];
 
-    /// `min`, `p50`, ...
+    /// Returns `min`, `p50`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "min",
@@ -196,7 +196,7 @@ impl Figures for Figure {
 }
 
 impl Figure {
-    /// The direction that it is of; `None` for what was measured before any.
+    /// Returns its direction; `None` if it was measured before the load.
     pub const fn way(self) -> Option<Direction> {
         match self {
             Self::Goodput(way)
@@ -212,7 +212,7 @@ impl Figure {
         }
     }
 
-    /// Which way is better.
+    /// Returns whether higher or lower values are better.
     pub const fn better(self) -> Better {
         match self {
             Self::Goodput(_) | Self::Window(_) | Self::Rpm(_) | Self::OfOrdered(_) => Better::Higher,
@@ -225,7 +225,7 @@ impl Figure {
         }
     }
 
-    /// Its value in one measurement; `None` where it was not measured, the samples do not resolve it, or the measurement failed.
+    /// Returns its value in a measurement; `None` if it was not measured, the samples do not resolve it, or the measurement failed.
     pub fn of(self, measurement: &Measurement) -> Option<f64> {
         if measurement.error.is_some() {
             return None;
@@ -287,9 +287,9 @@ impl<'de> Deserialize<'de> for Figure {
 pub enum PingFigure {
     /// Round trip, ns.
     Rtt(Quantile),
-    /// Probes that were not answered, as a share of those sent.
+    /// Probes not answered, as a share of those sent.
     Loss,
-    /// Mean of the differences between one round trip and the next, ns.
+    /// Mean difference between one round trip and the next, ns.
     Jitter,
 }
 
@@ -306,7 +306,7 @@ impl Figures for PingFigure {
 }
 
 impl PingFigure {
-    /// Its value; `None` where it was not measured, or the probes do not resolve it.
+    /// Returns its value; `None` if it was not measured, or the probes do not resolve it.
     pub fn of(self, ping: &Ping) -> Option<f64> {
         let (sent, received) = (ping.probes.sent, ping.probes.received);
         match self {
@@ -341,12 +341,12 @@ fn rtt(summary: Option<RttSummary>, quantile: Quantile) -> Option<f64> {
     summary.filter(|rtt| rtt.received > 0).and_then(|rtt| quantile.of(&rtt)).map(|ns| ns as f64)
 }
 
-/// The median of a figure over the runs in which it was measured.
+/// Returns the median of a figure over the runs in which it was measured.
 pub fn figure(figure: Figure, measurements: &[Measurement]) -> Option<f64> {
     median(&mut values(figure, measurements))
 }
 
-/// A figure in each run in which it was measured.
+/// Returns a figure of each run in which it was measured.
 pub fn values(figure: Figure, measurements: &[Measurement]) -> Vec<f64> {
     measurements.iter().filter_map(|m| figure.of(m)).collect()
 }

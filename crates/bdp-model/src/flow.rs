@@ -1,4 +1,4 @@
-//! What a transfer is asked to do, whoever asks and whatever carries it out.
+//! A transfer request, independent of who makes it and what runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,62 +8,62 @@ use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos};
 use crate::window::WindowBytes;
 
-/// Bytes of a write where no length is asked for, which is what iperf3 has too.
+/// Default bytes per write, as in iperf3.
 pub const USUAL_LENGTH: ByteCount = ByteCount::kib(128);
 
-/// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own form in JSON is that of a measurement's request.
+/// One workload between two hosts: bulk TCP, or datagrams at a rate. Its own JSON form is that of a measurement request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
-    /// Parallel connections, or senders of datagrams.
+    /// Parallel connections, or datagram senders.
     pub streams: u32,
     /// How long to send, omit included.
     #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration: Nanos,
-    /// Stop after so many bytes in total, if sooner.
+    /// Stop after this many bytes in total, if sooner.
     pub bytes: Option<ByteCount>,
-    /// Beginning that does not count.
+    /// Initial part that is not counted.
     #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub omit: Nanos,
-    /// From one sample to the next.
+    /// Sampling interval.
     #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
-    /// Bytes of one write.
+    /// Bytes per write.
     pub length: ByteCount,
-    /// Window asked for, on the wire, each stream; `None` leaves autotuning alone.
+    /// Requested window on the wire of each stream; `None` leaves it to autotuning.
     pub window: Option<WindowBytes>,
     /// `SO_SNDBUF` and `SO_RCVBUF` at both ends.
     pub socket_buffer: Option<ByteCount>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// Congestion control of the sender; `None` is its default.
+    /// Congestion control of the sender; `None` for the host's default.
     pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
     /// Differentiated services code point, 0..=63.
     pub dscp: Option<u8>,
-    /// `TCP_NOTSENT_LOWAT` of the sender: the socket takes no more while so much is unsent.
+    /// `TCP_NOTSENT_LOWAT` of the sender: the limit of unsent bytes in its socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsent_limit: Option<ByteCount>,
-    /// How the sender gives its bytes to the kernel.
+    /// How the sender passes its bytes to the kernel.
     #[serde(default)]
     pub zerocopy: Zerocopy,
-    /// Whether a known pattern is sent, and every byte of it checked by the receiver.
+    /// Whether a known pattern is sent and the receiver verifies every byte.
     #[serde(default)]
     pub check_payload: bool,
-    /// Rate that connections are held to, payload of each stream, bit/s; that of datagrams is in `udp`.
+    /// Pacing rate of connections: payload of each stream, bit/s; for datagrams see `udp`.
     pub pacing_bps: Option<u64>,
     /// Datagrams instead of connections.
     pub udp: Option<UdpRequest>,
-    /// What the programs at both ends do, where they do not go as fast as they can; of the lab's flows alone.
+    /// Behaviour of the programs at both ends if they do not run as fast as they can; flows of the lab only.
     #[serde(default, skip_serializing_if = "Application::is_greedy")]
     pub application: Application,
 }
 
-/// One connection for ten seconds, read every 100 ms; all else is left to the kernel.
+/// One connection for ten seconds, sampled every 100 ms; everything else is left to the kernel.
 impl Default for FlowSpec {
     fn default() -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Default for FlowSpec {
 }
 
 impl FlowSpec {
-    /// Payload that datagrams are asked to carry, all streams together, bit/s; `None` of TCP, and where no rate is asked for.
+    /// Returns the requested payload rate of datagrams, all streams together, bit/s; `None` for TCP, or if no rate is requested.
     pub fn offered_bps(&self) -> Option<f64> {
         Some(self.udp.as_ref()?.rate_bps? as f64 * f64::from(self.streams))
     }

@@ -2,11 +2,11 @@
 
 use crate::stats::{nearest_rank, resolves};
 
-/// Sub-buckets of each power of two, as a power of two itself.
+/// Log2 of the sub-buckets of each power of two.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 
-/// Counts of values in nanoseconds (any `u64` will do).
+/// Histogram of values in nanoseconds (or any other `u64`).
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -16,24 +16,24 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Values from one edge to another, both included, that a histogram does not tell apart.
+/// A bucket: the values between two edges, both inclusive, which a histogram counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Smallest value of it.
+    /// Smallest value.
     pub from: u64,
-    /// Largest.
+    /// Largest value.
     pub to: u64,
-    /// How many were counted.
+    /// Number of values.
     pub count: u64,
 }
 
 impl Histogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty one that will not have to grow for values up to this one.
+    /// Creates an empty histogram that does not need to grow for values up to this one.
     pub fn with_room_to(largest: u64) -> Self {
         Self { counts: vec![0; index(largest) + 1], ..Self::default() }
     }
@@ -51,7 +51,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts one value so many times.
+    /// Counts one value several times.
     pub fn record_many(&mut self, value: u64, times: u64) {
         if times == 0 {
             return;
@@ -62,7 +62,7 @@ impl Histogram {
         self.sum += u128::from(value) * u128::from(times - 1);
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -76,23 +76,23 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Values counted.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// Mean, exact and rounded down; 0 of nothing.
+    /// Returns the mean, exact and rounded down; 0 if empty.
     pub fn mean(&self) -> u64 {
-        // The mean of u64 values is one.
+        // The mean of u64 values fits u64.
         self.sum.checked_div(u128::from(self.total)).unwrap_or(0) as u64
     }
 
-    /// Smallest value, exact; 0 of nothing.
+    /// Returns the smallest value, exact; 0 if empty.
     pub fn min(&self) -> u64 {
         self.least.unwrap_or(0)
     }
 
-    /// What was counted, bucket by bucket, smallest first; none that is empty.
+    /// Returns the non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, &count)| Bucket {
             from: if index == 0 { 0 } else { upper_edge(index - 1) + 1 },
@@ -101,12 +101,12 @@ impl Histogram {
         })
     }
 
-    /// Largest value, exact; 0 of nothing.
+    /// Returns the largest value, exact; 0 if empty.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The `p`-th percentile (0..=100), rounded up to its bucket's upper edge and never above the maximum; 0 of nothing.
+    /// Returns the `p`-th percentile (0..=100), rounded up to its bucket's upper edge but not above the maximum; 0 if empty.
     pub fn percentile(&self, p: f64) -> u64 {
         let rank = nearest_rank(self.total, p);
         let mut seen = 0;
@@ -119,7 +119,7 @@ impl Histogram {
         self.max
     }
 
-    /// The same where the values [resolve](resolves) it.
+    /// Returns the `p`-th percentile if the number of values [resolves](resolves) it.
     pub fn resolved(&self, p: f64) -> Option<u64> {
         resolves(self.total, p).then(|| self.percentile(p))
     }

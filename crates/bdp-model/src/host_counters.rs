@@ -1,85 +1,85 @@
-//! What a machine counted while it was measured: differences of two readings.
+//! Counters of a machine during a measurement: differences of two readings.
 
 use serde::{Deserialize, Serialize};
 
-/// What disturbs a measurement at one end of it; null where the machine does not tell.
+/// Counters of what disturbs a measurement at one of its ends; null if the machine does not report them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostCounters {
-    /// The time between the two readings.
+    /// Time between the two readings.
     pub over_ns: u64,
-    /// Of the device that carries the path.
+    /// Counters of the device that carries the path.
     pub device: Option<DeviceCounters>,
-    /// Received packets that found the kernel's backlog full (`/proc/net/softnet_stat`).
+    /// Received packets dropped because the kernel's backlog was full (`/proc/net/softnet_stat`).
     pub softnet_dropped: Option<u64>,
-    /// Times that a processor had more packets to take in than it was allowed to at once (the third column there).
+    /// Times that a processor's receive budget was exhausted (the third column there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softnet_squeezed: Option<u64>,
     /// Periods in which the control group's quota of processor time was used up.
     pub throttled_periods: Option<u64>,
-    /// How long it was then held back, all processors added up.
+    /// Throttled time in those periods, all processors added up.
     pub throttled_ns: Option<u64>,
-    /// Of the stack of the network namespace, all connections.
+    /// Counters of the network namespace's stack, all connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackCounters>,
 }
 
-/// What the network stack of a host counted, by the names of Linux; absent members are ones that its kernel lacks.
+/// Counters of a host's network stack, by the names of Linux; counters that its kernel lacks are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackCounters {
-    /// `TcpExt` `PruneCalled`: a receive buffer was full, and the kernel looked for what it could give up.
+    /// `TcpExt` `PruneCalled`: a receive buffer was full, and the kernel looked for memory to free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune_called: Option<u64>,
-    /// `RcvPruned`: segments dropped because of that.
+    /// `RcvPruned`: segments dropped for that reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcv_pruned: Option<u64>,
-    /// `OfoPruned`: segments that waited for earlier ones and were dropped because of that.
+    /// `OfoPruned`: out-of-order segments dropped for that reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ofo_pruned: Option<u64>,
-    /// `TCPBacklogDrop`: segments that came while the program was in a call and the socket's backlog was full.
+    /// `TCPBacklogDrop`: segments dropped because the socket was in use by a call and its backlog was full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_drop: Option<u64>,
-    /// `TCPRcvQDrop`: segments for which there was no memory.
+    /// `TCPRcvQDrop`: segments dropped for lack of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcvq_drop: Option<u64>,
-    /// `TCPZeroWindowDrop`: segments that came while the window was closed.
+    /// `TCPZeroWindowDrop`: segments that arrived while the window was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_window_drop: Option<u64>,
-    /// `TCPOFODrop`: segments out of order for which there was no room.
+    /// `TCPOFODrop`: out-of-order segments dropped for lack of room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ofo_drop: Option<u64>,
-    /// `TCPToZeroWindowAdv`: times that a window was closed.
+    /// `TCPToZeroWindowAdv`: times that the receive window was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_zero_window: Option<u64>,
-    /// `TCPRcvCollapsed`: segments whose memory was put together because the buffer was full.
+    /// `TCPRcvCollapsed`: segments merged in memory because the buffer was full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcv_collapsed: Option<u64>,
-    /// `TCPMemoryPressures`: times that TCP came near its memory, `net.ipv4.tcp_mem`.
+    /// `TCPMemoryPressures`: times that TCP came under memory pressure, `net.ipv4.tcp_mem`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_pressures: Option<u64>,
     /// `TCPTimeouts`: retransmission timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
-    /// `TCPSpuriousRTOs`: those that turned out to be needless.
+    /// `TCPSpuriousRTOs`: retransmission timeouts that proved spurious.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spurious_timeouts: Option<u64>,
     /// `TCPLossProbes`: tail loss probes sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_probes: Option<u64>,
-    /// `TCPSACKReneging`: times that a receiver gave up what it had acknowledged selectively.
+    /// `TCPSACKReneging`: times that a receiver discarded data that it had acknowledged selectively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sack_reneging: Option<u64>,
-    /// `TCPDSACKRecv`: reports of segments that had come before.
+    /// `TCPDSACKRecv`: reports of segments received twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dsack_received: Option<u64>,
     /// `Tcp` `InCsumErrors`: segments whose checksum was wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_checksum_errors: Option<u64>,
-    /// `Udp` `RcvbufErrors`: datagrams that found the socket's buffer full.
+    /// `Udp` `RcvbufErrors`: datagrams dropped because the socket's receive buffer was full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp_receive_buffer_errors: Option<u64>,
-    /// `Udp` `SndbufErrors`: datagrams that found no room to be sent.
+    /// `Udp` `SndbufErrors`: datagrams that did not fit the send buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp_send_buffer_errors: Option<u64>,
     /// `Udp` `InCsumErrors`: datagrams whose checksum was wrong.
@@ -87,7 +87,7 @@ pub struct StackCounters {
     pub udp_checksum_errors: Option<u64>,
 }
 
-/// What a network device counted.
+/// Counters of a network device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounters {
@@ -95,45 +95,45 @@ pub struct DeviceCounters {
     pub rx_bytes: u64,
     /// Bytes sent, link headers included.
     pub tx_bytes: u64,
-    /// Packets received; a super-packet of a virtual device is one.
+    /// Packets received; a super-packet of a virtual device counts as one.
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
     /// Received packets that it dropped.
     pub rx_dropped: u64,
-    /// Packets to be sent that it dropped.
+    /// Outgoing packets that it dropped.
     pub tx_dropped: u64,
     /// Received packets for which it had no buffer: the host was too slow.
     pub rx_missed: u64,
-    /// Received packets that its FIFO lost.
+    /// Received packets lost by its FIFO.
     pub rx_fifo: u64,
-    /// Packets to be sent that its FIFO lost.
+    /// Outgoing packets lost by its FIFO.
     pub tx_fifo: u64,
-    /// Bytes received beyond what the measurement itself can have caused; null where that is not known.
+    /// Bytes received beyond what the measurement can have caused; null if unknown.
     pub rx_cross_bytes: Option<u64>,
-    /// Bytes sent beyond that.
+    /// Bytes sent beyond what the measurement can have caused; null if unknown.
     pub tx_cross_bytes: Option<u64>,
 }
 
-/// What a measurement itself moves, as payload of TCP or UDP.
+/// Traffic of a measurement itself, as payload of TCP or UDP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnTraffic {
-    /// Payload bytes sent by the machine, those sent again included.
+    /// Payload bytes sent by the machine, retransmitted ones included.
     pub sent_bytes: u64,
-    /// Payload bytes that reached it.
+    /// Payload bytes received by the machine.
     pub received_bytes: u64,
     /// Payload bytes of one packet.
     pub packet_bytes: u64,
 }
 
-/// Most bytes around the payload of a packet: Ethernet with a VLAN tag (18), IPv6 (40), TCP with its longest options (60).
+/// Largest overhead around the payload of a packet: Ethernet with a VLAN tag (18), IPv6 (40), TCP with its longest options (60).
 const OVERHEAD_BYTES: u64 = 118;
-/// What control connection and probes take, per second and once.
+/// Traffic of the control connection and probes, per second and once.
 const CONTROL_BYTES_PER_S: u64 = 10_000;
 const CONTROL_BYTES: u64 = 100_000;
 
 impl OwnTraffic {
-    /// The most that a device can have counted of it in one direction: `there` bytes of payload in packets, and an
+    /// Returns the most that a device can have counted of it in one direction: `there` bytes of payload in packets, and an
     /// acknowledgement for each packet of the other direction.
     fn most_on_the_wire(&self, there: u64, back: u64, over_ns: u64) -> u64 {
         let packet = self.packet_bytes.max(1);
@@ -144,7 +144,7 @@ impl OwnTraffic {
 }
 
 impl StackCounters {
-    /// Segments of connections that the host dropped though they had come, for whatever reason it counts; `None` where it counts none.
+    /// Returns the segments that the host dropped after receiving them, for any reason it counts; `None` if it counts none.
     pub fn dropped_on_receipt(&self) -> Option<u64> {
         let all = [
             self.rcv_pruned,
@@ -159,13 +159,13 @@ impl StackCounters {
 }
 
 impl HostCounters {
-    /// Part of the time in which the control group was held back, of one processor; more than 1 where several were.
+    /// Returns the share of the time in which the control group was throttled, of one processor; above 1 if several were.
     pub fn throttled(&self) -> Option<f64> {
         (self.over_ns > 0).then_some(self.throttled_ns? as f64 / self.over_ns as f64)
     }
 
-    /// Fills in what others moved over the device: what it counted beyond the most that `own` can have taken. A device that
-    /// loops back counts both directions in each.
+    /// Fills in the cross traffic of the device: its counts beyond the most that `own` can have caused. A loopback
+    /// device counts both directions in each.
     pub fn attribute(&mut self, own: &OwnTraffic, loops_back: bool) {
         let over_ns = self.over_ns;
         let Some(device) = &mut self.device else { return };

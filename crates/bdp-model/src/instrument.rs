@@ -1,4 +1,4 @@
-//! What `bdp selftest` finds out about the machine as an instrument. Its JSON form is specified in
+//! Results of `bdp selftest`: the machine's accuracy as an instrument. The JSON form is specified in
 //! `docs/selftest.schema.json`.
 
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use crate::caveat::Caveat;
 use crate::method::FloorProtocol;
 use crate::ping::Distribution;
 
-/// Version of the shape; a reader refuses a larger major number.
+/// Schema version; a reader refuses a larger major number.
 pub const INSTRUMENT_SCHEMA: &str = "bdp.selftest/1";
 
-/// How exact this machine can be.
+/// Measuring accuracy of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Instrument {
-    /// Name and version of this document's shape.
+    /// Schema name and version.
     #[cfg_attr(feature = "schema", schemars(extend("const" = INSTRUMENT_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
@@ -25,15 +25,15 @@ pub struct Instrument {
     /// Processors that bdp may run on.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cpus: u32,
-    /// The clock.
+    /// Properties of the clock.
     pub clock: ClockFacts,
-    /// How much longer than asked a sleep takes.
+    /// How much longer than requested a sleep takes.
     pub sleep_overshoot_ns: Option<Distribution>,
-    /// What a thread that never sleeps misses of its processor.
+    /// Time that a thread that never sleeps loses on its processor.
     pub stalls: StallFacts,
-    /// Round trips over loopback between two threads that keep their processors: what no round trip goes below.
+    /// Round trips over loopback between two threads that never sleep: the lower bound of any round trip.
     pub floors: Vec<Floor>,
-    /// What a reader should know.
+    /// What a reader should know before relying on the figures.
     pub caveats: Vec<Caveat>,
 }
 
@@ -41,40 +41,40 @@ pub struct Instrument {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockFacts {
-    /// Where the kernel takes it from, `tsc`; null where it does not tell.
+    /// Clock source of the kernel, for example `tsc`; null if it does not report it.
     pub source: Option<String>,
     /// Smallest step between two readings, nanoseconds.
     pub step_ns: u64,
-    /// What one reading costs, picoseconds.
+    /// Cost of one reading, picoseconds.
     pub cost_ps: u64,
-    /// Readings that were held against one of another processor that had come before.
+    /// Readings compared with an earlier one of another processor.
     pub compared: u64,
-    /// Of those, the ones that were smaller.
+    /// Readings that were smaller than the earlier one.
     pub backwards: u64,
-    /// By how much at most, nanoseconds.
+    /// Largest step backwards, nanoseconds.
     pub backwards_max_ns: u64,
 }
 
-/// What a thread that only reads the clock misses.
+/// Time lost by a thread that only reads the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StallFacts {
-    /// Time watched, all processors together, nanoseconds.
+    /// Time observed, all processors together, nanoseconds.
     pub watched_ns: u64,
     /// Gaps of more than 10 us between two readings.
     pub count: u64,
-    /// Their sum, nanoseconds.
+    /// Sum of the gaps, nanoseconds.
     pub sum_ns: u64,
-    /// The longest, nanoseconds.
+    /// Longest gap, nanoseconds.
     pub max_ns: u64,
 }
 
-/// A round trip that only the stack of this machine is in.
+/// Round trips through this machine's stack only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Floor {
-    /// What makes them.
+    /// Protocol of the round trips.
     pub protocol: FloorProtocol,
-    /// The round trips, nanoseconds.
+    /// Round trips, nanoseconds.
     pub rtt_ns: Option<Distribution>,
 }

@@ -1,11 +1,11 @@
-//! Labels of a run that its user chose: names with values, beside its plain label.
+//! Labels of a run given by the user: names with values, in addition to its plain label.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Names that metrics have for something else.
+/// Names that metrics use for other purposes.
 const TAKEN: [&str; 17] = [
     "case",
     "command",
@@ -33,7 +33,7 @@ const TAKEN: [&str; 17] = [
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
-    /// None.
+    /// No labels.
     pub const NONE: Self = Self(BTreeMap::new());
 
     /// Whether there are none.
@@ -41,17 +41,17 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Names and values, by name.
+    /// Returns names and values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Adds one; a name that is there already, or that metrics have for something else, is refused with why.
+    /// Adds a label; returns an error if the name is in use or reserved by metrics.
     pub fn add(&mut self, Label { name, value }: Label) -> Result<(), String> {
         if self.0.contains_key(&name) {
             return Err(format!("label '{name}' is given twice; give one value"));
@@ -62,21 +62,21 @@ impl Labels {
 }
 
 impl FromIterator<Label> for Labels {
-    /// Of one name the last value.
+    /// Keeps the last value of each name.
     fn from_iter<T: IntoIterator<Item = Label>>(labels: T) -> Self {
         Self(labels.into_iter().map(|Label { name, value }| (name, value)).collect())
     }
 }
 
 impl fmt::Display for Labels {
-    /// `rack=7 site=ams`.
+    /// Writes `rack=7 site=ams`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.write_str(&all.join(" "))
     }
 }
 
-/// A label with its name.
+/// A label: a name and a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     name: String,
@@ -84,7 +84,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// One of `name=value`; what is wrong where something is. The name is one that Prometheus takes.
+    /// Creates a label, or returns what is wrong with it. The name must be valid for Prometheus.
     pub fn new(name: &str, value: &str) -> Result<Self, String> {
         let begins =
             name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !name.starts_with("__");

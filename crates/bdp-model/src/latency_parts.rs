@@ -1,4 +1,4 @@
-//! Host and path: where round trips of probes were spent, by stamps of both kernels.
+//! Host and path shares of the round trips of probes, from the timestamps of both kernels.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::probes::{ProbePoint, ProbeSeries};
 use crate::record::RttSummary;
 use crate::threshold::{HOST_NOISE, HOST_SHARE};
 
-/// Where round trips of probes were spent, by stamps of both kernels.
+/// Host and path shares of the round trips of probes, from the timestamps of both kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyParts {
-    /// In the two hosts: between a program and its kernel, and in the echo.
+    /// Time in the two hosts: between program and kernel, and in the echo.
     pub host: RttSummary,
-    /// Between the two kernels.
+    /// Time between the two kernels.
     pub path: RttSummary,
 }
 
 impl LatencyParts {
-    /// Of the probes that count; `None` where none was stamped.
+    /// Summarises the counted probes; `None` if none was stamped.
     pub fn of(series: &ProbeSeries) -> Option<Self> {
         let parts = series.counted().filter_map(|point| {
             let host_ns = point.host_ns?;
@@ -27,8 +27,8 @@ impl LatencyParts {
         Some(Self { host: RttSummary::of(host)?, path: RttSummary::of(path)? })
     }
 
-    /// What the hosts took at the 95th percentile, or the median of few probes, and the whole round trips of the same probes at the same percentile: no part is larger
-    /// than its whole.
+    /// Returns the time in the hosts at the 95th percentile, or the median of few probes, and the whole round trips of the same probes at
+    /// that percentile; the part never exceeds the whole.
     pub fn of_usual_round_trips(series: &ProbeSeries) -> Option<(u64, u64)> {
         let stamped = || series.counted().filter(|point| point.host_ns.is_some());
         let host = RttSummary::of(stamped().filter_map(|p| p.rtt_ns().and(p.host_ns)))?;
@@ -37,7 +37,7 @@ impl LatencyParts {
         Some((usual(host), usual(whole).max(usual(host))))
     }
 
-    /// Whether what the hosts took is so much that the round trips are not the path's.
+    /// Whether the hosts took so much that the round trips do not reflect the path.
     pub fn hosts_matter(&self) -> bool {
         let usual = self.host.p95.unwrap_or(self.host.p50);
         let whole = self.host.p50 + self.path.p50;

@@ -1,4 +1,4 @@
-//! What a link is to do to packets: the configuration that a scenario states and the emulator obeys.
+//! Configuration of a link, as stated by a scenario and applied by the emulator.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,60 +15,60 @@ pub struct LinkConfig {
     pub forward: DirectionConfig,
     /// From the second host to the first.
     pub reverse: DirectionConfig,
-    /// Largest IP packet, in bytes, that either device takes.
+    /// Largest IP packet of both devices, bytes.
     pub mtu: u32,
-    /// Whether the directions have a wire each or share one.
+    /// Whether the directions have separate wires or share one.
     #[serde(default)]
     pub medium: Medium,
-    /// Whether super-packets cross the link whole.
+    /// Whether super-packets cross the link unsplit.
     #[serde(default)]
     pub delivery: Delivery,
 }
 
-/// What carries the two directions.
+/// Medium of the two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Medium {
-    /// A wire for each direction.
+    /// A separate wire for each direction.
     #[default]
     FullDuplex,
-    /// One wire for both, as a radio channel is: one end sends at a time.
+    /// One shared wire, like a radio channel: one end sends at a time.
     HalfDuplex(Turns),
 }
 
-/// How the two ends of a half-duplex medium take turns.
+/// How the two ends of a half-duplex medium alternate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turns {
-    /// Silence whenever the sending end changes: the radio's turnaround and its "distance" setting.
+    /// Silence whenever the sending end changes: a radio's turnaround time and its "distance" setting.
     #[serde(rename = "guard_ns", alias = "guard", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub guard: Nanos,
-    /// How long one end may go on sending while the other has something to send. A packet that was begun is
+    /// How long one end may keep sending while the other has something to send. A packet in progress is
     /// finished.
     #[serde(rename = "turn_ns", alias = "turn", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub turn: Nanos,
 }
 
-/// How packets cross the driver.
+/// How packets pass through the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
-    /// Super-packets on links whose slower direction has a rate above 1 Gbit/s; segments one by one on all others,
-    /// those without a rate too.
+    /// Super-packets on links whose slower direction has a rate above 1 Gbit/s; single segments on all others,
+    /// including those without a rate.
     #[default]
     Auto,
-    /// Each wire segment by itself, from the sending device on.
+    /// Wire segments one by one, from the sending device on.
     Segment,
-    /// Super-packets stay whole where every segment of theirs meets the same fate.
+    /// Super-packets stay whole if all their segments are treated alike.
     Super,
 }
 
 impl LinkConfig {
-    /// Whether the devices at its ends send and take super-packets.
+    /// Whether the devices at its ends exchange super-packets.
     pub fn carries_super_packets(&self) -> bool {
         let slower = [&self.forward, &self.reverse].into_iter().filter_map(DirectionConfig::fastest).min();
         match self.delivery {
@@ -91,36 +91,36 @@ impl Default for LinkConfig {
     }
 }
 
-/// One direction of a link. A packet meets, in this order: rewrite, drop by size, loss, corruption, duplication, policer,
+/// One direction of a link. Each packet passes, in this order: rewrite, drop by size, loss, corruption, duplication, policer,
 /// queue with its ECN mark, serialisation, propagation with jitter and reordering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionConfig {
-    /// Bit rate on the wire; `None` is a link without serialisation time. Where it changes, that before time zero.
+    /// Bit rate on the wire; `None` for a link without serialisation time. If it changes, the rate before time zero.
     pub rate: Option<Rate>,
-    /// How it changes, where it does.
+    /// How the rate changes, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
-    /// Bytes on the wire beside each IP packet: 38 for Ethernet with preamble, header, checksum and gap.
+    /// Bytes on the wire in addition to each IP packet: 38 for Ethernet with preamble, header, checksum and gap.
     pub overhead_bytes: u32,
-    /// One-way propagation delay. Where it changes, that at time zero.
+    /// One-way propagation delay. If it changes, the delay at time zero.
     #[serde(rename = "delay_ns", alias = "delay", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub delay: Nanos,
-    /// How it changes, where it does.
+    /// How the delay changes, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_over_time: Option<DelayOverTime>,
-    /// When nothing is delivered.
+    /// Times when nothing is delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Packets lost before the queue.
+    /// Loss before the queue.
     pub loss: Loss,
-    /// What may wait for the wire, the packet being serialised included.
+    /// Queue limit, the packet being serialised included.
     pub limit: QueueLimit,
-    /// How the queue manages itself; `None` is drop-tail.
+    /// Active queue management; `None` for drop-tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// How often the record notes how full the queue is, from time zero on; `None` never.
+    /// Interval at which the record samples the queue, from time zero on; `None` for never.
     #[serde(
         default,
         rename = "queue_samples_ns",
@@ -129,23 +129,23 @@ pub struct DirectionConfig {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub queue_samples: Option<Nanos>,
-    /// What a middlebox does to TCP headers.
+    /// Changes that a middlebox makes to TCP headers.
     pub rewrite: HeaderRewrite,
-    /// IP packets longer than this vanish without a word, as in a hop that black-holes what exceeds its MTU.
+    /// IP packets longer than this are silently dropped, as by a hop that is an MTU black hole.
     pub drop_above: Option<u32>,
-    /// Packets of which one bit behind the IP header is inverted; the checksum stays as it was.
+    /// Share of packets with one bit inverted after the IP header; the checksum is not updated.
     #[serde(default)]
     pub corrupt: Probability,
-    /// Packets that are sent twice, the copy right behind the original.
+    /// Share of packets sent twice, the copy right after the original.
     #[serde(default)]
     pub duplicate: Probability,
-    /// Drops what exceeds a rate, without queueing it.
+    /// Policer: drops traffic above a rate without queueing it.
     pub policer: Option<Policer>,
-    /// Packets that find at least so much waiting are marked Congestion Experienced, if they are ECN-capable.
+    /// ECN-capable packets that find at least this much queued are marked Congestion Experienced.
     pub ecn_threshold: Option<QueueLimit>,
-    /// What varies in the propagation delay.
+    /// Variation of the propagation delay.
     pub jitter: Option<Jitter>,
-    /// Packets that are held back so that later ones overtake them.
+    /// Packets delayed so that later ones overtake them.
     pub reorder: Option<Reorder>,
 }
 
@@ -153,9 +153,9 @@ pub struct DirectionConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Policer {
-    /// Rate at which the bucket fills, bits of IP packets.
+    /// Rate at which the bucket fills, bit/s of IP packets.
     pub rate: Rate,
-    /// Its depth.
+    /// Bucket depth.
     pub burst: ByteCount,
 }
 
@@ -163,11 +163,11 @@ pub struct Policer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Jitter {
-    /// How it is distributed.
+    /// Distribution of the variation.
     pub distribution: JitterDistribution,
-    /// Whether a packet may overtake another. Where not, a packet leaves no sooner than the one before it.
+    /// Whether packets may overtake each other. If not, a packet leaves no sooner than the one before it.
     pub reorder: bool,
-    /// Where it is one value for all packets that leave the wire together, which changes in time: after so long, its correlation
+    /// If set, all packets that leave the wire together share one value that varies over time: after this time its correlation
     /// has fallen to 1/e (an Ornstein-Uhlenbeck process; normal distributions only).
     #[serde(
         rename = "correlation_time_ns",
@@ -184,42 +184,42 @@ pub struct Jitter {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JitterDistribution {
-    /// Evenly from `-spread` to `+spread` about the delay.
+    /// Uniform from `-spread` to `+spread` around the delay.
     Uniform {
         /// Half the width.
         #[serde(rename = "spread_ns", alias = "spread", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         spread: Nanos,
     },
-    /// Normal about the delay.
+    /// Normal around the delay.
     Normal {
         /// Standard deviation.
         #[serde(rename = "deviation_ns", alias = "deviation", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         deviation: Nanos,
     },
-    /// From measured values, added to the delay: quantiles at equal distances, interpolated between.
+    /// Measured values, added to the delay: equidistant quantiles with interpolation.
     #[serde(rename = "table_ns", alias = "table", with = "crate::units::nanoseconds::offsets")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<i64>"))]
     Table(Vec<Offset>),
 }
 
-/// Reordering: a packet is held back, later ones overtake it.
+/// Reordering: a packet is delayed and later ones overtake it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reorder {
-    /// How many packets.
+    /// Share of packets delayed.
     pub probability: Probability,
-    /// For how long beyond the delay.
+    /// Additional delay.
     #[serde(rename = "by_ns", alias = "by", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub by: Nanos,
 }
 
-/// Fastest rate at which [`Delivery::Auto`] delivers segments one by one.
+/// Highest rate at which [`Delivery::Auto`] delivers single segments.
 const FASTEST_BY_SEGMENT: Rate = Rate::bps(1_000_000_000);
 
-/// Wire bytes that Ethernet adds to an IP packet: preamble 8, header 14, checksum 4, gap 12.
+/// Bytes on the wire that Ethernet adds to an IP packet: preamble 8, header 14, checksum 4, gap 12.
 pub const ETHERNET_OVERHEAD_BYTES: u32 = 38;
 
 impl Default for DirectionConfig {
@@ -248,12 +248,12 @@ impl Default for DirectionConfig {
 }
 
 impl DirectionConfig {
-    /// The largest rate that it ever has; `None` where it has none.
+    /// Returns the largest rate that it ever has; `None` if it has none.
     pub fn fastest(&self) -> Option<Rate> {
         self.rate_over_time.as_ref().map(RateOverTime::most).or(self.rate)
     }
 
-    /// Whether anything but what is drawn depends on the time, so that no one rate, delay and loss hold for a whole flow.
+    /// Whether anything other than random draws depends on the time, so that rate, delay and loss are not constant for a flow.
     pub fn changes(&self) -> bool {
         self.rate_over_time.is_some()
             || self.delay_over_time.is_some()
@@ -263,23 +263,23 @@ impl DirectionConfig {
     }
 }
 
-/// How packets are lost. Drawn by the packet's index in its direction, never by time.
+/// Packet loss. Random draws depend on the packet's index in its direction, never on the time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
-    /// None.
+    /// No loss.
     #[default]
     None,
-    /// Each packet alone, with this probability.
+    /// Each packet independently, with this probability.
     Independent(Probability),
     /// The last packet of every `n`: those with index n-1, 2n-1, ... counted from zero.
     Periodic(u64),
-    /// Two states, left with these probabilities before each packet; it begins in the good one (Gilbert-Elliott).
+    /// Two states with these transition probabilities before each packet, starting in the good one (Gilbert-Elliott).
     GilbertElliott {
-        /// From good to bad.
+        /// Probability of going from good to bad.
         to_bad: Probability,
-        /// From bad to good.
+        /// Probability of going from bad to good.
         to_good: Probability,
         /// Loss in the good state.
         loss_good: Probability,
@@ -288,9 +288,9 @@ pub enum Loss {
     },
     /// The packets with these indices, counted from zero, ascending.
     List(Vec<u64>),
-    /// Each packet alone, with a probability that changes.
+    /// Each packet independently, with a probability that changes.
     OverTime(Timeline<Probability>),
-    /// Two states, each left after a time that is exponentially distributed; it begins in the good one (Gilbert-Elliott in
+    /// Two states with exponentially distributed durations, starting in the good one (Gilbert-Elliott in
     /// continuous time).
     States {
         /// Mean time in the good state.
@@ -309,12 +309,12 @@ pub enum Loss {
 }
 
 impl Jitter {
-    /// What it adds to the delay at the least and in the median, nanoseconds.
+    /// Returns the least and the median of what it adds to the delay, nanoseconds.
     pub fn least_and_median_ns(&self) -> (i64, i64) {
         let to_ns = |time: Nanos| i64::try_from(time.as_ns()).unwrap_or(i64::MAX);
         match &self.distribution {
             JitterDistribution::Uniform { spread } => (-to_ns(*spread), 0),
-            // Eight and a quarter deviations are never drawn.
+            // More than eight and a quarter deviations are never drawn.
             JitterDistribution::Normal { deviation } => (-to_ns(*deviation).saturating_mul(33) / 4, 0),
             JitterDistribution::Table(offsets) => {
                 let mut sorted: Vec<i64> = offsets.iter().map(|offset| offset.as_ns()).collect();
@@ -328,14 +328,14 @@ impl Jitter {
 }
 
 impl Loss {
-    /// How many of the first `packets` are lost, on average over seeds.
+    /// Returns how many of the first `packets` are lost, on average over seeds.
     pub fn expected(&self, packets: u64) -> f64 {
         let n = packets as f64;
         match self {
             Self::List(indices) => indices.iter().filter(|index| **index < packets).count() as f64,
             Self::Periodic(period @ 1..) => (packets / period) as f64,
             &Self::GilbertElliott { loss_good, loss_bad, .. } => {
-                // It begins in the good state, which is forgotten by `memory` a packet.
+                // It starts in the good state; the effect decays by `memory` per packet.
                 let (bad, memory) = self.bad_state();
                 let head_start = if memory < 1.0 {
                     bad * memory * (1.0 - memory.powf(n)) / (1.0 - memory)
@@ -348,16 +348,16 @@ impl Loss {
         }
     }
 
-    /// The standard deviation of that number; zero where nothing is drawn.
+    /// Returns the standard deviation of that number; zero if nothing is random.
     ///
-    /// Losses of Gilbert-Elliott are alike in neighbours: to a binomial's variance comes twice the covariance, summed
-    /// over all distances (in the limit of many packets).
+    /// Losses of Gilbert-Elliott are correlated between neighbours: twice the covariance, summed over all distances, is added to the
+    /// binomial variance (in the limit of many packets).
     pub fn deviation(&self, packets: u64) -> f64 {
         let n = packets as f64;
         let binomial = |p: f64| p * (1.0 - p);
         match self {
             Self::None | Self::Periodic(_) | Self::List(_) => 0.0,
-            // By time: how many packets meet what is not known here.
+            // By time: how many packets are affected is unknown here.
             Self::OverTime(_) | Self::States { .. } => n,
             Self::Independent(p) => (n * binomial(p.fraction())).sqrt(),
             &Self::GilbertElliott { loss_good, loss_bad, .. } => {
@@ -371,7 +371,7 @@ impl Loss {
         }
     }
 
-    /// The share of packets that find the bad state, and how much of a state is left a packet later.
+    /// Returns the share of packets that find the bad state, and the correlation of the state from one packet to the next.
     fn bad_state(&self) -> (f64, f64) {
         if let Self::States { good_for, bad_for, .. } = self {
             let both = (good_for.as_ns() + bad_for.as_ns()).max(1) as f64;
@@ -383,18 +383,18 @@ impl Loss {
         (if both == 0.0 { 0.0 } else { to_bad / both }, 1.0 - both)
     }
 
-    /// Whether it depends on the time at which a packet comes.
+    /// Whether it depends on the time at which a packet arrives.
     pub fn is_over_time(&self) -> bool {
         matches!(self, Self::OverTime(_) | Self::States { .. })
     }
 
-    /// Fraction of packets lost in the long run; none of a list.
+    /// Returns the long-term share of packets lost; zero for a list.
     pub fn probability(&self) -> f64 {
         match self {
             Self::None | Self::Periodic(0) | Self::List(_) => 0.0,
             Self::Independent(p) => p.fraction(),
             Self::Periodic(n) => 1.0 / *n as f64,
-            // That of time zero.
+            // The probability at time zero.
             Self::OverTime(timeline) => timeline.at(Nanos::ZERO).map_or(0.0, Probability::fraction),
             Self::GilbertElliott { loss_good, loss_bad, .. } | Self::States { loss_good, loss_bad, .. } => {
                 let (bad, _) = self.bad_state();
@@ -408,9 +408,9 @@ impl Loss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeaderRewrite {
-    /// Upper bound for the raw window field of every segment without SYN. The field's unit is 2^scale bytes.
+    /// Upper bound of the raw window field of every segment without SYN. Its unit is 2^scale bytes.
     pub window_field_max: Option<u16>,
-    /// What becomes of the window scale option in SYN segments.
+    /// Change to the window scale option in SYN segments.
     pub window_scale: Option<WindowScaleRewrite>,
 }
 
@@ -421,7 +421,7 @@ impl HeaderRewrite {
     }
 }
 
-/// What a middlebox does to the window scale option.
+/// Change that a middlebox makes to the window scale option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! Curves out of measurements between two machines: those of one direction that differ in one parameter.
+//! Curves from measurements between two machines: those of one direction that differ in one parameter.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::points::value_words as words;
 use crate::record_curves::{by_the_wire, on_axis};
 use crate::units::typed_size;
 
-/// A measurement and what was varied, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
+/// A measurement and its varied parameters, as typed, by name: `window`, `streams`, `length`, `mss`, `congestion`.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 
-/// The curves of a sweep: for each direction and each value of its other parameters, goodput over the parameter that is
-/// swept, which is the window where that is one of several.
+/// Returns the curves of a sweep: for each direction and each value of its other parameters, goodput over the swept
+/// parameter, which is the window if that is one of several.
 pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
     let Some((name, axis)) = swept(all) else { return Vec::new() };
     let mut curves = Vec::new();
@@ -41,13 +41,13 @@ pub fn measured_curves(all: &[Varied<'_>]) -> Vec<Curve> {
     curves
 }
 
-/// What was varied for each, by the names of `Varied`, as the requests of a sweep tell it: what they differ in, and what
-/// they hold at a value of their own.
+/// Returns the varied parameters of each measurement, by the names of `Varied`, from the requests of a sweep: those that differ, and
+/// those that are set.
 pub fn varied_params(measurements: &[Measurement]) -> Vec<BTreeMap<String, Value>> {
     let mut all = vec![BTreeMap::new(); measurements.len()];
     for (parameter, axis) in Parameter::swept() {
         let values: Vec<_> = measurements.iter().map(|m| asked(&m.request.spec, axis)).collect();
-        // Every request has streams and a length, whether somebody asked for them or not.
+        // Every request has streams and a length, whether or not they were set.
         let is_always_there = matches!(axis, Axis::Streams | Axis::Length);
         if is_always_there && values.iter().all(|value| *value == values[0]) {
             continue;
@@ -76,7 +76,7 @@ fn swept(all: &[Varied<'_>]) -> Option<(&'static str, Axis)> {
         .find(|(name, _)| all.iter().any(|(params, _)| params.get(*name) != first.get(*name)))
 }
 
-/// `-> ams1`, with which the titles of its curves begin.
+/// Returns the start of its curves' titles: `-> ams1`.
 pub fn toward(way: Direction, measurement: &Measurement) -> String {
     let host = one_line(&measurement.request.host);
     match way {
@@ -138,7 +138,7 @@ fn point(asked: &Value, axis: Axis, index: usize, way: Direction, these: &[&Meas
     let rtt_idle_ns = whole.iter().filter_map(|(m, d)| smallest(m, d)).min();
     let on_the_wire_bytes = middle(&|_, d| d.window.on_the_wire_bytes);
     let streams = first.request.spec.streams;
-    // Window / RTT, which can't pass the ceiling; without a known ceiling there is no model of what lies above the knee.
+    // Window / RTT, limited by the ceiling; without a known ceiling there is no model above the knee.
     let expected_bps =
         first.ceiling.as_ref().zip(on_the_wire_bytes).zip(rtt_idle_ns).map(|((ceiling, window), rtt)| {
             let by_window = window as f64 * 8.0 * f64::from(streams) / (rtt as f64 / 1e9);
@@ -167,7 +167,7 @@ fn smallest(measurement: &Measurement, direction: &DirectionResult) -> Option<u6
     direction.rtt_ns.idle.as_ref().or(measurement.rtt_idle_ns.as_ref()).map(|s| s.min)
 }
 
-/// Speed of the slower of the devices that told theirs; unknown where neither did.
+/// Returns the speed of the slower device; `None` if neither speed is known.
 fn slower_device_bps(measurement: &Measurement) -> Option<u64> {
     let speed = |facts: &crate::measurement::HostFacts| facts.device.as_ref().and_then(|d| d.speed_bps);
     [speed(&measurement.near), speed(&measurement.far)].into_iter().flatten().min()

@@ -1,4 +1,4 @@
-//! All that one measurement between two machines produced. Its JSON form is specified in `docs/measurement.md`.
+//! Everything that one measurement between two machines produced. `docs/measurement.md` specifies the JSON form.
 
 use std::str::FromStr;
 
@@ -27,61 +27,61 @@ use crate::units::{Nanos, Rate};
 
 pub use crate::ends::{Direction, PeerProtocol};
 
-/// Version of the shape; a reader refuses a larger major number.
+/// Schema version; a reader refuses a larger major number.
 pub const MEASUREMENT_SCHEMA: &str = "bdp.measurement/1";
 
-/// The port of `bdp serve`, TCP and UDP, where no other is given.
+/// Default port of `bdp serve`, TCP and UDP.
 pub const PORT: u16 = 5201;
 
-/// One measurement of a path, as it went.
+/// One measurement of a path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
-    /// Name and version of this document's shape.
+    /// Schema name and version.
     #[cfg_attr(feature = "schema", schemars(extend("const" = MEASUREMENT_SCHEMA)))]
     pub schema: String,
-    /// What the user called it.
+    /// Name given by the user.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// Labels given by the user, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What was asked for, complete: all that is needed to repeat it.
+    /// The complete request, enough to repeat the measurement.
     pub request: MeasureRequest,
-    /// Which of several runs, from 1.
+    /// Number of the run, from 1.
     pub repetition: u32,
     /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Whole measurement, milliseconds.
+    /// Duration of the whole measurement, milliseconds.
     pub took_ms: u64,
-    /// The machine that asked.
+    /// The client's machine.
     pub near: HostFacts,
-    /// The machine that served.
+    /// The server's machine.
     pub far: HostFacts,
-    /// What was found out about the path.
+    /// What is known about the path.
     pub path: PathFacts,
-    /// The most that the path can carry, as far as is known.
+    /// The most that the path can carry, as far as known.
     pub ceiling: Option<Ceiling>,
     /// Round trips before any load.
     pub rtt_idle_ns: Option<RttSummary>,
-    /// The same probes one by one, since the first was due; null where none were sent, and of older measurements.
+    /// Individual idle probes, timed from when the first was due; null if none were sent, and in older measurements.
     #[serde(default)]
     pub idle_probes: Option<ProbeSeries>,
-    /// Each direction by itself, in the order in which they ran.
+    /// Results of each direction, in the order in which they ran.
     pub directions: Vec<DirectionResult>,
-    /// Short flows after the test, in their order.
+    /// Results of the experiments after the test, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
     /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
     pub caveats: Vec<Caveat>,
-    /// Why it failed, where it did.
+    /// Why the measurement failed; null if it did not.
     pub error: Option<String>,
-    /// What the server printed of each of its tests, in order, where that was asked for: text, or the document of its JSON.
+    /// Output of an iperf3 server for each of its tests, in order, if requested: text, or its JSON document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_output: Vec<serde_json::Value>,
 }
 
 impl Measurement {
-    /// Of a request of which nothing has been measured yet: the first of its runs, with all figures missing.
+    /// Returns the measurement of a request before anything is measured: the first run, without figures.
     pub fn of(request: &MeasureRequest) -> Self {
         Self {
             schema: MEASUREMENT_SCHEMA.to_owned(),
@@ -92,27 +92,27 @@ impl Measurement {
     }
 }
 
-/// What was asked for.
+/// A measurement request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasureRequest {
     /// The host as given.
     pub host: String,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
-    /// What the server speaks, where that is not bdp's own protocol.
+    /// The server's protocol, if it is not bdp's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerProtocol>,
-    /// IP version, where only one will do.
+    /// IP version, if only one is acceptable.
     pub family: Option<Family>,
-    /// The directions in turn; both at once where [`MeasureRequest::bidirectional`].
+    /// The directions, in order; both at once if [`MeasureRequest::bidirectional`] is set.
     pub directions: Vec<Direction>,
     /// Whether both directions run at the same time.
     pub bidirectional: bool,
-    /// What each direction is to do.
+    /// The flow of each direction.
     #[serde(flatten)]
     pub spec: FlowSpec,
-    /// How long the idle round trip is measured.
+    /// How long the idle round trip is measured before the load.
     #[serde(rename = "idle_ns", alias = "idle", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub idle: Nanos,
@@ -122,39 +122,39 @@ pub struct MeasureRequest {
     pub bind_device: Option<String>,
     /// First local port of the data connections.
     pub client_port: Option<u16>,
-    /// Processors that the near end's threads are kept to.
+    /// Processors that the near end's threads are pinned to.
     pub near_cpus: Option<CpuList>,
-    /// The same of the far end.
+    /// Processors that the far end's threads are pinned to.
     pub far_cpus: Option<CpuList>,
-    /// What was downloaded, where a server of the web was measured.
+    /// URL that was downloaded, if a web server was measured.
     pub url: Option<String>,
-    /// How the far end was started there, where that was by `ssh`.
+    /// How the far end was started, if over `ssh`.
     pub ssh: Option<SshRequest>,
     /// Whether connections are added until goodput and responsiveness are steady (draft-ietf-ippm-responsiveness).
     #[serde(default)]
     pub responsiveness: bool,
-    /// Whether a server of iperf3 is asked for what it prints.
+    /// Whether an iperf3 server is asked for its output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_output: bool,
-    /// How the near end was let in, without what is secret of it, where options said how.
+    /// How the near end authenticated, without secrets, if options specified it.
     #[serde(default)]
     pub access: Option<Access>,
-    /// The rates that were bought for this path, where the user says which.
+    /// The contracted rates of this path, if the user states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered: Option<OrderedRates>,
-    /// Whether a direction ends as soon as its goodput has settled.
+    /// Whether a direction ends as soon as its goodput is steady.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_settled: bool,
-    /// Whether no short flows may follow the test, however unclear its limit is.
+    /// Whether experiments after the test are disabled, even if its limit is unclear.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_experiments: bool,
-    /// Whether the first second of datagrams is watched, since nobody knows the path to carry their rate; found anew for each run.
+    /// Whether the first second of datagrams is monitored because their rate is not known to fit the path; decided anew for each run.
     #[serde(skip)]
     pub watch_loss: bool,
 }
 
 impl MeasureRequest {
-    /// What is measured towards a host where nothing else is said.
+    /// Returns the default request for a host.
     pub fn to(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -166,7 +166,7 @@ impl MeasureRequest {
     }
 }
 
-/// The rates of a line as they were bought, bit/s.
+/// Contracted rates of a line, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderedRates {
@@ -177,7 +177,7 @@ pub struct OrderedRates {
 }
 
 impl OrderedRates {
-    /// That of a direction.
+    /// Returns the rate of a direction.
     pub const fn of(self, way: Direction) -> u64 {
         match way {
             Direction::To => self.to_bps,
@@ -186,7 +186,7 @@ impl OrderedRates {
     }
 }
 
-/// As providers sell lines: `500M` both ways, `500M/100M` down and up.
+/// Parses rates as providers state them: `500M` both ways, `500M/100M` down and up.
 impl FromStr for OrderedRates {
     type Err = String;
 
@@ -204,49 +204,49 @@ impl FromStr for OrderedRates {
     }
 }
 
-/// What lets the near end in.
+/// How the near end authenticates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Access {
-    /// A token that was typed.
+    /// A token that was typed in.
     Token,
-    /// The token in a file.
+    /// A token from a file.
     TokenFile {
-        /// As given.
+        /// Path of the file, as given.
         path: String,
     },
-    /// A login at a server of iperf3; its password is typed or in the environment.
+    /// A login to an iperf3 server; its password is typed in or in the environment.
     Login {
-        /// Its name.
+        /// User name.
         user: String,
         /// File of the server's public key, as given.
         public_key: String,
-        /// Whether it is encrypted as servers before 3.17 want it.
+        /// Whether it uses the padding of servers before 3.17.
         pkcs1: bool,
     },
 }
 
-/// A far end that is started by `ssh`.
+/// A far end that was started over `ssh`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SshRequest {
-    /// As `ssh` takes it: `user@host`, or a name of its configuration.
+    /// Destination as `ssh` takes it: `user@host`, or a name from its configuration.
     pub destination: String,
-    /// Whether data went through its connection, and not directly to the host.
+    /// Whether data went through the `ssh` connection instead of directly to the host.
     pub through: bool,
-    /// Options as of its `-o`.
+    /// Options for `ssh -o`.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Host for the data, where that was given.
+    /// Host for the data, if given.
     #[serde(default)]
     pub data_host: Option<String>,
-    /// Port for the data, where that was given.
+    /// Port for the data, if given.
     #[serde(default)]
     pub data_port: Option<u16>,
 }
 
-/// What a machine says of itself.
+/// Facts that a machine reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
@@ -264,17 +264,17 @@ pub struct HostFacts {
     pub arch: String,
     /// Online processors.
     pub cpus: u32,
-    /// The device that carries the path.
+    /// Device that carries the path.
     pub device: Option<DeviceFacts>,
     /// Default congestion control.
     pub congestion_control: Option<String>,
-    /// Settings that matter to TCP, by dotted name.
+    /// Sysctls that affect TCP, by dotted name.
     pub sysctls: std::collections::BTreeMap<String, String>,
-    /// Processors busy during the measurement, all of them, 0..=1.
+    /// Fraction of all its processors that was busy during the measurement, 0..=1.
     pub cpu_busy: Option<f64>,
-    /// Fraction stolen by a hypervisor.
+    /// Fraction of processor time stolen by a hypervisor.
     pub cpu_steal: Option<f64>,
-    /// What it counted during the measurement; null from a bdp that did not look.
+    /// Counters during the measurement; null if its bdp did not read them.
     pub counters: Option<HostCounters>,
 }
 
@@ -284,68 +284,68 @@ pub struct HostFacts {
 pub struct DeviceFacts {
     /// Its name.
     pub name: String,
-    /// Its speed as the driver tells it; null where it does not, as for virtual devices.
+    /// Speed reported by the driver; null if it reports none, as for virtual devices.
     pub speed_bps: Option<u64>,
     /// Its MTU.
     pub mtu: Option<u32>,
     /// Packets that it dropped during the measurement, both ways.
     pub drops: Option<u64>,
-    /// Whether both directions can be used at once, as the driver tells it.
+    /// Whether it is full duplex, as reported by the driver.
     pub full_duplex: Option<bool>,
-    /// Its queueing discipline, as `fq`; of one with many queues that of the queues.
+    /// Queueing discipline, for example `fq`; on a device with several queues, that of the queues.
     pub qdisc: Option<String>,
 }
 
-/// How a sender kept to a rate.
+/// How a sender was paced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pacing {
-    /// Payload of each stream, bit/s.
+    /// Pacing rate, payload of each stream, bit/s.
     pub rate_bps: u64,
-    /// Who spaced the packets.
+    /// What spaced the packets.
     pub by: Pacer,
 }
 
-/// Who spaces the packets of a sender that keeps to a rate (`SO_MAX_PACING_RATE`).
+/// What spaces the packets of a paced sender (`SO_MAX_PACING_RATE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pacer {
     /// The queueing discipline `fq` of the sender's device.
     Fq,
-    /// TCP in the sender's kernel, by timers of its own, as the device has no `fq`.
+    /// TCP in the sender's kernel with its own timers, because the device has no `fq`.
     Tcp,
-    /// bdp alone, by the times of its calls: of datagrams the kernel spaces none without `fq`.
+    /// bdp alone, by the times of its calls: without `fq` the kernel does not space datagrams.
     Bdp,
-    /// bdp by the times of its calls, and `fq` what one call holds.
+    /// bdp by the times of its calls, and `fq` within a call.
     BdpAndFq,
 }
 
-/// What was found out about the path.
+/// What is known about the path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathFacts {
-    /// Smallest round trip seen.
+    /// Smallest round trip.
     pub rtt_min_ns: Option<u64>,
-    /// Path MTU from near to far, as the near kernel knows it, or as it was found to be less.
+    /// Path MTU from near to far according to the near kernel, or the smaller one that was found.
     pub mtu_to: Option<u32>,
-    /// Path MTU from far to near, as the far kernel knows it, or as it was found to be less.
+    /// Path MTU from far to near according to the far kernel, or the smaller one that was found.
     pub mtu_from: Option<u32>,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
-    /// Where packets vanish that a kernel takes for short enough.
+    /// An MTU black hole on the path; null if none was found.
     pub mtu_black_hole: Option<MtuBlackHole>,
 }
 
-/// A path that drops what is too long for it without a word to who sent it (RFC 2923, section 2.1).
+/// A path that silently drops packets that are too long for it (RFC 2923, section 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MtuBlackHole {
-    /// Largest IP packet that went there and came back, bytes (RFC 8899).
+    /// Largest IP packet that made the round trip, bytes (RFC 8899).
     pub mtu: u32,
-    /// Path MTU as the near kernel knows it, bytes.
+    /// Path MTU according to the near kernel, bytes.
     pub known_mtu: u32,
-    /// Whether one byte more is known to be lost.
+    /// Whether a packet one byte longer is known to be lost.
     pub exact: bool,
 }
 
@@ -353,17 +353,17 @@ pub struct MtuBlackHole {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// As TCP goodput.
+    /// As TCP goodput, bit/s.
     pub goodput_bps: f64,
-    /// Where the figure comes from: `the near NIC, eth0, 1 Gbit/s`.
+    /// Source of the figure: `the near NIC, eth0, 1 Gbit/s`.
     pub by: String,
 }
 
-/// One direction's outcome.
+/// Results of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionResult {
-    /// Which.
+    /// The direction.
     pub direction: Direction,
     /// Bytes read by the receiver x 8 / time, after omit.
     pub goodput_bps: f64,
@@ -371,41 +371,41 @@ pub struct DirectionResult {
     pub bytes: u64,
     /// From the first byte read to the last sample.
     pub duration_ns: u64,
-    /// Of that, the beginning that was left out of the goodput.
+    /// Part of the duration skipped at the beginning and excluded from the goodput.
     pub omit_ns: u64,
-    /// What the whole test would have come to, if it ended since its goodput had settled.
+    /// Estimate for the whole test, if it ended early because its goodput was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// Goodput of the intervals after omit.
+    /// Distribution of the goodput of intervals after omit.
     pub spread: Option<IntervalSpread>,
     /// Goodput after omit of each stream, in order of connection.
     pub stream_goodput_bps: Vec<f64>,
-    /// The window of the first stream: asked, granted, on the wire.
+    /// The window of the first stream: requested, granted and on the wire.
     pub window: WindowReport,
-    /// Round trips of the probe flow, before the load and under it.
+    /// Round trips of probes, before the load and under it.
     pub rtt_ns: RttReport,
-    /// Round trips a minute under load, [`crate::stats::responsiveness_rpm`] of the probe flow: the foreign probes of
-    /// draft-ietf-ippm-responsiveness, here datagrams, without its handshakes of TCP and TLS and its probes on loaded
+    /// Round trips per minute under load, [`crate::stats::responsiveness_rpm`] of the probes: they stand for the foreign probes of
+    /// draft-ietf-ippm-responsiveness, but are datagrams, without its TCP and TLS handshakes and without its probes on loaded
     /// connections.
     pub responsiveness_rpm: Option<f64>,
-    /// Responsiveness under working conditions; null where that was not asked for.
+    /// Responsiveness under working conditions; null if not requested.
     #[serde(default)]
     pub responsiveness: Option<Responsiveness>,
-    /// Delays each way of the same probes, there being from the client to the server; null where the server told no times.
+    /// One-way delays of the same probes, `there` from the client to the server; null if the server reported no times.
     pub each_way_ns: Option<EachWayReport>,
-    /// Where the round trips of those probes under load were spent; null where no kernel stamped them.
+    /// Host and path shares of the round trips of those probes under load; null if no kernel stamped them.
     #[serde(default)]
     pub latency_parts_ns: Option<LatencyParts>,
-    /// The probes of the flow one by one, since its first byte, those of its omit included; null where none were sent, and of
+    /// Individual probes, timed from the first byte of the flow, those during omit included; null if none were sent, and in
     /// older measurements.
     #[serde(default)]
     pub probes: Option<ProbeSeries>,
-    /// Segments sent again, all streams; null where the sender's kernel does not tell.
+    /// Segments retransmitted, all streams; null if the sender's kernel does not report it.
     pub retransmits: Option<u64>,
-    /// Segments that the receiver had already, as it told the sender (DSACK, RFC 2883), all streams: what was sent again
-    /// though it was not lost, on a path that reorders. Null where the sender's kernel does not tell.
+    /// Segments that the receiver already had, as it reported to the sender (DSACK, RFC 2883), all streams: retransmitted
+    /// without being lost, on a path that reorders. Null if the sender's kernel does not report it.
     pub needless_retransmits: Option<u64>,
-    /// Congestion control as read back from the sending socket.
+    /// Congestion control, read back from the sending socket.
     pub congestion_control: String,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
@@ -415,74 +415,74 @@ pub struct DirectionResult {
     pub sender_cpu: f64,
     /// CPU time of the receiving process / wall clock.
     pub receiver_cpu: f64,
-    /// CPU time of the busiest sending thread / wall clock; null where the sender does not report it.
+    /// CPU time of the busiest sending thread / wall clock; null if the sender does not report it.
     pub sender_thread_cpu: Option<f64>,
-    /// CPU time of the busiest receiving thread / wall clock; null where the receiver does not report it.
+    /// CPU time of the busiest receiving thread / wall clock; null if the receiver does not report it.
     pub receiver_thread_cpu: Option<f64>,
-    /// Whether the first connection uses window scaling (RFC 7323) as the sender's kernel has it; null where it does not say.
+    /// Whether the first connection uses window scaling (RFC 7323), according to the sender's kernel; null if not reported.
     pub sender_window_scaling: Option<bool>,
-    /// The same as the receiver's kernel has it.
+    /// Whether the first connection uses window scaling (RFC 7323), according to the receiver's kernel; null if not reported.
     pub receiver_window_scaling: Option<bool>,
-    /// What the first connection uses, as the sender's kernel has it, or else the receiver's; absent where neither says.
+    /// Options of the first connection, according to the sender's kernel or else the receiver's; absent if neither reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// How the sender gave bytes to its kernel.
+    /// How the sender passed bytes to its kernel.
     #[serde(default)]
     pub send_method: SendMethod,
-    /// Ways that the sender tried in its first moments, of which it kept the quickest; absent where there was one, or where the path was
+    /// Methods that the sender tried at the start, of which it kept the fastest; absent if there was only one, or if the path was
     /// slower than all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub send_methods_tried: Vec<TriedWay>,
     /// How the receiver read.
     #[serde(default)]
     pub receive_method: ReceiveMethod,
-    /// Threads that sent.
+    /// Sending threads.
     pub sender_threads: Option<u32>,
-    /// Threads that received.
+    /// Receiving threads.
     pub receiver_threads: Option<u32>,
-    /// What came of checking every byte; null where that was not asked for.
+    /// Result of verifying every byte; null if not requested.
     pub payload_check: Option<PayloadCheck>,
-    /// Why it ended.
+    /// Why the direction ended.
     pub ended: EndReason,
-    /// Readings at the receiver.
+    /// Samples at the receiver.
     pub received: Vec<ReceiverSample>,
-    /// Readings at the sender; of the first stream where it is not a sum.
+    /// Samples at the sender; of the first stream unless a member is a sum.
     pub sent: Vec<SenderSample>,
-    /// Congestion events of the first stream at the sender: losses and marks, each with what was known just before it.
+    /// Congestion events of the first stream at the sender: losses and marks, each with the last state before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
-    /// Of several streams, what the sender's kernel counted of each, in order of connection.
+    /// Kernel counters of each of several streams at the sender, in order of connection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamReport>,
-    /// What limits this direction, and how that is known.
+    /// What limits this direction, with evidence.
     #[serde(deserialize_with = "crate::finding::read")]
     pub findings: Vec<Finding>,
-    /// How the sender kept to the rate that was asked for; null where none was.
+    /// How the sender was paced; null if no rate was requested.
     pub pacing: Option<Pacing>,
-    /// Of a flow of datagrams, what became of them; null of TCP, whose members are null, empty or 0 then.
+    /// Datagram statistics of a UDP flow; null for TCP. For UDP the members about TCP are null, empty or 0.
     pub udp: Option<UdpReport>,
 }
 
-/// Goodput of intervals, bit/s.
+/// Distribution of the goodput of intervals, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalSpread {
-    /// How many intervals.
+    /// Number of intervals.
     pub intervals: u64,
-    /// Smallest; null where it was not kept.
+    /// Smallest; null if it was not kept.
     pub min: Option<f64>,
-    /// 5th percentile; null of fewer than 20 intervals.
+    /// 5th percentile; null with fewer than 20 intervals.
     pub p5: Option<f64>,
     /// Median.
     pub p50: f64,
-    /// 95th percentile; null of fewer than 20 intervals.
+    /// 95th percentile; null with fewer than 20 intervals.
     pub p95: Option<f64>,
-    /// Largest; null where it was not kept.
+    /// Largest; null if it was not kept.
     pub max: Option<f64>,
 }
 
 impl IntervalSpread {
-    /// From the 5th to the 95th percentile, where that is known, or else from the smallest to the largest; and which.
+    /// Returns the range from the 5th to the 95th percentile, if known, or else from the smallest to the largest; and its name.
     pub fn range(&self) -> Option<(f64, f64, &'static str)> {
         let percentiles = self.p5.zip(self.p95).map(|(low, high)| (low, high, "p5..p95"));
         percentiles.or_else(|| self.min.zip(self.max).map(|(low, high)| (low, high, "smallest..largest")))

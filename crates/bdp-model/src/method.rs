@@ -1,11 +1,11 @@
-//! How a flow ended, and by which means its bytes moved and its window was set.
+//! How a flow ended, how its bytes were moved and how its window was set.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An enum whose variants have one name each, the same in JSON and on screen. The variant after `or` keeps what a peer of
-/// another version calls by a name that is not known here.
+/// Declares an enum whose variants each have one name, the same in JSON and on screen. The variant after `or` keeps names from a
+/// peer of another version that are unknown here.
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident {
         $($(#[$doc:meta])* $variant:ident = $text:literal,)+
@@ -20,7 +20,7 @@ macro_rules! named {
         }
 
         impl $name {
-            /// As it is recorded.
+            /// Returns the recorded name.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -40,12 +40,12 @@ macro_rules! named {
 named! {
     /// Why a flow ended.
     EndReason {
-        /// Its time was over.
+        /// Its time was up.
         #[default]
         Duration = "duration",
-        /// All bytes that were asked for have been moved.
+        /// All requested bytes were transferred.
         Bytes = "bytes",
-        /// Its goodput had settled.
+        /// Its goodput was steady.
         Settled = "settled",
         /// The sender closed its connections.
         Closed = "closed",
@@ -53,13 +53,13 @@ named! {
         Reset = "reset",
         /// It was interrupted.
         Stopped = "stopped",
-        /// No byte came.
+        /// No data arrived.
         Silence = "silence",
     } or Other
 }
 
 impl EndReason {
-    /// Whether it went on for as long as was asked.
+    /// Whether it ran as long as requested.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Duration | Self::Bytes | Self::Settled)
     }
@@ -68,22 +68,22 @@ impl EndReason {
 named! {
     /// How a receiver reads.
     ReceiveMethod {
-        /// It does not say.
+        /// Unknown.
         #[default]
         Unknown = "",
         /// The kernel counts bytes without copying them to the process.
         Truncate = "MSG_TRUNC",
-        /// Copied to the process.
+        /// The kernel copies the bytes to the process.
         Read = "read",
-        /// The same, and deciphered.
+        /// Copied to the process and decrypted.
         ReadTls = "read, TLS",
-        /// Many datagrams by one call.
+        /// Many datagrams per call.
         Recvmmsg = "recvmmsg",
-        /// The same, joined by the kernel.
+        /// Many datagrams per call, coalesced by the kernel.
         RecvmmsgGro = "recvmmsg+gro",
-        /// What the receiver's kernel acknowledged to the sender.
+        /// Bytes that the receiver's kernel acknowledged to the sender.
         Acknowledged = "acknowledged",
-        /// What the receiver reported at the end.
+        /// Bytes that the receiver reported at the end.
         Reported = "reported",
     } or Other
 }
@@ -92,7 +92,7 @@ named! {
     /// How a window is set.
     #[derive(Copy)]
     WindowMechanism {
-        /// The case failed before that, or datagrams were measured, which have none.
+        /// Unknown: the case failed before, or the flow is UDP, which has no window.
         #[default]
         Unknown = "",
         /// By the kernel's autotuning.
@@ -105,15 +105,15 @@ named! {
         TcpRmem = "tcp_rmem",
         /// By the emulated link, which bounds the window field.
         PathClamp = "path clamp",
-        /// Datagrams have none.
+        /// No window: the flow is UDP.
         None = "none",
     }
 }
 
 named! {
-    /// By which right the hosts of a case were made.
+    /// Privilege that created the hosts of a case.
     Privilege {
-        /// The case failed before that.
+        /// Unknown: the case failed before.
         #[default]
         Unknown = "",
         /// As root.
@@ -124,73 +124,73 @@ named! {
 }
 
 named! {
-    /// What the round trips of a floor are made by.
+    /// Protocol of a floor's round trips.
     #[derive(Copy)]
     FloorProtocol {
         /// Datagrams.
         #[default]
         Udp = "UDP",
-        /// A connection.
+        /// A TCP connection.
         Tcp = "TCP",
     }
 }
 
 named! {
-    /// Where a receiver's times of arrival come from.
+    /// Source of a receiver's arrival times.
     #[derive(Copy)]
     TimestampSource {
-        /// It does not say.
+        /// Unknown.
         #[default]
         Unknown = "",
         /// The kernel, by `SO_TIMESTAMPNS`.
         Kernel = "kernel",
-        /// The process, when it read.
+        /// The process, at the time of reading.
         Read = "read",
     }
 }
 
-/// How a sender gives bytes to its kernel.
+/// How a sender passes bytes to its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub enum SendMethod {
-    /// It does not say.
+    /// Unknown.
     #[default]
     Unknown,
     /// Copied from the process.
     Write,
-    /// From a file in memory, whose pages the socket refers to.
+    /// From a memory file, whose pages the socket references.
     Sendfile,
     /// Pages of the process, spliced through a pipe.
     Splice,
-    /// `MSG_ZEROCOPY`; the kernel may copy after all, as for what is delivered on the same machine.
+    /// `MSG_ZEROCOPY`; the kernel may still copy, for example for local delivery.
     ZeroCopy {
-        /// Whether it did of most.
+        /// Whether it copied most of the data.
         copied: bool,
     },
-    /// So many datagrams by one call.
+    /// Several datagrams per call.
     Sendmmsg {
-        /// At most.
+        /// Most datagrams per call.
         datagrams: u64,
     },
-    /// The same, in buffers of so many that the kernel cuts (GSO).
+    /// Several datagrams per call, in buffers that the kernel segments (GSO).
     SendmmsgGso {
-        /// Datagrams of one buffer.
+        /// Datagrams per buffer.
         segments: u64,
     },
-    /// Of a peer of another version.
+    /// A method that only a peer of another version knows.
     Other(String),
 }
 
-/// A way of giving bytes to the kernel that a sender tried in its first moments.
+/// A method of passing bytes to the kernel that a sender tried at the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriedWay {
-    /// By which call.
+    /// The method.
     pub method: SendMethod,
-    /// Bytes of one call, at most.
+    /// Most bytes per call.
     pub write_bytes: u64,
-    /// What the kernel took of it meanwhile, bit/s.
+    /// Rate that the kernel accepted during the trial, bit/s.
     pub sent_bps: f64,
 }
 
@@ -232,7 +232,7 @@ impl From<String> for SendMethod {
             ("sendmmsg+gso", Some(segments)) => Self::SendmmsgGso { segments },
             _ => Self::Unknown,
         };
-        // Nothing is lost of a name that says more, or otherwise.
+        // A name that has more detail, or differs, is kept in full.
         if known.to_string() == name { known } else { Self::Other(name) }
     }
 }

@@ -1,21 +1,21 @@
-//! The search for the largest packet that comes back over a path that says nothing of what it drops: packetization layer path MTU
+//! Search for the largest packet that passes a path which does not report what it drops: packetization layer path MTU
 //! discovery for datagrams (RFC 8899), by echoes.
 //!
-//! An answer proves its size and all below; silence proves nothing, and a size counts as lost only after [`MAX_PROBES`] echoes. Sizes
-//! that are usual are asked for in one round, largest first, so that a long path takes few round trips: what is found there is
-//! mostly the answer, and one round more shows that not a byte beyond it passes. Other sizes are closed in on by sections. Where
-//! an answer contradicts what counted as lost, the path loses packets for their number or by chance: nothing that many echoes
-//! at once have shown is believed from then on, and sizes are tried one at a time.
+//! An answer proves that its size and all below pass; silence proves nothing, and a size counts as lost only after [`MAX_PROBES`] echoes.
+//! Usual sizes are tried in one round, largest first, so that a long path takes few round trips: the result is mostly among
+//! them, and one more round shows that a packet one byte longer does not pass. Other sizes are narrowed down by sections. If
+//! an answer contradicts a size that counted as lost, the path drops packets in bursts or at random: results of rounds with many
+//! echoes are then discarded, and sizes are tried one at a time.
 
 use std::collections::BTreeMap;
 
 use crate::units::Nanos;
 
-/// Echoes of one size without answer after which it counts as lost (RFC 8899, section 5.1.2).
+/// Unanswered echoes of one size after which it counts as lost (RFC 8899, section 5.1.2).
 pub const MAX_PROBES: u32 = 3;
-/// IPv6 packets of this size every link has to carry (RFC 8200, section 5).
+/// Every link must carry IPv6 packets of this size (RFC 8200, section 5).
 pub const IPV6_MINIMUM: u32 = 1280;
-/// MTUs that paths have: jumbo frames and those of clouds, POS, FDDI; Ethernet and what PPPoE (RFC 2516), tunnels (IP in IP, GRE, VXLAN,
+/// MTUs of real paths: jumbo frames and those of clouds, POS, FDDI; Ethernet and what PPPoE (RFC 2516), tunnels (IP in IP, GRE, VXLAN,
 /// WireGuard, IPsec) and radio leave of it; then IPv6's minimum, and the plateaus of RFC 1191, section 7.1.
 const USUAL: [u32; 23] = [
     9000,
@@ -42,77 +42,77 @@ const USUAL: [u32; 23] = [
     576,
     296,
 ];
-/// From the last echo of one size to the next of the same: a burst of loss must not take all of them.
+/// Time between two echoes of one size: a burst of loss must not hit all of them.
 const SPACING: Nanos = Nanos::millis(25);
-/// How long an answer is waited for beyond 5/4 of the round trip: either end may stall.
+/// Additional wait for an answer beyond 5/4 of the round trip: either end may pause.
 const GRACE: Nanos = Nanos::millis(120);
-/// From one echo to the next, for each of its bytes: 4 Mbit/s.
+/// Time between echoes per byte: 4 Mbit/s.
 const NS_PER_BYTE: u64 = 2_000;
-/// Sizes of a round between two that are known.
+/// Sizes of a round between two known ones.
 const SECTIONS: u32 = 8;
-/// A round of so few sizes loses none for their number.
+/// A round of at most this many sizes cannot overload the path.
 const FEW: usize = 2;
 
-/// What is to be done next.
+/// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Send an echo whose IP packet has this size, bytes.
     Send(u32),
-    /// Take answers until then, and all that have come.
+    /// Wait for answers until this time, and read all that have arrived.
     Wait(Nanos),
-    /// It is over.
+    /// The search has ended.
     End(MtuEnd),
 }
 
-/// What the search came to.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MtuEnd {
-    /// The largest came back.
+    /// The largest size passed.
     Held,
-    /// This is the largest that came back, bytes; where not `exact` time was up before all between it and what is lost was tried.
+    /// The largest size that passed, bytes; if not `exact`, time ran out before all sizes between it and the lost ones were tried.
     Less {
-        /// Bytes of the IP packet.
+        /// Size of the IP packet, bytes.
         mtu: u32,
-        /// Whether one byte more is known to be lost.
+        /// Whether a packet one byte longer is known to be lost.
         exact: bool,
     },
-    /// Small ones came back, and of the largest too few were sent to tell.
+    /// Small sizes passed, but too few echoes of the largest were sent to decide.
     Unsettled,
-    /// Nothing came back.
+    /// No echo was answered.
     Silent,
 }
 
-/// Between what and for how long is searched.
+/// Bounds of a search, in size and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MtuBounds {
-    /// Packet of the smallest echo, bytes.
+    /// IP packet size of the smallest echo, bytes.
     pub smallest: u32,
-    /// The largest that the kernel would send whole, bytes.
+    /// Largest size that the kernel would send unfragmented, bytes.
     pub largest: u32,
-    /// Of the path, as far as is known.
+    /// Round trip of the path, as far as known.
     pub round_trip: Nanos,
-    /// When nothing is waited for any longer if nothing has come.
+    /// When the search ends if nothing has been answered.
     pub patience: Nanos,
-    /// When it ends with what it has.
+    /// When the search ends with what it has found.
     pub until: Nanos,
 }
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct MtuSearcher {
     bounds: MtuBounds,
-    /// Largest that came back.
+    /// Largest size that passed.
     low: Option<u32>,
-    /// Sizes above it that count as lost, and whether by a round of few.
+    /// Larger sizes that count as lost, and whether in a round with few sizes.
     lost: BTreeMap<u32, bool>,
     stage: Stage,
     sizes: Vec<u32>,
-    /// Of the sizes, those to be sent now, the next one last.
+    /// Sizes to send in this round, the next one last.
     queue: Vec<u32>,
     tries_left: u32,
-    /// The echo before: when, and its size.
+    /// Time and size of the previous echo.
     last: Option<(Nanos, u32)>,
-    /// When each size was sent last.
+    /// When each size was last sent.
     sent: BTreeMap<u32, Nanos>,
 }
 
@@ -122,14 +122,14 @@ enum Stage {
     Largest,
     /// All usual sizes.
     Usual,
-    /// Between two sizes.
+    /// Sizes between two known ones.
     Between,
-    /// The same, one at a time.
+    /// Sizes between two known ones, one at a time.
     Careful,
 }
 
 impl MtuSearcher {
-    /// Begins.
+    /// Starts a search.
     pub fn new(bounds: MtuBounds) -> Self {
         let largest = bounds.largest;
         Self {
@@ -145,7 +145,7 @@ impl MtuSearcher {
         }
     }
 
-    /// What is to be done at this time.
+    /// Returns the next step at this time.
     pub fn next(&mut self, now: Nanos) -> Step {
         loop {
             if self.low.is_some_and(|low| low >= self.bounds.largest) {
@@ -179,9 +179,9 @@ impl MtuSearcher {
         }
     }
 
-    /// Takes an answer to an echo whose packet had this size, at this time.
+    /// Records an answer to an echo of this packet size, at this time.
     pub fn note_answer(&mut self, size: u32, now: Nanos) {
-        // A slow line holds up what is behind our own echoes.
+        // A slow line delays what is queued behind our own echoes.
         let took = self.sent.get(&size).map_or(Nanos::ZERO, |&sent| now.saturating_sub(sent));
         self.bounds.round_trip = self.bounds.round_trip.max(took);
         if self.lost.range(..=size).next().is_some() {
@@ -191,7 +191,7 @@ impl MtuSearcher {
         self.low = Some(self.low.map_or(size, |low| low.max(size)));
     }
 
-    /// When the next echo is due, or what was sent counts as lost.
+    /// Returns when the next echo is due, or when unanswered ones count as lost.
     fn due(&self, now: Nanos) -> Nanos {
         let Some((at, size)) = self.last else { return now };
         let round_trip = self.bounds.round_trip.as_ns();
@@ -202,7 +202,7 @@ impl MtuSearcher {
         }
     }
 
-    /// Counts what is without answer as lost.
+    /// Marks unanswered sizes as lost.
     fn give_up_sizes(&mut self, low: u32) {
         if self.stage == Stage::Largest {
             return;
@@ -213,7 +213,7 @@ impl MtuSearcher {
         }
     }
 
-    /// Chooses the sizes to be tried next.
+    /// Chooses the sizes of the next round.
     fn begin_round(&mut self, now: Nanos) -> Option<MtuEnd> {
         let MtuBounds { smallest, largest, patience, .. } = self.bounds;
         let mut sizes = match self.low {
@@ -227,7 +227,7 @@ impl MtuSearcher {
                 if self.stage != Stage::Careful {
                     self.stage = Stage::Between;
                 }
-                // Of the largest nothing may be known, where what was known has been contradicted.
+                // Nothing may be known of the largest, if earlier results were contradicted.
                 let (high, is_sure) = self.lost.first_key_value().map_or((largest, false), |(&k, &v)| (k, v));
                 if high == low + 1 && is_sure {
                     return Some(MtuEnd::Less { mtu: low, exact: true });
@@ -243,7 +243,7 @@ impl MtuSearcher {
         None
     }
 
-    /// Sizes that tell most of what is above `low`, which passes, and up to `high`, which does not as far as is known.
+    /// Returns the most informative sizes above `low`, which passes, and up to `high`, which does not as far as known.
     fn between(&self, low: u32, high: u32, is_sure: bool) -> Vec<u32> {
         if high == low + 1 {
             return vec![high];
@@ -268,7 +268,7 @@ impl MtuSearcher {
         USUAL.into_iter().filter(move |&size| low < size && size < high)
     }
 
-    /// What is known when time is up.
+    /// Returns the result when time is up.
     fn end_late(&self) -> MtuEnd {
         match self.low {
             None => MtuEnd::Silent,

@@ -1,45 +1,45 @@
-//! The kernel's own emulator, netem, as the emulator is compared with it.
+//! netem, the kernel's own emulator, for comparison with bdp's.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Nanos, Probability, Rate};
 
-/// A netem discipline at the end of a link, for what its host sends there.
+/// A netem queueing discipline at the end of a link, for traffic that its host sends there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Netem {
-    /// Added to each packet.
+    /// Delay of each packet.
     #[serde(rename = "delay_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub delay: Nanos,
-    /// Half the width of the even distribution about it.
+    /// Half the width of the uniform distribution around the delay.
     #[serde(rename = "jitter_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub jitter: Nanos,
-    /// Packets lost, each alone.
+    /// Share of packets lost, independently.
     pub loss: Probability,
-    /// Loss in two states, in place of it.
+    /// Two-state loss, used instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_in_states: Option<TwoStates>,
-    /// Packets sent twice.
+    /// Share of packets duplicated.
     pub duplicate: Probability,
-    /// Packets sent at once, without the delay.
+    /// Share of packets sent immediately, without the delay.
     pub at_once: Probability,
     /// Bit rate.
     pub rate: Option<Rate>,
-    /// Bytes beside each IP packet that take time at that rate.
+    /// Bytes added to each IP packet at that rate.
     pub overhead_bytes: u32,
-    /// Packets inside, those that merely propagate included.
+    /// Most packets queued, including those that are merely delayed.
     pub limit_packets: u32,
 }
 
-/// Loss in a good and a bad state (Gilbert-Elliott).
+/// Two-state loss (Gilbert-Elliott).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwoStates {
-    /// From good to bad.
+    /// Probability of going from good to bad.
     pub to_bad: Probability,
-    /// From bad to good.
+    /// Probability of going from bad to good.
     pub to_good: Probability,
     /// Loss in the bad state.
     pub loss_bad: Probability,
@@ -48,7 +48,7 @@ pub struct TwoStates {
 }
 
 impl Default for Netem {
-    /// Nothing happens to a packet.
+    /// A discipline that changes nothing.
     fn default() -> Self {
         Self {
             delay: Nanos::ZERO,

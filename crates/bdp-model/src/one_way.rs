@@ -1,7 +1,7 @@
-//! Delays each way, from messages that were sent back with the times of the other end.
+//! One-way delays, from messages that the far end echoed with its own times.
 //!
-//! Nobody knows how far two clocks are apart but by such messages (RFC 5905, section 8): the quickest of them tells best, with an
-//! error of half its round trip, and from then on the clocks may drift.
+//! The offset of two clocks can only be estimated from such messages (RFC 5905, section 8): the fastest gives the best estimate, with an
+//! error of half its round trip; afterwards the clocks may drift.
 
 use std::ops::Range;
 
@@ -11,30 +11,30 @@ use crate::probes::ProbePoint;
 use crate::stats::resolves;
 use crate::udp::OneWayDelay;
 
-/// What two clocks may drift apart by: 50 millionths each way is what crystals are sold with.
+/// Largest drift between two clocks: crystals are specified to 50 ppm each.
 const DRIFT_PER_NS: f64 = 100e-6;
 
-/// A message's four times, nanoseconds: its own by the near clock, the far end's by the far one.
+/// The four timestamps of a message, nanoseconds: its own by the near clock, the far end's by the far clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// When it was sent, near clock.
+    /// When it was sent, by the near clock.
     pub sent_ns: u64,
-    /// When it came to the far end, far clock.
+    /// When it reached the far end, by the far clock.
     pub arrived_ns: u64,
-    /// When it left there, far clock.
+    /// When it was sent back, by the far clock.
     pub returned_ns: u64,
-    /// When it was back, near clock.
+    /// When it was received, by the near clock.
     pub received_ns: u64,
 }
 
 impl Exchange {
-    /// Its round trip without the time that the far end kept it; `None` where the clocks contradict themselves.
+    /// Returns its round trip without the time spent at the far end; `None` if the timestamps contradict each other.
     pub fn round_trip_ns(&self) -> Option<u64> {
         let away = self.received_ns.checked_sub(self.sent_ns)?;
         away.checked_sub(self.returned_ns.checked_sub(self.arrived_ns)?)
     }
 
-    /// Its delays there and back, by clocks of this offset and skew.
+    /// Returns its delays there and back, with this clock offset and skew.
     pub fn delays_ns(&self, clocks: ClockOffset, skew: Option<ClockSkew>) -> (i64, i64) {
         let ahead = |at_ns: u64| {
             let since = at_ns.wrapping_sub(clocks.at_ns) as i64;
@@ -48,26 +48,26 @@ impl Exchange {
     }
 }
 
-/// The far clock against the near one.
+/// Offset of the far clock from the near one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// Far less near, nanoseconds.
+    /// Far clock minus near clock, nanoseconds.
     pub far_ahead_ns: i64,
-    /// It may be off by so much when they were compared: half of that round trip. [`ClockOffset::error_within`] tells it of later.
+    /// Error of the offset when the clocks were compared: half of that round trip. [`ClockOffset::error_within`] adds the drift since.
     pub error_ns: u64,
-    /// When they were compared, near clock.
+    /// When the clocks were compared, by the near clock.
     pub at_ns: u64,
 }
 
 impl ClockOffset {
-    /// How far it may be off anywhere within a time of the near clock: the error of the comparison, and what the clocks may
-    /// drift apart from then to the end of that time that is further away.
+    /// Returns the largest error of the offset within a time of the near clock: the error of the comparison plus the drift
+    /// from then to the more distant end of that time.
     pub fn error_within(&self, span_ns: &Range<u64>) -> u64 {
         let away = span_ns.start.abs_diff(self.at_ns).max(span_ns.end.abs_diff(self.at_ns));
         self.error_ns.saturating_add((away as f64 * DRIFT_PER_NS).ceil() as u64)
     }
 
-    /// By the quickest exchange.
+    /// Estimates the offset from the fastest exchange.
     pub fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Option<Self> {
         let timed = exchanges.into_iter().filter_map(|e| Some((e.round_trip_ns()?, e)));
         let (round_trip_ns, best) = timed.min_by_key(|&(round_trip_ns, _)| round_trip_ns)?;
@@ -82,29 +82,29 @@ impl ClockOffset {
 
 /// How much faster the far clock runs than the near one.
 ///
-/// By the line below all one-way delays of a direction that is nearest to them in sum: what is added to the smallest delay is never
-/// negative, so that the line follows the clocks and not the queue (Moon, Skelly and Towsley, "Estimation and removal of clock skew
+/// Slope of the line below all one-way delays of a direction that minimises the sum of distances: delay above the smallest is never
+/// negative, so the line follows the clocks and not the queue (Moon, Skelly and Towsley, "Estimation and removal of clock skew
 /// from network delay measurements", INFOCOM 1999, the linear program of section IV). Both directions see the same skew with
 /// opposite signs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockSkew {
-    /// Far less near, millionths.
+    /// Far clock minus near clock, parts per million.
     pub ppm: f64,
-    /// Half of what the two directions differ by: a queue that grows all the time looks like a skew in its own direction.
+    /// Half of the difference between the two directions: a steadily growing queue looks like a skew in its own direction.
     pub error_ppm: f64,
 }
 
-/// A skew is looked for in so many exchanges at least.
+/// Fewest exchanges that a skew is estimated from.
 const LEAST_EXCHANGES: usize = 20;
-/// What no pair of working clocks exceeds: NTP corrects by 500 millionths at the most (RFC 5905, section 11.3), each.
+/// Largest skew of working clocks: NTP corrects by at most 500 ppm each (RFC 5905, section 11.3).
 const MOST_PPM: f64 = 1_000.0;
 
-/// Clocks whose skew is known to this are taken not to run apart.
+/// Error that is accepted for any skew: clocks whose skew is known this well count as not drifting.
 const LEAST_ERROR_PPM: f64 = 2.0;
 
 impl ClockSkew {
-    /// Of exchanges in the order in which they were sent; `None` of few, and where the two directions do not agree that there is
+    /// Estimates the skew from exchanges in sending order; `None` if there are too few, or if the two directions do not agree on
     /// one.
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let (first, last) = (exchanges.first()?, exchanges.len());
@@ -126,14 +126,14 @@ impl ClockSkew {
     }
 }
 
-/// Slope of the line below all points that is nearest to them in sum: the edge of their lower convex hull that spans the mean time.
-/// `None` of points of one moment alone.
+/// Returns the slope of the line below all points that minimises the sum of distances: the edge of their lower convex hull that spans
+/// the mean time. `None` if all points are at the same moment.
 pub fn envelope_slope(mut points: Vec<(i64, i64)>) -> Option<f64> {
     points.sort_unstable();
     let mean = points.iter().map(|&(at, _)| i128::from(at)).sum::<i128>() / (points.len() as i128).max(1);
     let mut hull: Vec<(i64, i64)> = Vec::new();
     for point in points {
-        // Of one moment the lowest alone, which came first.
+        // Of points at the same moment only the lowest, which sorts first.
         if hull.last().is_some_and(|last| last.0 == point.0) {
             continue;
         }
@@ -155,7 +155,7 @@ fn is_above(a: (i64, i64), b: (i64, i64), c: (i64, i64)) -> bool {
     (y(b) - y(a)) * (x(c) - x(a)) >= (y(c) - y(a)) * (x(b) - x(a))
 }
 
-/// Delays of the same messages there and back.
+/// One-way delays of the same messages, there and back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EachWay {
@@ -166,7 +166,7 @@ pub struct EachWay {
 }
 
 impl EachWay {
-    /// Of these exchanges, without what the clocks drifted apart where that is known; `None` of none.
+    /// Summarises these exchanges, corrected for the clock skew if known; `None` if there are none.
     pub fn of<'a>(
         exchanges: impl IntoIterator<Item = &'a Exchange>,
         clocks: ClockOffset,
@@ -184,21 +184,21 @@ impl EachWay {
     }
 }
 
-/// The same delays before the load and under it.
+/// One-way delays before the load and under it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EachWayReport {
-    /// Before the load.
+    /// Delays before the load.
     pub idle: Option<EachWay>,
-    /// Under it.
+    /// Delays under load.
     pub loaded: Option<EachWay>,
-    /// How the two clocks ran apart all the time, which is taken out of the delays; null where that is not known.
+    /// Skew of the two clocks, which the delays are corrected for; null if unknown.
     #[serde(default)]
     pub skew: Option<ClockSkew>,
 }
 
 impl EachWay {
-    /// Of the probes of which both delays are known, by hosts that have one clock; `None` of none.
+    /// Summarises the probes with both delays known, for hosts that share one clock; `None` if there are none.
     pub fn of_probes<'a>(points: impl IntoIterator<Item = &'a ProbePoint>) -> Option<Self> {
         let (there, back) = points.into_iter().filter_map(|p| Some((p.there_ns?, p.back_ns?))).unzip();
         Some(Self { there: OneWayDelay::of(there, 0)?, back: OneWayDelay::of(back, 0)? })
@@ -206,10 +206,10 @@ impl EachWay {
 }
 
 impl OneWayDelay {
-    /// Of these delays, off by so much; `None` of none.
+    /// Summarises these delays with this clock error; `None` if there are none.
     pub fn of(mut delays: Vec<i64>, clock_error: u64) -> Option<Self> {
         delays.sort_unstable();
-        // The smallest value that so many percent do not exceed.
+        // The smallest value that at least this percentage does not exceed.
         let at =
             |percent: usize| delays.get((delays.len() * percent).div_ceil(100).saturating_sub(1)).copied();
         let resolved =
@@ -233,7 +233,7 @@ mod tests {
 
     const FAR_AHEAD: i64 = 1_790_000_000_000_000_000;
 
-    /// A message that takes so long there and back, and is kept for 30 us.
+    /// A message with these one-way delays that the far end keeps for 30 us.
     fn exchange(sent_ns: u64, there_ns: u64, back_ns: u64) -> Exchange {
         let arrived_ns = (sent_ns + there_ns).wrapping_add_signed(FAR_AHEAD);
         let returned_ns = arrived_ns + 30_000;
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(EachWay::of(&[], clocks, None), None);
     }
 
-    /// Exchanges each 50 ms with a far clock that runs faster by so much, and so much added to the smallest delay of either way.
+    /// Exchanges every 50 ms with a far clock that runs faster by `ppm`, with these additions to the smallest delay of each direction.
     fn drifting(ppm: f64, added: &[(u64, u64)]) -> Vec<Exchange> {
         let one = |(i, &(there, back)): (usize, &(u64, u64))| {
             let sent_ns = i as u64 * 50_000_000;
@@ -304,8 +304,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is added on either way, where it is little at a moment on each side of the middle the skew is off by no more
-        /// than that little over the time from there to the middle.
+        /// Whatever is added to either delay: if the addition is small at one moment on each side of the middle, the error of the skew is
+        /// at most that addition over the time from there to the middle.
         #[test]
         fn a_skew_is_recovered_below_noise_that_only_adds(
             ppm in -300.0..300.0f64,
@@ -320,7 +320,7 @@ mod tests {
             let slope = envelope_slope(
                 exchanges.iter().map(|e| (e.sent_ns as i64, (e.arrived_ns - e.sent_ns) as i64 - FAR_AHEAD)).collect(),
             ).unwrap() * 1e6;
-            // A quarter of the time at least lies between either and the middle; rounding, and a delay by the drifting clock, add a little.
+            // Both are at least a quarter of the time from the middle; rounding and the drifting clock add a little.
             let quarter_ns = n as f64 / 4.0 * 50e6;
             let bound = (little as f64 + 40e6 * ppm.abs() * 1e-6 + 2.0) / quarter_ns * 1e6 + 1e-3;
             prop_assert!((slope - ppm).abs() <= bound, "{} of {}, bound {}", slope, ppm, bound);
@@ -339,7 +339,7 @@ mod tests {
         assert!((skew.ppm - 80.0).abs() < 0.1 && skew.error_ppm < 0.1, "{skew:?}");
         let clocks = ClockOffset::of(&exchanges).unwrap();
         let [raw, corrected] = [None, Some(skew)].map(|skew| EachWay::of(&exchanges, clocks, skew).unwrap());
-        // In ten seconds the clocks drift apart by 0.8 ms, which looked like delay that goes away.
+        // In ten seconds the clocks drift apart by 0.8 ms, which looked like a falling delay.
         assert!(raw.back.max - raw.back.min > 700_000, "{raw:?}");
         assert!(corrected.back.max - corrected.back.min < 2_000, "{corrected:?}");
         assert!((corrected.there.max - corrected.there.min).abs_diff(1_575_881) < 2_000, "{corrected:?}");
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_grows_all_the_time_in_one_direction_is_no_skew() {
-        // It looks like as much skew as it may be off by.
+        // The error is as large as the apparent skew.
         let growing: Vec<_> = (0..200).map(|i| (i * 50_000, i % 3)).collect();
         assert_eq!(ClockSkew::of(&drifting(0.0, &growing)), None);
         let steady: Vec<_> = (0..200).map(|i| (i % 3, i % 5)).collect();

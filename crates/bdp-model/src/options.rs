@@ -1,5 +1,5 @@
-//! The options of `bdp measure` as a request holds them, each declared once: how it is typed, which default it has, whether runs are compared
-//! by it, and to what it does not apply. The printed command, the comparison with a baseline, the report's page and the refusals read it here.
+//! Options of `bdp measure` as stored in a request, each declared once: how it is typed, its default, whether runs are compared
+//! by it, and where it does not apply. The printed command, the comparison with a baseline, the report and error messages use them.
 
 use std::fmt::Display;
 
@@ -14,32 +14,32 @@ use crate::units::{Nanos, typed_rate, typed_size};
 /// An option of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasureOption {
-    /// As it is typed: `-w`.
+    /// Flag as typed: `-w`.
     pub flag: &'static str,
-    /// What the request has.
+    /// Setting in the request.
     pub setting: Setting,
-    /// Whether it is anything but the default.
+    /// Whether it differs from the default.
     pub is_given: bool,
-    /// Whether a command begins with it, so that it is not among the options that follow.
+    /// Whether it is the head of a command, and so not among the options that follow.
     pub is_head: bool,
-    /// Whether two runs are unlike if they differ in it.
+    /// Whether runs that differ in it are not comparable.
     pub is_compared: bool,
-    /// Whether it applies to TCP alone.
+    /// Whether it applies only to TCP.
     pub is_of_tcp: bool,
     /// Whether it does not apply to a download.
     pub needs_bdp: bool,
-    /// Why a server of iperf3 cannot do it.
+    /// Why an iperf3 server does not support it.
     pub not_iperf3: Option<&'static str>,
-    /// Why a server of iperf2 cannot do it.
+    /// Why an iperf2 server does not support it.
     pub not_iperf2: Option<&'static str>,
 }
 
-/// What a request has of an option.
+/// Setting of an option in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
     /// A switch.
     Switch(bool),
-    /// A value as it is typed, unquoted; `None` if it is left out.
+    /// A value as typed, unquoted; `None` if omitted.
     Value(Option<String>),
 }
 
@@ -59,7 +59,7 @@ impl MeasureOption {
         }
     }
 
-    /// It is the default if this holds.
+    /// Marks it as default if this is true.
     fn default_if(mut self, is_default: bool) -> Self {
         self.is_given &= !is_default;
         self
@@ -95,7 +95,7 @@ impl MeasureOption {
         self
     }
 
-    /// `-w 64K`, with the value written by `quote`; `no -w` if it is left out.
+    /// Returns `-w 64K`, with the value quoted by `quote`; `no -w` if it is omitted.
     pub fn text(&self, quote: impl Fn(&str) -> String) -> String {
         match &self.setting {
             Setting::Switch(true) => self.flag.to_owned(),
@@ -105,12 +105,12 @@ impl MeasureOption {
     }
 }
 
-/// The options that are given: all but the defaults.
+/// Returns the options that differ from their defaults.
 pub fn given(request: &MeasureRequest) -> impl Iterator<Item = MeasureOption> {
     options(request).into_iter().filter(|option| option.is_given)
 }
 
-/// Why this server cannot do what is asked, if an option alone says so.
+/// Returns why this server cannot serve the request, if a single option rules it out.
 pub fn refusal(request: &MeasureRequest, peer: PeerProtocol) -> Option<&'static str> {
     given(request).find_map(|option| match peer {
         PeerProtocol::Iperf3 => option.not_iperf3,
@@ -118,8 +118,8 @@ pub fn refusal(request: &MeasureRequest, peer: PeerProtocol) -> Option<&'static 
     })
 }
 
-/// Every option of a request, in the order in which a command names them. Each member is taken by name, so that a new one does not compile
-/// before it has its row here.
+/// Returns every option of a request, in the order in which a command names them. Each member is destructured, so that a new one does
+/// not compile without an entry here.
 pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
     let MeasureRequest {
         host,
@@ -168,12 +168,12 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
             }),
         ),
         value("--cpu", cpus).needs_bdp(),
-        // What a server printed is kept beside the figures.
+        // Output of a server is stored beside the figures.
         switch("--get-server-output", *server_output).not_compared(),
         value("--until", until_settled.then_some("settled")),
-        // They follow a test, and '--runs' runs none.
+        // Experiments follow a test, and '--runs' runs none.
         switch("--no-experiments", *no_experiments).not_compared(),
-        // Each direction is compared with the same one.
+        // Each direction is compared with itself.
         switch("--forward", one_way == Some(&[Direction::To])).needs_bdp().not_compared(),
         switch("-R", one_way == Some(&[Direction::From])).default_if(url.is_some()).not_compared(),
         switch("--bidir", *bidirectional).needs_bdp(),
@@ -197,10 +197,10 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
     all
 }
 
-/// Where the far end is, and how it was started there.
+/// Returns the options about the far end and how it was started.
 fn of_far_end(host: &str, port: u16, url: Option<&str>, ssh: Option<&SshRequest>) -> Vec<MeasureOption> {
     let usual = MeasureRequest::to("");
-    // If ssh started the far end, the request's host and port are those that it chose.
+    // If ssh started the far end, it chose the host and port of the request.
     let (host, port) = match ssh {
         Some(SshRequest { data_host, data_port, .. }) => (data_host.as_deref(), *data_port),
         None => (Some(host), Some(port)),
@@ -212,7 +212,7 @@ fn of_far_end(host: &str, port: u16, url: Option<&str>, ssh: Option<&SshRequest>
         }
         None => (None, false, [].as_slice()),
     };
-    // A command begins with the first three.
+    // The first three are the head of a command.
     let mut all = vec![
         value("HOST", host).head(),
         value("a URL", url).head().of_tcp(),
@@ -224,7 +224,7 @@ fn of_far_end(host: &str, port: u16, url: Option<&str>, ssh: Option<&SshRequest>
     all
 }
 
-/// What lets this end in, without what is secret of it. No run is unlike by it: a token of the environment is not known.
+/// Returns the options about authentication, without secrets. They do not make runs incomparable: a token in the environment is unknown.
 fn of_access(access: Option<&Access>) -> Vec<MeasureOption> {
     let all = match access {
         None => Vec::new(),
@@ -239,7 +239,7 @@ fn of_access(access: Option<&Access>) -> Vec<MeasureOption> {
     all.into_iter().map(|option| option.needs_bdp().not_compared()).collect()
 }
 
-/// What the flow of each direction is.
+/// Returns the options about the flow of each direction.
 fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
     let FlowSpec {
         streams,
@@ -259,7 +259,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         check_payload,
         pacing_bps,
         udp,
-        // Of the lab's flows alone.
+        // Only for flows of the lab.
         application: _,
     } = spec;
     let usual = FlowSpec::default();
@@ -267,7 +267,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
     let counted = Nanos(duration.as_ns().saturating_sub(omit.as_ns()));
     let mut all = vec![
         value("-n", bytes.map(typed_size)),
-        // With -n the time is the longest that it may take.
+        // With -n the time is only an upper bound.
         value("-t", bytes.is_none().then(|| seconds(counted))).default_if(counted == usual_time),
         value("-O", Some(seconds(*omit))).default_if(*omit == usual.omit),
         value("-P", Some(streams)).default_if(*streams == usual.streams || responsiveness),

@@ -1,10 +1,10 @@
-//! The order in which the points of a sweep are measured: random, in blocks. Whatever drifts meanwhile (the machine, its
-//! neighbours, the path) then adds noise to a curve and no shape; measured in ascending order it would look like one.
+//! The order in which a sweep's points are measured: random within blocks. Drift during the sweep (of the machine, its
+//! neighbours, the path) then adds noise to a curve; in ascending order it would change the curve's shape.
 
 use crate::random::SplitMix64;
 
-/// Puts items in the order of their blocks, and those of each block in a random order that the seed decides (Fisher-Yates over
-/// SplitMix64). With the repetition for block every block has each point once, and repetition k is block k.
+/// Sorts items by block and shuffles each block with a seed (Fisher-Yates with
+/// SplitMix64). If the repetition is the block, every block has each point once.
 pub fn shuffle_in_blocks<T>(items: &mut [T], block: impl Fn(&T) -> u32, seed: u64) {
     items.sort_by_key(&block);
     let mut random = SplitMix64(seed);

@@ -1,20 +1,20 @@
-//! What changes while flows run: values that step or ramp, outages, and traces of delivery opportunities.
+//! Values that change while flows run: steps, ramps, outages, and traces of delivery opportunities.
 //!
-//! Time zero is the moment from which flows may start. Before it, the values of time zero hold and nothing is out.
+//! Time zero is when flows may start. Before it, the values of time zero apply and there are no outages.
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::trace::{Trace, TraceError};
 use crate::units::{Nanos, Probability, Rate};
 
-/// A value that is known at some moments, the first of which is time zero; each later than the one before.
+/// A value given at moments in ascending order, the first at time zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Timeline<T> {
-    /// It keeps each value until the next moment.
+    /// Keeps each value until the next moment.
     Steps(Vec<Moment<T>>),
-    /// It goes from each value to the next in a straight line, and keeps the last.
+    /// Changes linearly from each value to the next, and keeps the last.
     Ramp(Vec<Moment<T>>),
 }
 
@@ -22,24 +22,24 @@ pub enum Timeline<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment<T> {
-    /// Since time zero.
+    /// Time, from time zero.
     #[serde(rename = "at_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Nanos,
-    /// In the base unit of its kind.
+    /// Value in its base unit.
     pub value: T,
 }
 
-/// A value between two others.
+/// A value that can be interpolated.
 pub trait Between: Copy + PartialOrd {
-    /// The value at `part` of `whole` of the way from this one to another; `part` is less than `whole`.
+    /// Returns the value at `part` of `whole` between this one and another; `part` is less than `whole`.
     fn towards(self, other: Self, part: u64, whole: u64) -> Self;
 }
 
 impl Between for u64 {
     fn towards(self, other: Self, part: u64, whole: u64) -> Self {
         let far = u128::from(self.abs_diff(other)) * u128::from(part) / u128::from(whole.max(1));
-        // No more than the difference, which is one of u64.
+        // At most the difference, which fits u64.
         let far = far as u64;
         if other >= self { self + far } else { self - far }
     }
@@ -60,14 +60,14 @@ impl Between for Probability {
 }
 
 impl<T: Between> Timeline<T> {
-    /// The moments and their values.
+    /// Returns the moments and their values.
     pub fn moments(&self) -> &[Moment<T>] {
         match self {
             Self::Steps(moments) | Self::Ramp(moments) => moments,
         }
     }
 
-    /// The value at a time since time zero; `None` of a timeline without moments, which a scenario that was read excludes.
+    /// Returns the value at a time; `None` for a timeline without moments, which a scenario cannot have.
     pub fn at(&self, time: Nanos) -> Option<T> {
         let moments = self.moments();
         let next = moments.partition_point(|moment| moment.at <= time);
@@ -83,12 +83,12 @@ impl<T: Between> Timeline<T> {
         }
     }
 
-    /// The least value that it ever has.
+    /// Returns the smallest value.
     pub fn least(&self) -> Option<T> {
         self.values().reduce(|a, b| if b < a { b } else { a })
     }
 
-    /// The largest value that it ever has.
+    /// Returns the largest value.
     pub fn most(&self) -> Option<T> {
         self.values().reduce(|a, b| if b > a { b } else { a })
     }
@@ -103,14 +103,14 @@ impl<T: Between> Timeline<T> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RateOverTime {
-    /// In steps or ramps; zero is an outage.
+    /// In steps or linearly; zero is an outage.
     Timeline(Timeline<Rate>),
-    /// By opportunities to deliver.
+    /// By opportunities of delivery.
     Trace(Trace),
 }
 
 impl RateOverTime {
-    /// The largest rate that it ever has; of a trace, that of its fullest millisecond.
+    /// Returns the largest rate; for a trace, that of its fullest millisecond.
     pub fn most(&self) -> Rate {
         match self {
             Self::Timeline(timeline) => timeline.most().unwrap_or_default(),
@@ -118,7 +118,7 @@ impl RateOverTime {
         }
     }
 
-    /// The rate before time zero: the first of a timeline, the mean of a trace.
+    /// Returns the rate before time zero: the first of a timeline, the mean of a trace.
     pub fn first(&self) -> Rate {
         match self {
             Self::Timeline(timeline) => timeline.at(Nanos::ZERO).unwrap_or_default(),
@@ -127,50 +127,50 @@ impl RateOverTime {
     }
 }
 
-/// How a direction's delay changes. What counts is the moment at which a packet leaves the wire.
+/// How a direction's delay changes. The time at which a packet leaves the wire decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayOverTime {
     /// The delay in nanoseconds.
     pub timeline_ns: Timeline<u64>,
-    /// Whether a packet may overtake another where the delay falls. Where not, a packet leaves no sooner than the one before it.
+    /// Whether packets may overtake each other if the delay falls. If not, a packet leaves no sooner than the one before it.
     pub reorder: bool,
 }
 
 impl DelayOverTime {
-    /// The delay at a time since time zero.
+    /// Returns the delay at a time.
     pub fn at(&self, time: Nanos) -> Nanos {
         Nanos(self.timeline_ns.at(time).unwrap_or(0))
     }
 
-    /// The least that it ever is.
+    /// Returns the smallest delay.
     pub fn least(&self) -> Nanos {
         Nanos(self.timeline_ns.least().unwrap_or(0))
     }
 }
 
-/// A time in which a direction delivers nothing.
+/// An outage: a time in which a direction delivers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outage {
-    /// When it begins the first time.
+    /// Start of the first outage.
     #[serde(rename = "at_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub at: Nanos,
-    /// How long it lasts.
+    /// Duration.
     #[serde(rename = "for_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub lasts: Nanos,
-    /// From one beginning to the next, where it comes again.
+    /// Time from one start to the next, if it repeats.
     #[serde(rename = "every_ns", with = "crate::units::nanoseconds::option", default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub every: Option<Nanos>,
-    /// Whether what arrives in it is dropped; where not, packets wait for its end.
+    /// Whether packets that arrive in it are dropped; if not, they wait until it ends.
     pub drop: bool,
 }
 
 impl Outage {
-    /// Its first occurrence that is not over at `time`: from when until when.
+    /// Returns start and end of the first outage that has not ended at `time`.
     pub fn next(&self, time: Nanos) -> Option<(Nanos, Nanos)> {
         let from = match self.every.filter(|every| *every > Nanos::ZERO) {
             Some(every) if time > self.at => {

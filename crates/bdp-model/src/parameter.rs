@@ -1,7 +1,7 @@
-//! The parameters that a scenario sets and sweeps: how each is written, what it measures, and between which bounds it lies.
+//! Parameters that a scenario sets and sweeps: notation, unit and range of each.
 //!
-//! A parameter is known by the last word of its path: `window` of `flow.window`, `delay` of `link.forward.delay`. Plans,
-//! curves, reports and the command line ask this table and nothing else.
+//! A parameter is identified by the last word of its path: `window` of `flow.window`, `delay` of `link.forward.delay`. Plans,
+//! curves, reports and the command line all use this table.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -10,42 +10,42 @@ use crate::curve::Axis;
 use crate::units::{ByteCount, Nanos, Probability, Rate};
 use crate::window::WindowBytes;
 
-/// What is known of a parameter.
+/// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// The last word of its path, which is its name on the command line too.
+    /// Its name: the last word of its path, also used on the command line.
     pub name: &'static str,
-    /// How it is written.
+    /// Notation.
     pub kind: Kind,
-    /// Of its values; of a queue's length each value has its own.
+    /// Unit of its values; a queue's length has a unit with each value.
     pub unit: Unit,
-    /// Smallest and largest value in the base unit. What depends on other parameters, such as an MSS on the MTU, may be
-    /// bounded further.
+    /// Smallest and largest value in the base unit. Further limits may follow from other parameters, for example of an MSS from the
+    /// MTU.
     pub range: RangeInclusive<u64>,
-    /// What `bdp sweep` draws a curve over, with its knee.
+    /// Axis of the curve that `bdp sweep` draws over it, if any.
     pub axis: Option<Axis>,
 }
 
-/// How a parameter is written.
+/// Notation of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes, such as `64K`.
+    /// Bytes, for example `64K`.
     Size,
-    /// Such as `100M`.
+    /// A rate, for example `100M`.
     Rate,
-    /// Such as `20ms`.
+    /// A time, for example `20ms`.
     Time,
-    /// Such as `5%` or 0.05.
+    /// A fraction, for example `5%` or 0.05.
     Fraction,
     /// A whole number.
     Count,
-    /// Packets such as 10 or `10p`, or wire bytes with their unit such as `64K`.
+    /// Packets, for example 10 or `10p`, or bytes on the wire with a unit, for example `64K`.
     QueueLength,
-    /// A word, which is compared and never measured.
+    /// A word, which has no quantity.
     Word,
 }
 
-/// What a value counts. Values of two units are not compared.
+/// Unit of a value. Values of different units are not comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -54,11 +54,11 @@ pub enum Unit {
     BitsPerSecond,
     /// Nanoseconds.
     Nanoseconds,
-    /// A share of one.
+    /// A fraction of one.
     Share,
     /// Packets.
     Packets,
-    /// Nothing: a number.
+    /// A plain number.
     Number,
 }
 
@@ -67,7 +67,7 @@ pub enum Unit {
 pub struct Quantity {
     /// How much.
     pub value: f64,
-    /// Of what.
+    /// Its unit.
     pub unit: Unit,
 }
 
@@ -77,13 +77,13 @@ const LONGEST_DELAY: u64 = 3_600_000_000_000;
 const LONGEST_TEST: u64 = 24 * LONGEST_DELAY;
 /// Longest turn on a shared medium, nanoseconds: 10 s.
 const LONGEST_TURN: u64 = 10_000_000_000;
-/// Parameters of hosts; the others of that name are of flows and links.
+/// Host parameters; others with these names belong to flows and links.
 const OF_HOSTS: [&str; 3] = ["receive_buffer", "send_buffer", "initial_window"];
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 
 impl Parameter {
-    /// All that have a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
-    /// make curves.
+    /// All parameters with a quantity, and congestion control. Those that `bdp sweep` varies come first, in the order in which they
+    /// are used for curves.
     pub const ALL: [Self; 53] = {
         use Kind::{Count, Fraction, QueueLength, Rate, Size, Time, Word};
         use Unit::{Bytes, Number};
@@ -94,11 +94,11 @@ impl Parameter {
             },
             Self { axis: Some(Axis::Streams), ..new("streams", Count, Number, 1..=10_000) },
             Self { axis: Some(Axis::Length), ..new("length", Size, Bytes, 1..=64 << 20) },
-            // What TCP_MAXSEG takes: TCP_MIN_MSS to MAX_TCP_WINDOW (include/net/tcp.h of Linux).
+            // Range of TCP_MAXSEG: TCP_MIN_MSS to MAX_TCP_WINDOW (include/net/tcp.h of Linux).
             Self { axis: Some(Axis::Mss), ..new("mss", Count, Bytes, 88..=32_767) },
             Self { axis: Some(Axis::Congestion), ..new("congestion", Word, Number, ANY) },
             new("bytes", Size, Bytes, 1..=1 << 60),
-            // A datagram's number, its time and whose it is; what the length field of IPv4 leaves (RFC 768, RFC 791).
+            // At least a datagram's number, time and identity; at most what the length field of IPv4 allows (RFC 768, RFC 791).
             new("datagram", Size, Bytes, 32..=65_507),
             new("burst", Size, Bytes, ANY),
             new("rate", Rate, Unit::BitsPerSecond, ANY),
@@ -143,15 +143,15 @@ impl Parameter {
             new("every", Count, Unit::Packets, 2..=1 << 62),
             new("window_field_max", Count, Number, 1..=65_535),
             new("window_scale", Count, Number, 0..=14),
-            // Of a host. Less than SOCK_MIN_RCVBUF (include/net/sock.h of Linux in its early form) holds no segment.
+            // A host parameter. Less than SOCK_MIN_RCVBUF (include/net/sock.h of Linux in its early form) holds no segment.
             new("receive_buffer", Size, Bytes, 2_304..=1 << 30),
             new("send_buffer", Size, Bytes, 2_304..=1 << 30),
             new("initial_window", Count, Unit::Packets, 1..=1_000),
         ]
     };
 
-    /// The parameter at a scenario's path, or of a measurement by its name. A sysctl is a number as far as it is one; what
-    /// the table does not know is a word.
+    /// Returns the parameter at a scenario's path, or of a measurement by its name. A sysctl counts as a number if it is one; unknown
+    /// names are words.
     pub fn at(path: &str) -> Self {
         let last = path.rsplit('.').next().unwrap_or(path);
         let of_host = path.starts_with("hosts.");
@@ -163,7 +163,7 @@ impl Parameter {
         }
     }
 
-    /// Those that `bdp sweep` varies, each with what its curve is drawn over.
+    /// Returns the parameters that `bdp sweep` varies, each with its axis.
     pub fn swept() -> impl Iterator<Item = (Self, Axis)> {
         Self::ALL.into_iter().filter_map(|parameter| {
             let axis = parameter.axis?;
@@ -171,13 +171,13 @@ impl Parameter {
         })
     }
 
-    /// The parameter that a curve is drawn over.
+    /// Returns the parameter of an axis.
     pub fn of_axis(axis: Axis) -> Self {
         let axis = if axis == Axis::WindowAsked { Axis::WindowOnTheWire } else { axis };
         Self::ALL.into_iter().find(|p| p.axis == Some(axis)).unwrap_or_else(|| Self::at(""))
     }
 
-    /// A value as written, in its base unit; `None` where it is a word ("auto", "none") or no such quantity.
+    /// Parses a value in its base unit; `None` if it is a word ("auto", "none") or not such a quantity.
     pub fn read(&self, text: &str) -> Option<Quantity> {
         self.kind.read(text).map(|q| match self.kind {
             Kind::QueueLength => q,
@@ -187,7 +187,7 @@ impl Parameter {
 }
 
 impl Quantity {
-    /// Whether they are two spellings of one, which differ by rounding at most.
+    /// Whether both are the same quantity apart from rounding.
     pub fn is_about(self, other: Self) -> bool {
         let (a, b) = (self.value, other.value);
         self.unit == other.unit && (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
@@ -215,7 +215,7 @@ impl Kind {
     }
 }
 
-/// Of two units neither is more.
+/// Quantities of different units are unordered.
 impl PartialOrd for Quantity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         (self.unit == other.unit).then(|| self.value.partial_cmp(&other.value))?

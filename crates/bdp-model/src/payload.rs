@@ -1,18 +1,18 @@
-//! How a flow's bytes get to the kernel, on which processors, and whether they came out as they went in.
+//! How a flow's bytes reach the kernel, on which processors, and whether they arrive unchanged.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How a sender gives its bytes to the kernel, as asked for.
+/// Requested way for a sender to pass its bytes to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Zerocopy {
-    /// `write`, which copies them.
+    /// `write`, which copies the bytes.
     Off,
-    /// By the quickest of the ways that a sender tries in its first moments.
+    /// The fastest of the methods that a sender tries at the start.
     #[default]
     Auto,
     /// `sendfile` from memory.
@@ -24,10 +24,10 @@ pub enum Zerocopy {
 }
 
 impl Zerocopy {
-    /// Each.
+    /// All of them.
     pub const ALL: [Self; 5] = [Self::Off, Self::Auto, Self::Sendfile, Self::Splice, Self::Msg];
 
-    /// As it is typed.
+    /// Returns the name as typed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -39,30 +39,30 @@ impl Zerocopy {
     }
 }
 
-/// What a receiver that checks every byte has found.
+/// Results of a receiver that verifies every byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PayloadCheck {
-    /// Bytes that were held against what they should be.
+    /// Bytes verified.
     pub checked_bytes: u64,
-    /// Of them, those that were others.
+    /// Bytes that were wrong.
     pub wrong_bytes: u64,
-    /// The first wrong byte of the first stream that had any.
+    /// The first wrong byte, in the first stream with one.
     pub first_wrong: Option<WrongByte>,
 }
 
-/// Where a wrong byte stood.
+/// Position of a wrong byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongByte {
     /// The stream, in order of connection, from 0.
     pub stream: u32,
-    /// Bytes of that stream before it.
+    /// Offset in that stream, bytes.
     pub offset: u64,
 }
 
 impl PayloadCheck {
-    /// Both together; the first wrong byte is that of the lower stream.
+    /// Adds both; the first wrong byte is that of the lower stream.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -76,17 +76,17 @@ impl PayloadCheck {
     }
 }
 
-/// Processors that threads are kept to, in the order in which they are given out.
+/// Processors that threads are pinned to, in the order of assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CpuList(Vec<u32>);
 
-/// Processors of one list, at most, and the largest number of one.
+/// Most processors in a list, and the highest number of one.
 const MOST_CPUS: u32 = 1024;
 
 impl CpuList {
-    /// Their numbers.
+    /// Returns their numbers.
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }
@@ -104,7 +104,7 @@ impl fmt::Display for CpuList {
 impl FromStr for CpuList {
     type Err = String;
 
-    /// Numbers and ranges between commas: `0`, `2-3`, `0,4-7`.
+    /// Parses numbers and ranges separated by commas: `0`, `2-3`, `0,4-7`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(

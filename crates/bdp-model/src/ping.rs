@@ -1,4 +1,4 @@
-//! All that one `bdp ping` produced. Its JSON form is specified in `docs/ping.md` and `docs/ping.schema.json`.
+//! Everything that one `bdp ping` produced. `docs/ping.md` and `docs/ping.schema.json` specify the JSON form.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,48 +7,48 @@ use crate::histogram::Histogram;
 use crate::scenario::Family;
 use crate::units::{ByteCount, Nanos};
 
-/// Version of the shape; a reader refuses a larger major number.
+/// Schema version; a reader refuses a larger major number.
 pub const PING_SCHEMA: &str = "bdp.ping/1";
 
-/// Round trips to one address, as they went.
+/// Round trips to one address.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ping {
-    /// Name and version of this document's shape.
+    /// Schema name and version.
     #[cfg_attr(feature = "schema", schemars(extend("const" = PING_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
-    /// What was asked for, complete.
+    /// The complete request.
     pub request: PingRequest,
-    /// Where the probes went: an address, with its port where there is one.
+    /// Target of the probes: an address, with its port if there is one.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
-    /// How a round trip was made; `bdp-report` writes it in a sentence.
+    /// How round trips were made; `bdp-report` words it.
     pub method: PingMethod,
     /// Start, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// From the first probe that counts to the last answer or the end of patience, milliseconds.
+    /// Time from the first counted probe to the last answer or timeout, milliseconds.
     pub took_ms: u64,
-    /// What became of the probes.
+    /// Outcomes of the probes.
     pub probes: Tally,
-    /// Round trips, each from when its probe was sent.
+    /// Round trips, measured from when each probe was sent.
     pub rtt_ns: Option<Distribution>,
-    /// Round trips, each from when its probe was due, those that were due while another held the schedule up included
+    /// Round trips, measured from when each probe was due, including probes that were due while another blocked the schedule
     /// (coordinated omission: G. Tene, "How NOT to Measure Latency"); null in a closed loop, which has no schedule.
     pub from_due_ns: Option<Distribution>,
     /// Mean of the absolute differences between one round trip and the next.
     pub jitter_ns: Option<u64>,
-    /// How late probes were sent, by their schedule; null in a closed loop.
+    /// How late probes were sent relative to their schedule; null in a closed loop.
     pub lateness_ns: Option<Distribution>,
-    /// Where the time went, as far as the kernels' stamps tell.
+    /// Where the time was spent, as far as kernel timestamps show.
     pub shares: Option<Shares>,
-    /// Round trips, bucket by bucket, smallest first.
+    /// Histogram of the round trips, smallest first.
     pub histogram: Vec<Bucket>,
     /// What a reader should know before relying on the figures.
     pub caveats: Vec<Caveat>,
-    /// Each probe by itself, where that was asked for; not part of the JSON.
+    /// Individual probes, if requested; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
@@ -58,80 +58,80 @@ pub struct Ping {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PingMethod {
-    /// TCP handshakes, each reset as soon as it stands.
+    /// TCP handshakes, each connection reset as soon as it is established.
     #[default]
     Handshakes,
     /// ICMP echo requests.
     Icmp {
-        /// Payload of each.
+        /// Payload of each, bytes.
         payload_bytes: u64,
-        /// Whether by a raw socket, for want of the kind that needs no privilege.
+        /// Whether a raw socket is used because the unprivileged kind is not available.
         raw: bool,
     },
-    /// Datagrams that `bdp serve` sends back.
+    /// Datagrams echoed by `bdp serve`.
     Datagrams,
-    /// Messages on one connection that `bdp serve` sends back.
+    /// Messages on one connection, echoed by `bdp serve`.
     Messages,
 }
 
-/// What was asked for.
+/// A ping request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingRequest {
     /// The host as given.
     pub host: String,
-    /// Its port; of no meaning to ICMP.
+    /// Port; unused by ICMP.
     pub port: u16,
-    /// IP version, where only one will do.
+    /// IP version, if only one is acceptable.
     pub family: Option<Family>,
-    /// What a probe is.
+    /// Kind of probe.
     pub mode: PingMode,
-    /// Probes that count; `None` where time or the user ends it.
+    /// Probes to count; `None` if limited by time or by the user.
     pub count: Option<u64>,
-    /// Time after which no probe is sent.
+    /// Time after which no more probes are sent.
     #[serde(default, rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub duration: Option<Nanos>,
-    /// From one probe to the next; 0 is a closed loop, each as soon as the one before is answered.
+    /// Interval between probes; 0 for a closed loop, where each is sent as soon as the one before is answered.
     #[serde(rename = "interval_ns", alias = "interval", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
-    /// Probes before those that count.
+    /// Uncounted probes at the start.
     pub warm_up: u64,
-    /// Payload of a probe; null where the mode has none, or its own.
+    /// Payload of a probe; null for the mode's default, or if it has none.
     pub payload: Option<ByteCount>,
-    /// How long an answer is waited for.
+    /// How long to wait for an answer.
     #[serde(rename = "patience_ns", alias = "patience", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub patience: Nanos,
-    /// Whether kernels are asked for stamps.
+    /// Whether kernel timestamps are requested.
     pub stamps: bool,
     /// Address that probes are sent from.
     pub bind_address: Option<String>,
-    /// Device that they are sent through.
+    /// Device that probes are sent through.
     pub bind_device: Option<String>,
     /// Differentiated services code point, 0..=63.
     pub dscp: Option<u8>,
 }
 
-/// What a probe is.
+/// Kind of probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
-    /// A TCP handshake, which any listener answers.
+    /// A TCP handshake, answered by any listener.
     #[default]
     Connect,
-    /// An ICMP echo request, which any host may answer.
+    /// An ICMP echo request, answered by most hosts.
     Icmp,
-    /// A message on a TCP connection that `bdp serve` sends back.
+    /// A message on a TCP connection, echoed by `bdp serve`.
     Tcp,
-    /// A datagram that `bdp serve` sends back.
+    /// A datagram, echoed by `bdp serve`.
     Udp,
 }
 
 impl PingMode {
-    /// As it is called in tables.
+    /// Returns its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connect => "TCP connect",
@@ -142,28 +142,28 @@ impl PingMode {
     }
 }
 
-/// What became of the probes that count.
+/// Outcomes of the counted probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Sent.
     pub sent: u64,
-    /// Answered within patience.
+    /// Answered in time.
     pub received: u64,
-    /// Not answered within patience.
+    /// Not answered in time.
     pub lost: u64,
-    /// Refused: the host is there, and nothing listens on the port.
+    /// Refused: the host is reachable, but nothing listens on the port.
     pub refused: u64,
-    /// Told to be unreachable, by this machine or by one on the way.
+    /// Reported unreachable, by this machine or by a router.
     pub unreachable: u64,
-    /// Answers that came again.
+    /// Duplicate answers.
     pub duplicates: u64,
-    /// Connections whose SYN was sent again: their round trip holds a second or more of Linux's waiting.
+    /// Connections whose SYN was retransmitted: their round trip includes Linux's timeout of a second or more.
     pub retransmitted: u64,
-    /// Turns of the schedule at which nothing was sent, because another probe was under way, this machine stalled, or it was late
-    /// and answers were still to come.
+    /// Scheduled probes that were not sent because another was in progress, this machine paused, or it was late with answers
+    /// outstanding.
     pub left_out: u64,
-    /// Of the lost, such as this machine dropped as its socket was full; null where its kernel does not tell, and of connections.
+    /// Lost answers that this machine dropped because its socket was full; null for connections, and if its kernel does not report it.
     pub dropped_by_receiver: Option<u64>,
 }
 
@@ -171,15 +171,15 @@ pub struct Tally {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Smallest, exact.
     pub min: u64,
     /// Mean, exact.
     pub mean: u64,
-    /// Median, as all percentiles to 1 in 64 and not too small.
+    /// Median; all percentiles are accurate to 1 in 64 and never too small.
     pub p50: u64,
-    /// 90th percentile; null of fewer than 10, as the next of fewer than 20, 100 and 1,000: one has to lie beyond.
+    /// 90th percentile; null with fewer than 10 values, and the next ones with fewer than 20, 100 and 1,000: one value must lie beyond.
     pub p90: Option<u64>,
     /// 95th percentile.
     pub p95: Option<u64>,
@@ -192,7 +192,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of what was counted; `None` of nothing.
+    /// Summarises a histogram; `None` if it is empty.
     pub fn of(histogram: &Histogram) -> Option<Self> {
         (histogram.count() > 0).then(|| Self {
             count: histogram.count(),
@@ -208,38 +208,38 @@ impl Distribution {
     }
 }
 
-/// Where the time of a round trip went; each known for the probes whose stamps are.
+/// Where the time of round trips was spent, for the probes with timestamps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shares {
-    /// Who took the stamps at this end: `kernel`, `hardware`.
+    /// Source of the timestamps at this end: `kernel`, `hardware`.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["hardware", "kernel", "user"])))]
     pub near_stamps: String,
-    /// Who took the stamp of arrival at the far end: `kernel`, `user`; null where none was taken.
+    /// Source of the arrival timestamp at the far end: `kernel`, `user`; null if none was taken.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kernel", "user", null])))]
     pub far_stamps: Option<String>,
-    /// In this machine between bdp and the place of the stamps: calls, queues, waking up.
+    /// Time in this machine between bdp and the point of the timestamps: calls, queues, wake-ups.
     pub near_ns: Option<Distribution>,
-    /// At the far end, from the arrival there to the sending back.
+    /// Time at the far end from arrival to sending back.
     pub far_ns: Option<Distribution>,
-    /// What is left: the path, and the parts of both stacks below the stamps.
+    /// The remainder: the path, and the parts of both stacks below the timestamps.
     pub path_ns: Option<Distribution>,
 }
 
-/// Times that the histogram does not tell apart.
+/// A bucket of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bucket {
-    /// Smallest.
+    /// Smallest time.
     pub from_ns: u64,
-    /// Largest.
+    /// Largest time.
     pub to_ns: u64,
-    /// How many.
+    /// Number of probes.
     pub count: u64,
 }
 
 impl Bucket {
-    /// Those of a histogram.
+    /// Returns the buckets of a histogram.
     pub fn of(histogram: &Histogram) -> Vec<Self> {
         histogram.buckets().map(|b| Self { from_ns: b.from, to_ns: b.to, count: b.count }).collect()
     }
@@ -249,34 +249,34 @@ impl Bucket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// Which, from 0.
+    /// Number, from 0.
     pub number: u64,
-    /// When it was due, since the first; when it was sent, in a closed loop.
+    /// When it was due, from when the first was due; when it was sent, in a closed loop.
     pub due_ns: u64,
-    /// When it was sent, since the first was due.
+    /// When it was sent, from when the first was due.
     pub sent_ns: u64,
-    /// Its round trip.
+    /// Its outcome.
     pub outcome: Fate,
 }
 
-/// What became of one probe.
+/// Outcome of one probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It was answered after so many nanoseconds.
+    /// It was answered after this many nanoseconds.
     #[serde(rename = "answered_ns")]
     Answered(u64),
-    /// It was not answered within patience.
+    /// It was not answered in time.
     Lost,
     /// It was refused.
     Refused,
-    /// It could not get there.
+    /// Its target was unreachable.
     Unreachable,
 }
 
 impl Fate {
-    /// One word.
+    /// Returns it as one word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Answered(_) => "answered",

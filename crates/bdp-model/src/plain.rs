@@ -1,19 +1,19 @@
-//! Text from elsewhere, made harmless for whoever reads it.
+//! Sanitises text from other sources.
 
 use serde_json::error::Category;
 
-/// The text with spaces in place of control characters, which would reach a terminal as commands, and of those that
-/// change the order in which text is shown (Unicode Standard Annex 9, explicit directional formatting).
+/// Returns the text with spaces in place of control characters, which a terminal would obey, and of characters that
+/// change the display order of text (Unicode Standard Annex 9, explicit directional formatting).
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_command(c) { ' ' } else { c }).collect()
 }
 
-/// As [`plain`], with single spaces between words and none around them.
+/// Returns the text as by [`plain`], trimmed and with single spaces between words.
 pub fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Messages of Rust's library, and what replaces them.
+/// Messages of Rust's library, and their replacements.
 const PHRASES: [(&str, &str); 10] = [
     ("invalid digit found in string", "expected a whole number"),
     ("cannot parse integer from empty string", "expected a whole number"),
@@ -27,7 +27,7 @@ const PHRASES: [(&str, &str); 10] = [
     ("invalid IP address syntax", "not an IP address"),
 ];
 
-/// An error in the system's own words, without those of Rust's library: `No such file or directory (os error 2)`.
+/// Returns an error in the system's words, without those of Rust's library: `No such file or directory (os error 2)`.
 pub fn in_words(error: &str) -> String {
     let mut parts = error.split(" (os error ");
     let mut clean = parts.next().unwrap_or_default().to_owned();
@@ -38,7 +38,7 @@ pub fn in_words(error: &str) -> String {
     PHRASES.iter().fold(clean, |text, (phrase, words)| text.replace(phrase, words))
 }
 
-/// The beginning of what somebody else wrote, in one line: a text of any length is no line.
+/// Returns the start of untrusted text as one line of limited length.
 pub fn beginning(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -48,7 +48,7 @@ pub fn beginning(text: &str) -> String {
     }
 }
 
-/// What is wrong with text that should be JSON of ours, without the words of the library that reads it: `line 3: 'run' is
+/// Describes an error in JSON of bdp's own formats, without the words of the parsing library: `line 3: 'run' is
 /// missing`.
 pub fn of_json(error: &serde_json::Error) -> String {
     let what = match error.classify() {
@@ -66,7 +66,7 @@ pub fn of_json(error: &serde_json::Error) -> String {
     }
 }
 
-/// What is said of a value: `` missing field `run` ``, `invalid type: map, expected u32`.
+/// Rewords a message about a value: `` missing field `run` ``, `invalid type: map, expected u32`.
 fn of_data(said: &str) -> String {
     let name = || said.split('`').nth(1).unwrap_or("a member");
     let what = || said.split(": ").nth(1).and_then(|rest| rest.split([' ', ',']).next()).unwrap_or_default();
@@ -88,7 +88,7 @@ fn of_data(said: &str) -> String {
     }
 }
 
-/// Whether a character changes how others are shown.
+/// Whether a character changes how other text is displayed.
 pub fn is_command(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }

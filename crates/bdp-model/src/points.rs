@@ -1,4 +1,4 @@
-//! Records of the same scenario and parameters brought together. Only valid records enter a statistic.
+//! Groups records by scenario and parameters. Only valid records enter statistics.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::record::Record;
 use crate::stats::Spread;
 use crate::units::asked_size;
 
-/// Every attempt at one point of a scenario's sweep.
+/// All attempts at one point of a scenario's sweep.
 pub struct SweepPoint<'a> {
     /// Name of the scenario.
     pub scenario: &'a str,
@@ -25,17 +25,17 @@ pub struct SweepPoint<'a> {
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It counts.
+    /// It is valid.
     Valid,
-    /// It ran, but the emulator did not keep its promise.
+    /// It ran, but the emulator exceeded a bound.
     Invalid,
     /// It did not run to its end.
     Failed,
-    /// It was not run: something that it needs is not here, or does not exist.
+    /// It was not run: something it needs is missing or does not exist.
     Skipped,
 }
 
-/// How `record` ended.
+/// Returns how `record` ended.
 pub fn ending(record: &Record) -> Ending {
     match (record.valid, &record.error, &record.skipped) {
         (true, ..) => Ending::Valid,
@@ -46,34 +46,34 @@ pub fn ending(record: &Record) -> Ending {
 }
 
 impl<'a> SweepPoint<'a> {
-    /// The attempts that count.
+    /// Returns the valid attempts.
     pub fn valid(&self) -> impl Iterator<Item = &'a Record> {
         self.records.iter().copied().filter(|r| r.valid)
     }
 
-    /// How many attempts ended so.
+    /// Returns the number of attempts that ended this way.
     pub fn count(&self, how: Ending) -> usize {
         self.records.iter().filter(|r| ending(r) == how).count()
     }
 
-    /// Goodput, bit/s.
+    /// Returns the spread of the goodput, bit/s.
     pub fn goodput_bps(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.goodput_bps))
     }
 
-    /// The valid record whose goodput is nearest to the median.
+    /// Returns the valid record whose goodput is nearest to the median.
     pub fn representative(&self) -> Option<&'a Record> {
         let median = self.goodput_bps()?.median;
         let distance = |r: &&Record| r.goodput_bps.map_or(f64::INFINITY, |g| (g - median).abs());
         self.valid().min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 
-    /// The model's goodput, bit/s.
+    /// Returns the spread of the model's goodput, bit/s.
     pub fn expected_bps(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.expected_bps))
     }
 
-    /// Goodput / the model's goodput of the same record.
+    /// Returns the spread of goodput / the model's goodput of the same record.
     pub fn model_ratio(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| {
             let expected = r.expected_bps.filter(|&e| e > 0.0)?;
@@ -81,12 +81,12 @@ impl<'a> SweepPoint<'a> {
         }))
     }
 
-    /// Smallest idle round trip of any valid record; `None` where flows between other hosts had one of their own.
+    /// Returns the smallest idle round trip of the valid records; `None` if flows between other hosts had their own.
     pub fn rtt_idle_min_ns(&self) -> Option<u64> {
         self.valid().filter_map(|r| r.rtt_idle_ns).min().filter(|_| self.has_one_path())
     }
 
-    /// Whether all flows went between the same two hosts, so that one round trip is that of all.
+    /// Whether all flows ran between the same two hosts, so that one round trip applies to all.
     pub fn has_one_path(&self) -> bool {
         self.valid().all(|record| {
             let mut ends =
@@ -96,23 +96,23 @@ impl<'a> SweepPoint<'a> {
         })
     }
 
-    /// Window on the wire, bytes.
+    /// Returns the spread of the window on the wire, bytes.
     pub fn on_the_wire_bytes(&self) -> Option<Spread> {
         Spread::of(self.valid().filter_map(|r| r.window.on_the_wire_bytes).map(|b| b as f64))
     }
 
-    /// What the source of the experiment printed.
+    /// Returns the figure that the experiment's source published.
     pub fn published_bps(&self) -> Option<Published> {
         self.records.iter().find_map(|r| r.published_bps)
     }
 
-    /// Valid records that did not meet their expectation.
+    /// Returns the valid records that did not meet their expectation.
     pub fn missed(&self) -> impl Iterator<Item = &'a Record> {
         self.valid().filter(|r| r.expectation.as_ref().is_some_and(|e| e.met == Some(false)))
     }
 }
 
-/// The scenario and its swept parameters, but for the one at `except`.
+/// Returns the scenario and its swept parameters, without the one at `except`.
 pub fn name(point: &SweepPoint<'_>, except: Option<&str>) -> String {
     let mut name = one_line(point.scenario);
     for (path, value) in point.params.iter().filter(|(path, _)| Some(path.as_str()) != except) {
@@ -122,14 +122,14 @@ pub fn name(point: &SweepPoint<'_>, except: Option<&str>) -> String {
     name
 }
 
-/// The size, where the parameter is a window.
+/// Returns the size if the parameter is a window.
 pub fn window(path: &str, value: &Value) -> Option<u64> {
     let parameter = Parameter::at(path);
     parameter.axis.filter(|axis| axis.is_window())?;
     parameter.read(&value_words(value)).map(|size| size.value as u64)
 }
 
-/// The last part of the path, or as many as tell it from the point's other parameters.
+/// Returns the last part of the path, or as many as distinguish it from the point's other parameters.
 pub fn label(path: &str, point: &SweepPoint<'_>) -> String {
     let parts: Vec<&str> = path.split('.').collect();
     let suffix = |n: usize| parts[parts.len() - n..].join(".");
@@ -140,7 +140,7 @@ pub fn label(path: &str, point: &SweepPoint<'_>) -> String {
     one_line(&suffix(n))
 }
 
-/// A parameter's value in one line: a word without quotes.
+/// Returns a parameter's value in one line: words without quotes.
 pub fn value_words(value: &Value) -> String {
     match value {
         Value::String(text) => one_line(text),
@@ -148,8 +148,8 @@ pub fn value_words(value: &Value) -> String {
     }
 }
 
-/// The points of `records`: scenarios as they first appear, and within each its parameters in ascending order where
-/// they are quantities of one kind, as they first appear where they are not.
+/// Returns the points of `records`: scenarios in order of first appearance, and the parameters of each in ascending order if
+/// they are quantities of one kind, otherwise in order of first appearance.
 pub fn points(records: &[Record]) -> Vec<SweepPoint<'_>> {
     let mut points: Vec<SweepPoint<'_>> = Vec::new();
     let mut found: BTreeMap<(&str, String), usize> = BTreeMap::new();
@@ -184,13 +184,13 @@ pub fn points(records: &[Record]) -> Vec<SweepPoint<'_>> {
     sorted
 }
 
-/// Every record, in the natural order of their points and of the attempts at each.
+/// Returns all records, in the natural order of their points and attempts.
 pub fn in_order(records: &[Record]) -> Vec<&Record> {
     points(records).into_iter().flat_map(|point| point.records).collect()
 }
 
-/// The natural order of parameters and repetitions, as indices: by each parameter in turn, quantities by size and words by their
-/// letters, since what is measured in random order tells no other.
+/// Returns the natural order of parameters and repetitions, as indices: by each parameter in turn, quantities by size and words
+/// alphabetically, because the random order of measurement gives no other.
 pub fn natural_order(all: &[(&BTreeMap<String, Value>, u32)]) -> Vec<usize> {
     let paths: std::collections::BTreeSet<&String> =
         all.iter().flat_map(|(params, _)| params.keys()).collect();
@@ -215,7 +215,7 @@ fn sort_by_params(points: &mut Vec<SweepPoint<'_>>) {
     points.extend(order.into_iter().filter_map(|i| taken[i].take()));
 }
 
-/// A sort key for each value: its quantity where all are quantities of one unit, else its place in the alphabet.
+/// Returns a sort key for each value: the quantity if all have the same unit, otherwise its alphabetical place.
 fn ranks(parameter: &Parameter, values: &[Option<&Value>]) -> Vec<f64> {
     let quantities: Option<Vec<Quantity>> = values
         .iter()

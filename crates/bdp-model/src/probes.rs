@@ -1,6 +1,6 @@
-//! Probes one by one: when each was meant to be sent, when it was, and what became of it.
+//! Individual probes: when each was due, when it was sent, and its outcome.
 //!
-//! A series has one time axis, that of the flow beside which it was sent: nanoseconds since the flow's first byte, negative before.
+//! The time axis of a series is that of the flow it accompanies: nanoseconds since the flow's first byte, negative before.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::SplitMix64;
 
-/// A probe that is sent later than this was not sent on time: it counts from when it was due, as a request that
-/// came then would have waited (coordinated omission). Less is what waking up takes a host, which the path has no part in.
+/// A probe sent later than this was not sent on time: it counts from when it was due, because a request that
+/// arrived then would have waited (coordinated omission). A smaller delay is the host's wake-up time, which is not part of the path.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// What became of a probe.
+/// Outcome of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// It was answered after so many nanoseconds.
+    /// It was answered after this many nanoseconds.
     Answered(u64),
-    /// The wait for its answer ended before its time did.
+    /// The wait for its answer was cut short.
     InFlight {
-        /// How long it was waited for: its round trip is longer.
+        /// Time waited: its round trip is longer.
         waited_ns: u64,
     },
     /// No answer came in time.
     Lost {
-        /// How long it was waited for.
+        /// Time waited.
         waited_ns: u64,
     },
-    /// It never left: the host could not send it, or it was refused.
+    /// It was not sent: the host could not send it, or it was refused.
     Unsent,
 }
 
 impl ProbeOutcome {
-    /// Of a probe that counts from a moment, whose answer was awaited until another; it is lost once it is older than `patience_ns`.
+    /// Returns the outcome of a probe that counts from one time and was awaited until another; it is lost once older than `patience_ns`.
     pub fn of(rtt_ns: Option<u64>, counts_from_ns: u64, awaited_until_ns: u64, patience_ns: u64) -> Self {
         let waited_ns = awaited_until_ns.saturating_sub(counts_from_ns);
         match rtt_ns {
@@ -42,7 +42,7 @@ impl ProbeOutcome {
         }
     }
 
-    /// Its round trip.
+    /// Returns its round trip.
     pub const fn rtt_ns(self) -> Option<u64> {
         match self {
             Self::Answered(rtt_ns) => Some(rtt_ns),
@@ -51,7 +51,7 @@ impl ProbeOutcome {
     }
 }
 
-/// From when a probe counts: from when it was sent, or from when it was due where it was sent late ([`LATE_NS`]).
+/// Returns the time from which a probe counts: when it was sent, or when it was due if it was sent late ([`LATE_NS`]).
 pub const fn counts_from(due_ns: u64, sent_ns: u64) -> u64 {
     if sent_ns.saturating_sub(due_ns) > LATE_NS { due_ns } else { sent_ns }
 }
@@ -59,52 +59,52 @@ pub const fn counts_from(due_ns: u64, sent_ns: u64) -> u64 {
 /// One probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbePoint {
-    /// When it was meant to be sent.
+    /// When it was due.
     pub due_ns: i64,
     /// When it was sent.
     pub sent_ns: i64,
-    /// What became of it; a round trip from [`ProbePoint::counts_from_ns`].
+    /// Its outcome; a round trip counts from [`ProbePoint::counts_from_ns`].
     pub outcome: ProbeOutcome,
-    /// Delay from the near end to the far one, by clocks that were compared; `None` where the far end gave no times.
+    /// Delay from the near end to the far one, by compared clocks; `None` if the far end reported no times.
     pub there_ns: Option<i64>,
-    /// Delay from the far end to the near one, likewise.
+    /// Delay from the far end to the near one, by compared clocks; `None` if the far end reported no times.
     pub back_ns: Option<i64>,
-    /// Of its round trip, the part that the two hosts took; `None` where no kernel stamped it.
+    /// Part of its round trip spent in the two hosts; `None` if no kernel stamped it.
     pub host_ns: Option<u64>,
-    /// How many probes had come to the far end when it answered this one, modulo 256; `None` where it does not count them.
+    /// Probes received by the far end when it answered this one, modulo 256; `None` if it does not count them.
     pub echoed: Option<u8>,
 }
 
 impl ProbePoint {
-    /// Of a probe of which nothing is known but when it was due, sent and answered.
+    /// Creates a probe with only its due time, sending time and outcome.
     pub const fn plain(due_ns: i64, sent_ns: i64, outcome: ProbeOutcome) -> Self {
         Self { due_ns, sent_ns, outcome, there_ns: None, back_ns: None, host_ns: None, echoed: None }
     }
 
-    /// From when its round trip counts.
+    /// Returns the time from which its round trip counts.
     pub const fn counts_from_ns(&self) -> i64 {
         if self.sent_ns.saturating_sub(self.due_ns) > LATE_NS as i64 { self.due_ns } else { self.sent_ns }
     }
 
-    /// Its round trip.
+    /// Returns its round trip.
     pub const fn rtt_ns(&self) -> Option<u64> {
         self.outcome.rtt_ns()
     }
 }
 
-/// Probes in the order in which they were due. Its JSON has an array for each member of a probe.
+/// Probes in the order in which they were due. The JSON form has an array for each member of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Columns", into = "Columns")]
 pub struct ProbeSeries {
-    /// The time of which the figures are: of a flow after its omit and until its end.
+    /// Time range of the figures: for a flow, from after omit to its end.
     pub counted_ns: Option<(i64, i64)>,
     /// The probes.
     pub points: Vec<ProbePoint>,
 }
 
 impl ProbeSeries {
-    /// The probes that count in the figures: all where no time is given.
+    /// Returns the probes that count in the figures: all if no time range is given.
     pub fn counted(&self) -> impl Iterator<Item = &ProbePoint> {
         let within = self.counted_ns;
         self.points.iter().filter(move |point| {
@@ -112,7 +112,7 @@ impl ProbeSeries {
         })
     }
 
-    /// The same by a clock that started later by so much, and the probes of a time of that clock alone.
+    /// Returns the series shifted to a clock that started later by `start_ns`, limited to a range of that clock.
     pub fn since(&self, start_ns: i64, within: Range<i64>) -> Self {
         let points = self.points.iter().map(|point| ProbePoint {
             due_ns: point.due_ns - start_ns,
@@ -126,22 +126,22 @@ impl ProbeSeries {
     }
 }
 
-/// Probes of a series that were lost, by the way on which that was.
+/// Lost probes of a series, by direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LostEachWay {
-    /// Probes that left, and whose answer is no longer possible or has come.
+    /// Probes that were sent, and whose answer has arrived or can no longer arrive.
     pub known: u64,
     /// Lost between the near end and the far one.
     pub there: u64,
-    /// Whose answer was lost.
+    /// Probes whose answer was lost.
     pub back: u64,
-    /// Lost on either way: nothing that was answered before or after tells.
+    /// Lost in an unknown direction: no probe answered before or after shows which.
     pub unknown: u64,
 }
 
 impl ProbeSeries {
-    /// Where probes that count were lost: by how much the far end's count of them grew from one answer to the next. `None` where
-    /// it counts none.
+    /// Returns where counted probes were lost, from how far the far end's count grew between answers. `None` if
+    /// it does not count them.
     pub fn lost_each_way(&self) -> Option<LostEachWay> {
         let mut lost = LostEachWay::default();
         let (mut before, mut gap, mut counts) = (None::<u8>, 0, false);
@@ -150,8 +150,8 @@ impl ProbeSeries {
                 ProbeOutcome::InFlight { .. } | ProbeOutcome::Unsent => continue,
                 ProbeOutcome::Lost { .. } => gap += 1,
                 ProbeOutcome::Answered(_) => {
-                    // Of the probes between the two answers, those that came; more than a byte counts, or such as overtook each
-                    // other, leave that open.
+                    // Of the probes between the two answers, those that arrived. Unknown if there are more than a byte counts, or if probes
+                    // overtook each other.
                     let came = before.zip(point.echoed).map(|(before, now)| now.wrapping_sub(before));
                     let came = came.and_then(|came| came.checked_sub(1)).map(u64::from);
                     match came.filter(|&came| came <= gap && gap < u64::from(u8::MAX)) {
@@ -173,21 +173,21 @@ impl ProbeSeries {
     }
 }
 
-/// Probes between two hosts of the lab, before the flows and beside them.
+/// Probes between two hosts of the lab, before and during the flows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairProbes {
-    /// The host that sends them.
+    /// Sending host.
     pub from: String,
-    /// The one that answers.
+    /// Answering host.
     pub to: String,
-    /// Before the flows: since the first was due.
+    /// Probes before the flows, timed from when the first was due.
     pub idle: ProbeSeries,
-    /// Beside them: since the flows could start.
+    /// Probes during the flows, timed from when the flows could start.
     pub loaded: ProbeSeries,
 }
 
-/// The JSON of a series.
+/// JSON form of a series.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Columns {
@@ -195,7 +195,7 @@ struct Columns {
     counted_ns: Option<(i64, i64)>,
     due_ns: Vec<i64>,
     sent_ns: Vec<i64>,
-    /// Null where no answer came: why is in `unanswered`.
+    /// Null if no answer arrived: the reason is in `unanswered`.
     rtt_ns: Vec<Option<u64>>,
     #[serde(default)]
     unanswered: Vec<Unanswered>,
@@ -212,10 +212,10 @@ struct Columns {
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unanswered {
-    /// Its place in the arrays.
+    /// Index in the arrays.
     index: usize,
     outcome: Reason,
-    /// For how long an answer was awaited.
+    /// How long an answer was awaited.
     #[serde(default)]
     waited_ns: Option<u64>,
 }
@@ -254,7 +254,7 @@ impl From<ProbeSeries> for Columns {
     }
 }
 
-/// Empty where no probe has the member.
+/// Returns a column, empty if no probe has the member.
 fn column<T>(points: &[ProbePoint], of: impl Fn(&ProbePoint) -> Option<T>) -> Vec<Option<T>> {
     let all: Vec<Option<T>> = points.iter().map(of).collect();
     if all.iter().all(Option::is_none) { Vec::new() } else { all }
@@ -302,32 +302,32 @@ impl TryFrom<Columns> for ProbeSeries {
     }
 }
 
-/// When probes are due: one in every interval, at a moment of it that a seed draws evenly. The mean distance is the interval, and no
-/// period of a load stays in step with it (RFC 2330, section 11.1.1; RFC 3432, section 4, wants a random start, which this has for
+/// Schedule of probes: one per interval, at a moment drawn uniformly from a seed. The mean distance is the interval, and the probes
+/// do not stay in step with any period of a load (RFC 2330, section 11.1.1; RFC 3432, section 4, requires a random start, which this has for
 /// every probe).
 #[derive(Debug, Clone)]
 pub struct ProbeTimes {
     seed: u64,
     interval_ns: u64,
-    /// Part of each interval within which its probe falls.
+    /// Part of each interval in which its probe falls.
     width_ns: u64,
 }
 
 impl ProbeTimes {
-    /// Anywhere within each interval.
+    /// Creates a schedule with probes anywhere within each interval.
     pub const fn new(seed: u64, interval_ns: u64) -> Self {
         Self::within(seed, interval_ns, interval_ns)
     }
 
-    /// Within the first `width_ns` of each interval: none of 0.
+    /// Creates a schedule with probes in the first `width_ns` of each interval; 0 for no randomness.
     pub const fn within(seed: u64, interval_ns: u64, width_ns: u64) -> Self {
         Self { seed, interval_ns, width_ns }
     }
 
-    /// When the probe of a number is due, since the start. Depends on seed and number alone.
+    /// Returns when a probe is due, from the start. Depends only on the seed and its number.
     pub fn due_ns(&self, number: u64) -> u64 {
         let start = number.saturating_mul(self.interval_ns);
-        // A generator of its own for each number, so that it does not matter who asks for which.
+        // Each number has its own generator, so that the order of calls does not matter.
         let drawn =
             SplitMix64(SplitMix64(self.seed ^ number.wrapping_mul(0xa076_1d64_78bd_642f)).next()).next();
         start.saturating_add(((u128::from(drawn) * u128::from(self.width_ns)) >> 64) as u64)
@@ -390,9 +390,9 @@ mod tests {
         let found = |known, there, back, unknown| Some(LostEachWay { known, there, back, unknown });
         assert_eq!(of(vec![answered(1), lost, lost, lost, answered(3)]), found(5, 2, 1, 0));
         assert_eq!(of(vec![answered(255), lost, answered(0), lost, answered(2)]), found(5, 1, 1, 0));
-        // Before the first answer and behind the last nothing tells.
+        // Nothing is known before the first answer and after the last.
         assert_eq!(of(vec![lost, answered(7), answered(8), lost, waits]), found(4, 0, 0, 2));
-        // One that overtook another, and a pause that a byte can't count.
+        // A probe that overtook another, and a gap that a byte cannot count.
         assert_eq!(of(vec![answered(7), lost, answered(7)]), found(3, 0, 0, 1));
         let pause = [vec![answered(0)], vec![lost; 255], vec![answered(1)]].concat();
         assert_eq!(of(pause), found(257, 0, 0, 255));
@@ -417,7 +417,7 @@ mod tests {
     fn a_late_probe_counts_from_when_it_was_due() {
         assert_eq!(counts_from(100, 100 + LATE_NS), 100 + LATE_NS);
         assert_eq!(counts_from(100, 101 + LATE_NS), 100);
-        // Due within the time though sent after it; the first and the last are outside.
+        // Due within the time but sent after it; the first and the last are outside.
         let counted: Vec<i64> = series().counted().map(|point| point.due_ns).collect();
         assert_eq!(counted, [5 * MS, 15 * MS]);
     }
@@ -452,8 +452,8 @@ mod tests {
         }
     }
 
-    /// A load that repeats itself with the interval of the probes is seen at all its phases: of ten equal parts none is left out or
-    /// seen twice as often as it should be.
+    /// A load whose period is the probes' interval is sampled at all its phases: none of ten equal parts is missed or
+    /// sampled twice as often as expected.
     #[test]
     fn no_phase_of_a_load_with_the_same_period_is_left_out() {
         let times = ProbeTimes::new(7, 50 * MS as u64);

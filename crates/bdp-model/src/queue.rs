@@ -1,9 +1,9 @@
-//! Queues that manage themselves: active queue management (RFC 7567), by their options as `tc` names them.
+//! Active queue management (RFC 7567), with the option names of `tc`.
 //!
-//! How many packets may wait is the direction's `limit`, as it is of drop-tail.
+//! The queue length is limited by the direction's `limit`, as for drop-tail.
 //!
-//! Each queue declares its parameters once, by [`Queue::parameters`]: the key of a scenario, which is tc's word, what it may be, and the kernel's
-//! attribute for it. Scenarios, imported lines of `tc` and the kernel's own queues are read and made from that.
+//! Each queue declares its parameters once, in [`Queue::parameters`]: the key of a scenario, which is tc's, its range, and the kernel's
+//! attribute. Scenarios, imported `tc` commands and the kernel's own queues are read and made from these declarations.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{ByteCount, Nanos, Probability};
 
-/// The queue of a direction that is not drop-tail.
+/// Active queue management of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -20,13 +20,13 @@ pub enum Queue {
     Codel(Codel),
     /// A queue with CoDel for each flow (RFC 8290).
     FqCodel(FqCodel),
-    /// Proportional integral controller, enhanced (RFC 8033).
+    /// Proportional Integral controller Enhanced (RFC 8033).
     Pie(Pie),
-    /// Random early detection (Floyd and Jacobson, 1993; RFC 2309).
+    /// Random Early Detection (Floyd and Jacobson, 1993; RFC 2309).
     Red(Red),
-    /// Like CAKE: tins, hosts and flows, COBALT in each flow.
+    /// CAKE-like: tins, hosts and flows, COBALT in each flow.
     Cake(Cake),
-    /// A low-latency queue beside a classic one (RFC 9332).
+    /// Dual-queue coupled AQM: a low-latency queue beside a classic one (RFC 9332).
     #[serde(rename = "dualpi2")]
     DualPi2(DualPi2),
 }
@@ -34,30 +34,30 @@ pub enum Queue {
 /// A parameter of a queue.
 #[derive(Debug)]
 pub struct QueueParameter<'a> {
-    /// What scenarios and `tc` call it.
+    /// Its name in scenarios and `tc`.
     pub key: &'static str,
-    /// Its place, and what it may be.
+    /// A reference to its value, and the allowed values.
     pub value: QueueValue<'a>,
     /// The kernel's attribute (`TCA_*` of linux/pkt_sched.h), if it has one of its own.
     pub attribute: Option<u16>,
 }
 
-/// The value of a parameter, in its place.
+/// A reference to a parameter's value, with the allowed values.
 #[derive(Debug)]
 pub enum QueueValue<'a> {
-    /// A time of at least so much; the kernel takes microseconds.
+    /// A time with a minimum; the kernel takes microseconds.
     Time(&'a mut Nanos, Nanos),
-    /// A time, or none.
+    /// An optional time.
     OptionalTime(&'a mut Option<Nanos>),
     /// A whole number.
     Count(&'a mut u32, RangeInclusive<u64>),
-    /// The same, which the kernel takes as a byte.
+    /// A whole number that the kernel takes as a byte.
     SmallCount(&'a mut u32, RangeInclusive<u64>),
     /// IP bytes.
     Bytes(&'a mut u32, RangeInclusive<u64>),
     /// A switch.
     Flag(&'a mut bool),
-    /// The same, which the kernel takes as a byte.
+    /// A switch that the kernel takes as a byte.
     SmallFlag(&'a mut bool),
     /// A fraction.
     Fraction(&'a mut Probability),
@@ -67,15 +67,15 @@ pub enum QueueValue<'a> {
 
 /// A parameter that is one of several words.
 pub trait QueueChoice: std::fmt::Debug {
-    /// The words, and what the kernel has for each.
+    /// Returns the words, each with the kernel's value.
     fn words(&self) -> &'static [(&'static str, u32)];
-    /// Which of them it is.
+    /// Returns the index of the current word.
     fn index(&self) -> usize;
-    /// Makes it another.
+    /// Sets the word with this index.
     fn choose(&mut self, index: usize);
 }
 
-/// The queue's limit.
+/// Limit of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -84,38 +84,38 @@ pub enum QueueLimit {
     Packets(u64),
     /// In wire bytes (IP packet and overhead), so that the longest queueing time is limit x 8 / rate.
     Bytes(ByteCount),
-    /// None.
+    /// No limit.
     Unlimited,
 }
 
-/// How full a queue is at a moment.
+/// State of a queue at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReading {
-    /// Packets that wait, without the one on the wire.
+    /// Packets waiting, without the one on the wire.
     pub packets: u64,
-    /// Their wire bytes.
+    /// Bytes on the wire of the waiting packets.
     pub bytes: u64,
-    /// How long the packet on the wire had waited for it; zero where the wire is free.
+    /// How long the packet on the wire had waited; zero if the wire is free.
     pub delay_ns: u64,
 }
 
-/// How full a queue was over time, each member a list of readings at the interval, the first at time zero.
+/// State of a queue over time; each member is a list of samples at the interval, the first at time zero.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueSamples {
-    /// From one reading to the next: what was asked for, doubled as often as it takes to stay below 8,192 readings.
+    /// Sampling interval: the requested one, doubled until there are fewer than 8,192 samples.
     pub interval_ns: u64,
-    /// Packets that wait, without the one on the wire.
+    /// Packets waiting, without the one on the wire.
     pub packets: Vec<u64>,
-    /// Their wire bytes.
+    /// Bytes on the wire of the waiting packets.
     pub bytes: Vec<u64>,
-    /// How long the packet on the wire had waited for it; zero where the wire is free.
+    /// How long the packet on the wire had waited; zero if the wire is free.
     pub delay_ns: Vec<u64>,
 }
 
 impl QueueSamples {
-    /// Those of readings.
+    /// Collects samples at an interval.
     pub fn new(interval: Nanos, readings: &[QueueReading]) -> Self {
         Self {
             interval_ns: interval.as_ns(),
@@ -130,31 +130,31 @@ impl QueueSamples {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Codel {
-    /// The sojourn time that is acceptable.
+    /// Acceptable sojourn time.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
-    /// For how long it may be exceeded: the longest usual round trip.
+    /// How long the target may be exceeded: the longest usual round trip.
     #[serde(rename = "interval_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
-    /// Whether an ECN-capable packet is marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// ECN-capable packets are marked whose sojourn time is above it, at once.
+    /// Sojourn time above which ECN-capable packets are marked at once.
     #[serde(default, rename = "ce_threshold_ns", with = "crate::units::nanoseconds::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub ce_threshold: Option<Nanos>,
 }
 
-/// FQ-CoDel: deficit round robin among flows, those that are new first, with CoDel in each.
+/// FQ-CoDel: deficit round robin among flows, new ones first, with CoDel in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FqCodel {
-    /// Of each flow's queue.
+    /// CoDel settings of each flow's queue.
     pub codel: Codel,
-    /// Queues into which flows are hashed.
+    /// Number of queues that flows are hashed into.
     pub flows: u32,
-    /// IP bytes that a flow may send in its turn.
+    /// IP bytes that a flow may send per round.
     pub quantum_bytes: u32,
 }
 
@@ -162,11 +162,11 @@ pub struct FqCodel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pie {
-    /// The delay that is aimed at.
+    /// Target delay.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
-    /// From one update of the probability to the next.
+    /// Update interval of the probability.
     #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub tupdate: Nanos,
@@ -174,27 +174,27 @@ pub struct Pie {
     pub alpha: u32,
     /// Gain of the delay's change, sixteenths of 1/s.
     pub beta: u32,
-    /// Whether an ECN-capable packet is marked instead of dropped, up to a probability of 10 %.
+    /// Whether ECN-capable packets are marked instead of dropped, up to a probability of 10 %.
     pub ecn: bool,
 }
 
-/// RED: drops or marks on arrival, by the average length of the queue.
+/// RED: drops or marks on arrival, by the average queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Red {
-    /// Average length from which on packets are dropped, IP bytes.
+    /// Average length above which packets may be dropped, IP bytes.
     pub min_bytes: u32,
-    /// From which on all are.
+    /// Average length above which all packets are dropped, IP bytes.
     pub max_bytes: u32,
-    /// Length of an average packet.
+    /// Average packet size.
     pub avpkt_bytes: u32,
-    /// Packets that may come at once: the weight of the average follows from it.
+    /// Packets that may arrive in a burst; determines the weight of the average.
     pub burst: u32,
-    /// Share of packets dropped shortly below the upper threshold.
+    /// Drop probability just below the upper threshold.
     pub probability: Probability,
-    /// Whether an ECN-capable packet is marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Whether above the upper threshold it is dropped all the same.
+    /// Whether they are dropped nevertheless above the upper threshold.
     pub harddrop: bool,
 }
 
@@ -204,9 +204,9 @@ pub struct Red {
 pub struct Cake {
     /// Tins by DSCP.
     pub diffserv: Tins,
-    /// What has an equal share.
+    /// Entities with equal shares.
     pub isolation: Isolation,
-    /// The usual round trip: COBALT's interval; its target is a twentieth.
+    /// Usual round trip, COBALT's interval; its target is a twentieth of it.
     #[serde(rename = "rtt_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub rtt: Nanos,
@@ -217,7 +217,7 @@ pub struct Cake {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Tins {
-    /// One.
+    /// One tin.
     Besteffort,
     /// Bulk, best effort, voice.
     Diffserv3,
@@ -225,26 +225,26 @@ pub enum Tins {
     Diffserv4,
 }
 
-/// What has an equal share in a tin of CAKE.
+/// Entities with equal shares in a tin of CAKE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Flows.
     Flows,
-    /// Hosts, those that send and those that receive, and then their flows.
+    /// Sending and receiving hosts, and the flows of each host.
     TripleIsolate,
 }
 
-/// DualPI2: a classic queue and one for low latency, coupled.
+/// DualPI2: a classic and a low-latency queue, coupled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DualPi2 {
-    /// The delay of the classic queue that is aimed at.
+    /// Target delay of the classic queue.
     #[serde(rename = "target_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub target: Nanos,
-    /// From one update of the probability to the next.
+    /// Update interval of the probability.
     #[serde(rename = "tupdate_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub tupdate: Nanos,
@@ -252,20 +252,20 @@ pub struct DualPi2 {
     pub alpha: u32,
     /// Gain of the delay's change, 256ths of 1/s.
     pub beta: u32,
-    /// The low-latency queue's probability is the base probability times this, the classic queue's its square.
+    /// Coupling: the low-latency queue's probability is the base probability times this, the classic queue's is its square.
     pub coupling_factor: u32,
-    /// Packets of the low-latency queue that waited longer are marked.
+    /// Waiting time above which packets of the low-latency queue are marked.
     #[serde(rename = "step_thresh_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub step_thresh: Nanos,
-    /// Whether the low-latency queue is dropped from on overload, too.
+    /// Whether the low-latency queue drops packets on overload, too.
     pub drop_on_overload: bool,
-    /// Share of the wire that the classic queue has for sure, percent.
+    /// Guaranteed share of the wire for the classic queue, percent.
     pub c_protection_percent: u32,
 }
 
 impl Red {
-    /// log2 of the inverse of a new length's weight in the average, as `tc` derives it from the burst; `None` where the burst is too
+    /// Returns log2 of the inverse weight of a new length in the average, derived from the burst as in `tc`; `None` if the burst is too
     /// small for the lower threshold.
     pub fn weight_log(&self) -> Option<u8> {
         let wanted =
@@ -284,17 +284,17 @@ impl Red {
         None
     }
 
-    /// The weight.
+    /// Returns the weight.
     pub fn weight(&self) -> f64 {
         1.0 / f64::from(1u32 << self.weight_log().unwrap_or(9).min(31))
     }
 }
 
 impl Queue {
-    /// Kinds as scenarios name them.
+    /// Names of the kinds in scenarios.
     pub const KINDS: [&str; 6] = ["codel", "fq_codel", "pie", "red", "cake", "dualpi2"];
 
-    /// The queue of this kind with its defaults, which are those of Linux.
+    /// Returns the queue of this kind with the defaults of Linux.
     pub fn of_kind(kind: &str) -> Option<Self> {
         match kind {
             "codel" => Some(Self::Codel(Codel::default())),
@@ -307,7 +307,7 @@ impl Queue {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Codel(_) => "codel",
@@ -319,7 +319,7 @@ impl Queue {
         }
     }
 
-    /// What may wait where nothing else is said: Linux's defaults. Bytes are IP bytes.
+    /// Returns the default limit, that of Linux. Bytes are IP bytes.
     pub const fn default_limit(&self) -> QueueLimit {
         match self {
             Self::Codel(_) | Self::Pie(_) => QueueLimit::Packets(1000),
@@ -330,7 +330,7 @@ impl Queue {
         }
     }
 
-    /// Its parameters, in the order in which the kernel takes them.
+    /// Returns its parameters in the kernel's order.
     pub fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
         match self {
             Self::Codel(codel) => codel.parameters([1, 3, 4, 5]),
@@ -347,7 +347,7 @@ impl Queue {
         }
     }
 
-    /// Whether its limit may be in bytes.
+    /// Whether its limit can be in bytes.
     pub const fn takes_bytes(&self) -> bool {
         matches!(self, Self::Red(_) | Self::Cake(_))
     }
@@ -407,7 +407,7 @@ impl Default for DualPi2 {
     }
 }
 
-/// Shorter periods are not served.
+/// Shortest supported update interval.
 const LEAST_PERIOD: Nanos = Nanos::millis(1);
 const LEAST_TIME: Nanos = Nanos::micros(1);
 
@@ -423,7 +423,7 @@ impl QueueParameter<'_> {
 }
 
 impl Codel {
-    /// `attributes` are those of the discipline that it is part of.
+    /// `attributes` are those of the enclosing discipline.
     fn parameters(&mut self, attributes: [u16; 4]) -> Vec<QueueParameter<'_>> {
         let Self { target, interval, ecn, ce_threshold } = self;
         let all = [
@@ -450,7 +450,7 @@ impl Pie {
 }
 
 impl Red {
-    /// The kernel takes them in a structure, as tc(8) derives it.
+    /// The kernel takes them as a structure, derived as in tc(8).
     fn parameters(&mut self) -> Vec<QueueParameter<'_>> {
         const BYTES: RangeInclusive<u64> = 64..=1 << 20;
         let Self { min_bytes, max_bytes, avpkt_bytes, burst, probability, ecn, harddrop } = self;

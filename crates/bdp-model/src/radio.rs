@@ -1,55 +1,55 @@
-//! A model of what a radio's scheduler gives one user: traces of opportunities to deliver, from a few stated numbers and a seed.
+//! A model of a radio scheduler's service to one user: traces of delivery opportunities from a few parameters and a seed.
 //!
-//! The channel is at one of several levels and moves to a neighbouring one after a time that is exponentially distributed, in whole
-//! milliseconds. In each millisecond the scheduler serves the user or does not, by a draw of its own; where it does, the user gets what the
-//! level is divided by the share of milliseconds that are served, so that the level is the mean. This is a Markov-modulated Bernoulli
-//! process; it has no claim on any one network but its levels.
+//! The channel is at one of several levels and moves to a neighbouring one after an exponentially distributed time, in whole
+//! milliseconds. In each millisecond the scheduler serves the user or not, by an independent draw; if it does, the user gets the
+//! level divided by the share of milliseconds served, so that the mean rate is the level. This is a Markov-modulated Bernoulli
+//! process; only its levels represent a particular network.
 
 use serde::{Deserialize, Serialize};
 
 use crate::random::SplitMix64;
 use crate::units::{Nanos, Probability, Rate};
 
-/// What an opportunity delivers at most: an IP packet of 1500 bytes behind 4 bytes of a TUN device's header, as in mahimahi.
+/// Largest delivery of one opportunity: an IP packet of 1500 bytes after the 4-byte header of a TUN device, as in mahimahi.
 pub const OPPORTUNITY_BYTES: u64 = 1504;
 
-/// The numbers.
+/// Parameters of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
-    /// Mean rates of the levels, rising.
+    /// Mean rates of the levels, ascending.
     pub levels: Vec<Rate>,
     /// Mean time at a level.
     #[serde(rename = "stay_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub stay: Nanos,
-    /// Share of milliseconds that are the user's.
+    /// Share of milliseconds that serve the user.
     pub share: Probability,
-    /// How long it is until it begins anew.
+    /// Length of the trace before it repeats.
     #[serde(rename = "length_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub length: Nanos,
-    /// Of its draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// Bits of a fraction.
+/// Fraction bits of the fixed-point numbers.
 const FRACTION: u32 = 32;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Eq for Radio {}
 
 impl Radio {
-    /// Milliseconds with opportunities, rising, and how many; the last is that of its length. Integers alone, so that a seed means the
-    /// same on every machine.
+    /// Returns the milliseconds with opportunities, ascending, and their number; the last is at the trace's length. Integers only, so that a seed
+    /// gives the same result on every machine.
     pub fn opportunities(&self) -> Vec<(u64, u64)> {
         let mut random = SplitMix64(self.seed);
         let stay_ms = usize::try_from(self.stay.as_ns() / NS_PER_MS).unwrap_or(usize::MAX).max(1);
         let one = 1u64 << FRACTION;
         let share = ((self.share.fraction() * one as f64) as u64).clamp(1, one);
         let each = u128::from(OPPORTUNITY_BYTES * 8 * 1_000);
-        // In a millisecond of the user's, in fractions.
+        // Opportunities in a served millisecond, in fixed point.
         let served: Vec<u64> = self
             .levels
             .iter()
@@ -70,7 +70,7 @@ impl Radio {
                 count = (served[level] >> FRACTION) + u64::from(fraction < served[level] & (one - 1));
             }
             if ms == length {
-                // There it begins anew.
+                // The trace repeats there.
                 count = count.max(1);
             }
             if count > 0 {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn levels_are_visited_evenly_but_the_ends_and_last_as_long_as_they_should() {
-        // Inner levels are come to from both sides: 1, 2, 2, 1 of 6.
+        // Inner levels are reached from both sides: 1, 2, 2, 1 of 6.
         let at = radio(&[10, 20, 30, 40], 1.0, 9).opportunities();
         let expected = (10.0 + 2.0 * 20.0 + 2.0 * 30.0 + 40.0) / 6.0;
         assert!((mean_mbps(&at) / expected - 1.0).abs() < 0.05, "{}", mean_mbps(&at));

@@ -1,24 +1,24 @@
-//! The beginning of a flow, told apart from the rest: slow start, by its effect on the goodput.
+//! Detects slow start at the beginning of a flow, by its effect on the goodput.
 
 use crate::record::ReceiverSample;
 use crate::threshold::REACHED;
 use crate::units::Nanos;
 
-/// Fewer intervals tell no later rate.
+/// Fewest intervals for an estimate of the later rate.
 const LEAST_INTERVALS: usize = 10;
 
-/// How a flow began.
+/// Slow start of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RampUp {
-    /// From the first byte to the beginning of the first interval at 90 % of the later rate.
+    /// Time from the first byte to the start of the first interval at 90 % of the later rate.
     pub took: Nanos,
-    /// Goodput from there on.
+    /// Goodput after that, bit/s.
     pub goodput_after_bps: f64,
 }
 
 impl RampUp {
-    /// Of a flow's readings, where nothing was omitted. The later rate is the median of the second half of the intervals.
-    /// `None` where the first interval is at that rate already, or where intervals are too few.
+    /// Detects it in a flow's samples if nothing was omitted. The later rate is the median of the second half of the intervals.
+    /// `None` if the first interval is already at that rate, or if there are too few intervals.
     pub fn of(samples: &[ReceiverSample], omit_ns: u64) -> Option<Self> {
         if omit_ns > 0 {
             return None;
@@ -51,7 +51,7 @@ impl RampUp {
 mod tests {
     use super::*;
 
-    /// Readings every 100 ms of these rates, in Mbit/s.
+    /// Samples every 100 ms of these rates, in Mbit/s.
     fn readings(rates: &[u64]) -> Vec<ReceiverSample> {
         let mut samples = vec![ReceiverSample::default()];
         for (i, rate) in rates.iter().enumerate() {

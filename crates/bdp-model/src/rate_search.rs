@@ -1,43 +1,43 @@
-//! The search for the highest rate that a path carries without loss: which rate is tried next, given what came of those before.
+//! Search for the highest rate that a path carries without loss: chooses the next rate from the results so far.
 //!
-//! The measure is that of RFC 2544, section 26.1: the highest rate at which as many datagrams come out as went in. Trials go
-//! from the highest rate that the sender can do downwards, then between the highest rate that passed and the lowest that
-//! failed, until these are [`RESOLUTION`] apart. What was received of a trial that failed is where the next one tries, in turn
-//! with the geometric middle: it finds a path with one narrow place in few trials, and the middle finds every other.
+//! The criterion is that of RFC 2544, section 26.1: the highest rate at which as many datagrams arrive as were sent. Trials go
+//! down from the sender's highest rate, then between the highest rate that passed and the lowest that
+//! failed, until these are [`RESOLUTION`] apart. The next trial uses the rate received in a failed trial, alternating
+//! with the geometric mean: the former finds a single bottleneck in few trials, the latter works for every path.
 //!
-//! A little loss may be an accident, of a host more often than of a path: such a trial is made once again, and fails if that
-//! loses too (ETSI GS NFV-TST 009, binary search with loss verification). Trials are short, and a queue or a policer's bucket may
-//! hide a rate that does not last: the rate found is held for the whole duration at last, and lower ones where it fails.
+//! A little loss may be an accident, more often of a host than of a path: such a trial is repeated, and fails if the second
+//! also loses (ETSI GS NFV-TST 009, binary search with loss verification). Trials are short, and a queue or a policer's bucket may
+//! hide a rate that is not sustainable: the final rate is held for the whole duration, and lower ones if it fails.
 
 use crate::threshold::OVERLOAD;
 use crate::udp::{RateSearch, SearchEnd, Trial};
 
-/// The lowest rate that failed / the highest that passed, at the end.
+/// Lowest rate that failed / highest rate that passed, at the end.
 pub const RESOLUTION: f64 = 1.02;
-/// Loss beyond what is allowed that may have been an accident.
+/// Loss beyond the acceptable share that may have been an accident.
 const ACCIDENT: f64 = 0.01;
-/// Rates that are held at most.
+/// Most rates that are held.
 const MOST_HOLDS: u32 = 5;
-/// A trial of fewer datagrams says nothing of loss.
+/// Fewest datagrams of a trial that can measure loss.
 const FEWEST_DATAGRAMS: u64 = 100;
-/// Loss that is still this share of what it was at [`STEADY_SPAN`] times the rate does not depend on the rate.
+/// Loss does not depend on the rate if it is still this share of its value at [`STEADY_SPAN`] times the rate.
 const STEADY_LOSS: f64 = 0.5;
 const STEADY_SPAN: f64 = 1.9;
-/// So many datagrams have to be lost for loss to be compared.
+/// Fewest lost datagrams for that comparison.
 const STEADY_LOST: u64 = 10;
 
-/// What is to be done next.
+/// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// A trial at this rate, bit/s; nothing is as fast as the sender can.
+    /// A trial at this rate, bit/s; `None` for as fast as the sender can.
     Try(Option<f64>),
-    /// Hold this rate for the whole duration, bit/s.
+    /// Holding this rate for the whole duration, bit/s.
     Hold(f64),
-    /// It is over; the result is that of the rate held last.
+    /// The search has ended; the result is that of the last rate held.
     End(SearchEnd),
 }
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct RateSearcher {
     allowed: f64,
@@ -46,20 +46,20 @@ pub struct RateSearcher {
     low: Option<f64>,
     /// Lowest rate that failed.
     high: Option<f64>,
-    /// What was received when a trial failed last.
+    /// Rate received in the last failed trial.
     carried: Option<f64>,
-    /// Whether the trial before followed [`RateSearcher::carried`], and failed.
+    /// Whether the previous trial used [`RateSearcher::carried`] and failed.
     misled: bool,
-    /// Whether the trial before failed by so little that it is made again.
+    /// Whether the previous trial failed narrowly and is repeated.
     again: bool,
-    /// Rates that failed while none had passed, and their losses.
+    /// Rates that failed before any passed, and their loss.
     failures: Vec<(f64, f64)>,
     holds: u32,
     hopeless: bool,
 }
 
 impl RateSearcher {
-    /// Begins; `most_bps` is the most that may be sent, where there is a bound.
+    /// Starts a search; `most_bps` is the highest permitted rate, if limited.
     pub fn new(search: &RateSearch, most_bps: Option<f64>) -> Self {
         Self {
             allowed: search.loss_ratio,
@@ -75,12 +75,12 @@ impl RateSearcher {
         }
     }
 
-    /// What is to be done.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         self.next
     }
 
-    /// Takes what came of it.
+    /// Records the result of a step.
     pub fn note(&mut self, trial: &Trial) {
         self.next = match self.next {
             Step::Try(asked) => self.after_trial(asked, trial),
@@ -90,7 +90,7 @@ impl RateSearcher {
     }
 
     fn after_trial(&mut self, asked: Option<f64>, trial: &Trial) -> Step {
-        // A sender that fell short has tried what it sent.
+        // For a sender that fell short, the rate tried is the rate sent.
         let tried = asked.filter(|_| !trial.fell_short()).unwrap_or(trial.sent_bps);
         if trial.loss_ratio <= self.allowed {
             self.again = false;
@@ -105,7 +105,7 @@ impl RateSearcher {
                 return Step::Try(asked.or(Some(tried)));
             }
             self.again = false;
-            // Of one that fell below what has passed, only what was asked is known to fail.
+            // If it fell below a rate that passed, only the requested rate is known to fail.
             let failed = if self.low.is_none_or(|low| tried > low) { tried } else { asked.unwrap_or(tried) };
             self.high = Some(self.high.map_or(failed, |high| high.min(failed)));
             self.carried = Some(trial.received_bps.min(tried));
@@ -117,7 +117,7 @@ impl RateSearcher {
         }
     }
 
-    /// The next rate below one that failed, where none has passed yet.
+    /// Returns the next rate below one that failed, before any has passed.
     fn below(&mut self, failed: f64, trial: &Trial) -> Step {
         let steady = self
             .failures
@@ -129,7 +129,7 @@ impl RateSearcher {
             return Step::Hold(failed);
         }
         Step::Try(Some(match trial.loss_ratio {
-            // A little below what came through, which is what the path carries, or less.
+            // Slightly less than the rate received, which is at most what the path carries.
             loss if loss > OVERLOAD && trial.received_bps > 0.0 => {
                 trial.received_bps.min(failed) / RESOLUTION
             }
@@ -137,7 +137,7 @@ impl RateSearcher {
         }))
     }
 
-    /// The next rate between the highest that passed and the lowest that failed.
+    /// Returns the next rate between the highest that passed and the lowest that failed.
     fn between(&mut self, low: f64, high: f64) -> f64 {
         let least = low * RESOLUTION;
         let carried = self.carried.filter(|carried| !self.misled && carried * RESOLUTION >= low);
@@ -159,10 +159,10 @@ impl RateSearcher {
         if self.holds >= MOST_HOLDS {
             return Step::End(SearchEnd::NotHeld);
         }
-        // One step below, then two more, then four: what lasted for a trial and not for the whole may be far above.
+        // One step below, then two more, then four: a rate that passed a short trial may be far above a sustainable one.
         let steps = 1 << (self.holds - 1);
         let below = rate / RESOLUTION.powi(steps);
-        // Of a sender that fell short it was not the path that let so little through.
+        // If the sender fell short, the low rate received was not caused by the path.
         Step::Hold(if trial.fell_short() { below } else { below.min(trial.received_bps) })
     }
 }

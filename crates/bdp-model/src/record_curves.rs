@@ -1,4 +1,4 @@
-//! Curves out of the records of a lab run: the points of a scenario that differ in one parameter.
+//! Curves from the records of a lab run: the points of a scenario that differ in one parameter.
 
 use serde_json::Value;
 
@@ -12,8 +12,8 @@ use crate::record::{Record, RttSummary};
 use crate::stats::median;
 use crate::units::asked_size;
 
-/// The curves of `records`: for each scenario and each value of its other parameters, the valid records over the
-/// parameter that is swept, which is the window where that is one of several.
+/// Returns the curves of `records`: for each scenario and each value of its other parameters, the valid records over the
+/// swept parameter, which is the window if that is one of several.
 pub fn curves(records: &[Record]) -> Vec<Curve> {
     let points = points(records);
     let mut all = Vec::new();
@@ -28,7 +28,7 @@ pub fn curves(records: &[Record]) -> Vec<Curve> {
     all
 }
 
-/// The curves over windows that have points enough to be drawn.
+/// Returns the curves over windows with enough points to draw.
 pub fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
     let mut groups: Vec<(String, &str, Vec<&Point<'_>>)> = Vec::new();
     for point in points {
@@ -46,12 +46,12 @@ pub fn window_curves(points: &[Point<'_>]) -> Vec<Curve> {
     curves.filter(|c| c.points.len() >= LEAST_POINTS).collect()
 }
 
-/// The axis that a parameter's path means.
+/// Returns the axis of a parameter's path.
 pub fn axis_of(path: &str) -> Option<Axis> {
     Parameter::at(path).axis
 }
 
-/// The parameter along which the points make curves: of those with more than one value the first in the table's order.
+/// Returns the swept parameter of the points: the first in the table's order that has several values.
 fn swept(points: &[&Point<'_>]) -> Option<(String, Axis)> {
     let rank = |axis: &Axis| Parameter::swept().position(|(_, a)| a == *axis);
     let several = |path: &str| {
@@ -77,7 +77,7 @@ fn along(points: &[&Point<'_>], path: &str, axis: Axis) -> Vec<Curve> {
     groups.into_iter().map(|(name, members)| curve(name, path, axis, &members)).collect()
 }
 
-/// The curve of these points along the parameter at `path`.
+/// Returns the curve of these points along the parameter at `path`.
 pub fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Curve {
     let (mut places, mut unmeasured) = (Vec::new(), Vec::new());
     for (index, &member) in members.iter().enumerate() {
@@ -95,7 +95,7 @@ pub fn curve(name: String, path: &str, axis: Axis, members: &[&Point<'_>]) -> Cu
     Curve::new(name, path, axis, rate, places).with_unmeasured(unmeasured)
 }
 
-/// Puts points of windows where they were seen on the wire, if all were; otherwise they stay where they were asked.
+/// Positions window points by the window on the wire, if known for all; otherwise by the requested window.
 pub(crate) fn by_the_wire(axis: Axis, points: &mut [Place]) -> Axis {
     if axis != Axis::WindowOnTheWire {
         return axis;
@@ -107,7 +107,7 @@ pub(crate) fn by_the_wire(axis: Axis, points: &mut [Place]) -> Axis {
     axis
 }
 
-/// The scenario with what makes its path another one: not windows, streams and the like.
+/// Returns the scenario with the parameters that change its path, without windows, streams and the like.
 fn over(point: &Point<'_>) -> String {
     let mut path = one_line(point.scenario);
     for (name, value) in point.params.iter().filter(|(name, _)| axis_of(name).is_none()) {
@@ -116,7 +116,7 @@ fn over(point: &Point<'_>) -> String {
     path
 }
 
-/// The valid records of a point as a place on a curve; `None` where none has a goodput.
+/// Returns the valid records of a point as a point of a curve; `None` if none has a goodput.
 fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Place> {
     let asked = point.params.get(path)?;
     let goodputs: Vec<f64> = point.valid().filter_map(|r| r.goodput_bps).collect();
@@ -140,14 +140,14 @@ fn place(point: &Point<'_>, path: &str, axis: Axis, index: usize) -> Option<Plac
         socket_buffer_bytes: middle(&|r| r.window.socket_buffer_bytes),
         on_the_wire_bytes: middle(&|r| r.window.on_the_wire_bytes),
         rtt_idle_ns: point.rtt_idle_min_ns(),
-        // Of flows over several paths no round trip is that of all.
+        // For flows over several paths no single round trip applies.
         rtt_idle_p95_ns: middle(&|r| p95(&r.rtt_ns.idle)).filter(|_| point.has_one_path()),
         rtt_loaded_p95_ns: middle(&|r| p95(&r.rtt_ns.loaded)).filter(|_| point.has_one_path()),
         retransmits: middle(&|r| r.flows.iter().map(|f| f.retransmits).sum()),
     })
 }
 
-/// Where a value lies on the axis, and how it is printed.
+/// Returns the position of a value on the axis, and its text.
 pub(crate) fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, String)> {
     Some(match axis {
         Axis::Congestion => ((index + 1) as f64, words(asked)),
@@ -159,7 +159,7 @@ pub(crate) fn on_axis(asked: &Value, axis: Axis, index: usize) -> Option<(f64, S
     })
 }
 
-/// The configured rate of the direction that the first flow takes.
+/// Returns the configured rate of the first flow's direction.
 fn configured_bps(record: &Record) -> Option<u64> {
     let flow = record.case.flows.first()?;
     let rate = record.case.links.iter().find_map(|link| {

@@ -1,4 +1,4 @@
-//! What repetitions of a point come to: moments, the interval of the mean, and what models of loss give for the conditions.
+//! Statistics of a point's repetitions: moments, the interval of the mean, and the goodput of loss models for its conditions.
 
 use crate::path::loss::SegmentLoss;
 use crate::path::{mathis, pftk};
@@ -10,45 +10,45 @@ use crate::units::Nanos;
 
 /// Confidence of the interval of the mean.
 pub const CONFIDENCE: f64 = 0.95;
-/// Seed of its bootstrap: the same records have the same interval.
+/// Seed of the bootstrap: the same records give the same interval.
 const SEED: u64 = 1;
-/// Segments that an acknowledgement acknowledges: every second one is sent at once (RFC 9293, section 3.8.6.3).
+/// Segments per acknowledgement: every second one is acknowledged at once (RFC 9293, section 3.8.6.3).
 pub const SEGMENTS_PER_ACK: f64 = 2.0;
-/// The least that Linux lets a timeout be above the round trip (`TCP_RTO_MIN`).
+/// Least time that Linux adds to the round trip for a timeout (`TCP_RTO_MIN`).
 pub const TIMEOUT_MIN: Nanos = Nanos::millis(200);
 
-/// Goodput of the valid repetitions of a point, bit/s.
+/// Goodput statistics of the valid repetitions of a point, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repeated {
-    /// Of all of them.
+    /// Moments of all repetitions.
     pub moments: Moments,
-    /// The interval of their mean; `None` of too few.
+    /// Confidence interval of the mean; `None` if there are too few.
     pub mean_interval: Option<[f64; 2]>,
-    /// What models give; `None` where nothing is lost, or not by a pattern that has one.
+    /// Goodput of loss models; `None` if nothing is lost, or not by a pattern with a model.
     pub models: Option<LossModels>,
 }
 
-/// Conditions of a flow under loss, and the goodput that models of Reno give for them, bit/s.
+/// Conditions of a flow with loss, and the goodput that models of Reno predict, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossModels {
     /// Payload of a full segment, bytes.
     pub mss_bytes: u64,
-    /// The smallest idle round trip.
+    /// Smallest idle round trip.
     pub rtt: Nanos,
-    /// Share of the data segments that is lost.
+    /// Share of data segments lost.
     pub loss: f64,
-    /// Whether it is lost evenly, and not each by itself.
+    /// Whether losses are periodic, not independent.
     pub periodic: bool,
-    /// The first timeout of a series: the round trip and [`TIMEOUT_MIN`].
+    /// First timeout of a series: the round trip plus [`TIMEOUT_MIN`].
     pub timeout: Nanos,
-    /// By [`mathis`], with the constant for delayed acknowledgements.
+    /// Goodput by [`mathis`], with the constant for delayed acknowledgements.
     pub mathis_bps: f64,
-    /// By the full model of [`pftk`], less what is lost.
+    /// Goodput by the full model of [`pftk`], less the lost segments.
     pub pftk_bps: f64,
 }
 
 impl Repeated {
-    /// Of a point; `None` where no valid record has a goodput.
+    /// Summarises a point; `None` if no valid record has a goodput.
     pub fn of(point: &SweepPoint<'_>) -> Option<Self> {
         let goodputs: Vec<f64> =
             point.valid().filter_map(|r| r.goodput_bps).filter(|bps| bps.is_finite()).collect();
@@ -61,7 +61,7 @@ impl Repeated {
 }
 
 impl LossModels {
-    /// Of a point with one flow of one stream that counts.
+    /// Applies the models to a point with one flow of one counted stream.
     fn of(point: &SweepPoint<'_>) -> Option<Self> {
         let record = point.representative()?;
         let case = &record.case;
@@ -76,7 +76,7 @@ impl LossModels {
         }
         let index = case.flows.iter().position(|other| std::ptr::eq(other, flow))?;
         let all = Route::of(case, flow)?.segment_loss();
-        // The packets of other flows come in between.
+        // Packets of other flows are interleaved.
         let (loss, periodic) = match if case.flows.len() > 1 { all.shared() } else { all } {
             SegmentLoss::Independent(loss) => (loss, false),
             SegmentLoss::Periodic(loss) => (loss, true),
@@ -99,7 +99,7 @@ impl LossModels {
         })
     }
 
-    /// Mathis' constant that was taken.
+    /// Returns Mathis' constant used.
     pub fn c(&self) -> f64 {
         if self.periodic { mathis::C_PERIODIC_DELAYED } else { mathis::C_INDEPENDENT_DELAYED }
     }

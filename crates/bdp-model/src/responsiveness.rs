@@ -1,10 +1,10 @@
-//! Responsiveness under working conditions (draft-ietf-ippm-responsiveness): round trips a minute while connections are added until
-//! neither goodput nor responsiveness changes any more.
+//! Responsiveness under working conditions (draft-ietf-ippm-responsiveness): round trips per minute while connections are added until
+//! both goodput and responsiveness are steady.
 //!
-//! The load begins with [`CONNECTIONS_AT_ONCE`] connections, and as many are added at each interval up to [`MOST_CONNECTIONS`]; the
+//! The load starts with [`CONNECTIONS_AT_ONCE`] connections and adds as many at each interval, up to [`MOST_CONNECTIONS`]; the
 //! draft leaves both steps to the implementation. Foreign probes are new TCP connections with one request and its response, without
-//! TLS. A connection of bdp that carries load carries nothing else, so that its self probes are the round trips that the sender's TCP
-//! estimates on it, as the draft has it for protocols that can't multiplex requests.
+//! TLS. Connections of bdp that carry load carry nothing else, so the self probes are the round trips estimated by the sender's TCP
+//! on them, as the draft specifies for protocols without multiplexing.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +12,19 @@ use crate::units::Nanos;
 
 /// Intervals of a moving average (the draft's MAD).
 pub const AVERAGED: usize = 4;
-/// Length of an interval at least (ID).
+/// Least length of an interval (ID).
 pub const INTERVAL_NS: u64 = 1_000_000_000;
-/// What the moving averages may deviate by, of the current one (SDT).
+/// Largest deviation of the moving averages, relative to the current one (SDT).
 const TOLERANCE: f64 = 0.05;
-/// Connections of the load at first (INP), and added at each interval (INC).
+/// Connections at the start of the load (INP), and added at each interval (INC).
 pub const CONNECTIONS_AT_ONCE: u32 = 4;
-/// Connections of the load at the most (MNP).
+/// Most connections of the load (MNP).
 pub const MOST_CONNECTIONS: u32 = 16;
 
-/// The longest time of a direction, where nothing else is said.
+/// Default for the longest time of a direction.
 pub const USUAL_TIME: Nanos = Nanos::secs(20);
 
-/// Mean of the smallest 95 of 100 values: the draft's single-sided trimmed mean. `None` of nothing. Sorts `values`.
+/// Returns the mean of the smallest 95 of 100 values: the draft's single-sided trimmed mean. `None` if empty. Sorts `values`.
 pub fn trimmed_mean(values: &mut [u64]) -> Option<f64> {
     values.sort_unstable();
     let kept = values.len() - values.len() / 20;
@@ -32,22 +32,22 @@ pub fn trimmed_mean(values: &mut [u64]) -> Option<f64> {
     (kept > 0).then(|| sum / kept as f64)
 }
 
-/// How far a figure is to be relied on.
+/// Confidence in a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// The time was too short for one moving average.
+    /// The time was too short for a single moving average.
     #[default]
     Low,
-    /// There were enough, and they kept changing.
+    /// There were enough moving averages, but they were not steady.
     Medium,
-    /// They had become steady.
+    /// The moving averages were steady.
     High,
 }
 
 impl Confidence {
-    /// In words.
+    /// Returns it in words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -57,19 +57,19 @@ impl Confidence {
     }
 }
 
-/// Whether the moving averages of something have become steady.
+/// Whether the moving averages of a quantity are steady.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stability {
     averages: Vec<f64>,
 }
 
 impl Stability {
-    /// Notes the moving average of an interval.
+    /// Adds the moving average of an interval.
     pub fn note(&mut self, average: f64) {
         self.averages.push(average);
     }
 
-    /// Whether the last of them deviate by no more than is tolerated.
+    /// Whether the last averages deviate by no more than the tolerance.
     pub fn is_reached(&self) -> bool {
         let Some(last) = self.averages.len().checked_sub(AVERAGED).map(|from| &self.averages[from..]) else {
             return false;
@@ -79,7 +79,7 @@ impl Stability {
         variance.sqrt() < TOLERANCE * last[AVERAGED - 1]
     }
 
-    /// What they are good for.
+    /// Returns the confidence in the averages.
     pub fn confidence(&self) -> Confidence {
         match self.averages.len() {
             0..AVERAGED => Confidence::Low,
@@ -89,45 +89,45 @@ impl Stability {
     }
 }
 
-/// A foreign probe: a new connection, and a request and its response on it.
+/// A foreign probe: a new connection with one request and its response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForeignProbe {
-    /// When it began, since the load did; negative before it.
+    /// Start of the probe, from the start of the load; negative before it.
     pub at_ns: i64,
-    /// Its TCP handshake; null where that came to nothing.
+    /// Duration of its TCP handshake; null if it failed.
     pub tcp_ns: Option<u64>,
-    /// From the request to the response; null where that came to nothing.
+    /// Time from the request to the response; null if it failed.
     pub exchange_ns: Option<u64>,
 }
 
 impl ForeignProbe {
-    /// When it was over; `None` of one that came to nothing.
+    /// Returns when it ended; `None` if it failed.
     pub fn ended_ns(&self) -> Option<i64> {
         Some(self.at_ns + (self.tcp_ns? + self.exchange_ns?) as i64)
     }
 }
 
-/// Trimmed means of probes, and what follows from them.
+/// Trimmed means of probes, and the responsiveness computed from them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkingLatency {
-    /// Of the handshakes of foreign probes (`tcp_f`).
+    /// Handshakes of foreign probes (`tcp_f`).
     pub tcp_ns: Option<f64>,
-    /// Of their requests (`http_f`).
+    /// Requests of foreign probes (`http_f`).
     pub exchange_ns: Option<f64>,
-    /// Of TCP's round trips on connections of the load (`http_l`).
+    /// TCP's round trips on loaded connections (`http_l`).
     pub self_ns: Option<f64>,
-    /// Round trips a minute of new connections.
+    /// Round trips per minute of new connections.
     pub foreign_rpm: Option<f64>,
-    /// Round trips a minute of connections that carry load.
+    /// Round trips per minute of loaded connections.
     pub self_rpm: Option<f64>,
-    /// The mean of both: the responsiveness; null where one is not known.
+    /// Responsiveness, the mean of both; null if one is unknown.
     pub rpm: Option<f64>,
 }
 
 impl WorkingLatency {
-    /// Of foreign probes, and of round trips on loaded connections; without TLS (section "TCP-Only Case" of the draft).
+    /// Computes it from foreign probes and the round trips on loaded connections; without TLS (section "TCP-Only Case" of the draft).
     pub fn of<'a>(foreign: impl IntoIterator<Item = &'a ForeignProbe>, of_load_ns: &mut [u64]) -> Self {
         let (mut handshakes, mut exchanges) = (Vec::new(), Vec::new());
         for probe in foreign {
@@ -154,45 +154,45 @@ impl WorkingLatency {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadInterval {
-    /// Its end, since the load began.
+    /// End of the interval, from the start of the load.
     pub at_ns: u64,
-    /// Its length.
+    /// Length of the interval.
     pub length_ns: u64,
-    /// Connections of the load in it.
+    /// Connections in the interval.
     pub connections: u32,
-    /// Bytes that moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Goodput of it and the intervals before it that are averaged.
+    /// Goodput averaged over this interval and those before it.
     pub average_bps: f64,
-    /// Responsiveness over the same, as far as it is known while the load runs; null before goodput was steady.
+    /// Responsiveness over the same intervals, as far as known under load; null before goodput was steady.
     pub rpm: Option<f64>,
 }
 
-/// What came of one direction.
+/// Results of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Responsiveness {
-    /// Over the last intervals of the load.
+    /// Latency over the last intervals of the load.
     pub working: WorkingLatency,
-    /// Whether that had become steady.
+    /// Confidence in the responsiveness.
     pub confidence: Confidence,
-    /// Of foreign probes before the load.
+    /// Latency of foreign probes before the load.
     pub idle: WorkingLatency,
     /// Goodput over the last intervals, bit/s.
     pub goodput_bps: f64,
-    /// Whether that had become steady.
+    /// Confidence in the goodput.
     pub goodput_confidence: Confidence,
-    /// Connections of the load at the end.
+    /// Connections at the end of the load.
     pub connections: u32,
-    /// Readings of TCP's round trip that count.
+    /// Samples of TCP's round trip that were used.
     pub self_readings: u64,
-    /// Each interval.
+    /// The intervals.
     pub intervals: Vec<LoadInterval>,
-    /// Each foreign probe.
+    /// The foreign probes.
     pub foreign: Vec<ForeignProbe>,
 }
 
-/// The load of one direction while it runs.
+/// The state of a direction's load.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingLoad {
     intervals: Vec<LoadInterval>,
@@ -202,8 +202,8 @@ pub struct WorkingLoad {
 }
 
 impl WorkingLoad {
-    /// Notes an interval that is over, with all foreign probes that have ended, and the round trips of loaded connections in the
-    /// averaged intervals, where those are known already.
+    /// Adds a completed interval, with all foreign probes that have ended and the round trips of loaded connections in the
+    /// averaged intervals, if already known.
     pub fn note(
         &mut self,
         (at_ns, length_ns): (u64, u64),
@@ -228,7 +228,7 @@ impl WorkingLoad {
             let within = self.averaged_ns();
             let ended = |probe: &&ForeignProbe| probe.ended_ns().is_some_and(|at| within.contains(&at));
             let latency = WorkingLatency::of(foreign.iter().filter(ended), of_load_ns);
-            // Where the far end sends, its TCP's round trips come at the end alone.
+            // If the far end sends, its TCP's round trips arrive only at the end.
             latency.rpm.or(latency.foreign_rpm)
         });
         let rpm = rpm.flatten();
@@ -240,12 +240,12 @@ impl WorkingLoad {
         }
     }
 
-    /// Whether there is nothing more to wait for.
+    /// Whether the load can end.
     pub fn is_done(&self) -> bool {
         self.is_saturated && self.rpm.is_reached()
     }
 
-    /// The time of the intervals that are averaged, since the load began.
+    /// Returns the time of the averaged intervals, from the start of the load.
     pub fn averaged_ns(&self) -> std::ops::Range<i64> {
         let last = self.last();
         let until = last.last().map_or(0, |interval| interval.at_ns);
@@ -253,7 +253,7 @@ impl WorkingLoad {
         until.saturating_sub(length) as i64..until as i64
     }
 
-    /// The moving average of the goodput, bit/s.
+    /// Returns the moving average of the goodput, bit/s.
     pub fn goodput_bps(&self) -> f64 {
         let last = self.last();
         let bytes: u64 = last.iter().map(|interval| interval.bytes).sum();
@@ -261,7 +261,7 @@ impl WorkingLoad {
         bytes as f64 * 8e9 / length.max(1) as f64
     }
 
-    /// What it came to; the round trips of loaded connections are those of the averaged intervals.
+    /// Returns the results; `of_load_ns` are the round trips of loaded connections in the averaged intervals.
     pub fn conclude(self, foreign: Vec<ForeignProbe>, mut of_load_ns: Vec<u64>) -> Responsiveness {
         let within = self.averaged_ns();
         let ended = |probe: &&ForeignProbe| probe.ended_ns().is_some_and(|at| within.contains(&at));
@@ -318,7 +318,7 @@ mod tests {
         let latency = WorkingLatency::of(&foreign, &mut [100 * MS; 3]);
         assert_eq!((latency.foreign_rpm, latency.self_rpm), (Some(1200.0), Some(600.0)));
         assert_eq!(latency.rpm, Some(900.0));
-        // One of both is not the other.
+        // One of the two does not replace the other.
         let foreign_alone = WorkingLatency::of(&foreign, &mut []);
         assert_eq!(
             (foreign_alone.foreign_rpm, foreign_alone.self_rpm, foreign_alone.rpm),
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(noted(&[100.0; 3]).confidence(), Confidence::Low);
         assert_eq!(noted(&[95.0, 100.0, 105.0, 100.0]).confidence(), Confidence::High);
         assert_eq!(noted(&[80.0, 100.0, 120.0, 100.0]).confidence(), Confidence::Medium);
-        // The last four alone count.
+        // Only the last four count.
         assert!(noted(&[1.0, 2.0, 100.0, 100.0, 100.0, 100.0]).is_reached());
         assert!(!noted(&[0.0; 4]).is_reached(), "nothing moves");
     }
@@ -360,7 +360,7 @@ mod tests {
                 break;
             }
         }
-        // Averages of four are 12.5 MB/s from the seventh interval on, so that four of them are alike at the tenth, or near it before.
+        // Averages of four are 12.5 MB/s from the seventh interval on, so four of them agree at the tenth, or shortly before.
         let saturated = steps.iter().position(|step| step.0).unwrap() + 1;
         assert!((8..=10).contains(&saturated), "{steps:?}");
         assert_eq!(steps.len(), saturated + AVERAGED, "four averages of responsiveness follow");

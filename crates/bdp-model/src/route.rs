@@ -1,4 +1,4 @@
-//! The route of a flow through the links of its case: there, and back for what is acknowledged.
+//! The route of a flow through the links of its case: for the data, and back for the acknowledgements.
 
 use crate::case::{CaseFlow, CaseSpec, LinkSpec};
 use crate::link::{DirectionConfig, LinkConfig, Medium};
@@ -7,7 +7,7 @@ use crate::path::{turns, udp};
 use crate::scenario::route::{Hop, Network, changes};
 use crate::units::{Nanos, Rate};
 
-/// Two paths between the same hosts.
+/// The two paths between a pair of hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route<'a> {
     links: &'a [LinkSpec],
@@ -15,17 +15,17 @@ pub struct Route<'a> {
     pub there: Vec<Hop>,
     /// Hops of the acknowledgements.
     pub back: Vec<Hop>,
-    /// Hops of the data from each moment on at which routes of the case change.
+    /// Hops of the data after each time at which routes of the case change.
     later: Vec<Vec<Hop>>,
 }
 
 impl<'a> Route<'a> {
-    /// Of a flow; `None` where no links and routers join its hosts, which a scenario that was read excludes.
+    /// Returns the route of a flow; `None` if its hosts are not connected, which a scenario cannot have.
     pub fn of(case: &'a CaseSpec, flow: &CaseFlow) -> Option<Self> {
         Self::between(case, &flow.from, &flow.to)
     }
 
-    /// From one host to another and back.
+    /// Returns the route from one host to another and back.
     pub fn between(case: &'a CaseSpec, from: &str, to: &str) -> Option<Self> {
         let network = Network::new(&case.hosts, &case.links);
         let (there, back) = (network.path(from, to).ok()?, network.path(to, from).ok()?);
@@ -34,70 +34,70 @@ impl<'a> Route<'a> {
         Some(Self { links: &case.links, there, back, later })
     }
 
-    /// Largest IP packet that every device on the way there takes.
+    /// Returns the largest IP packet that every device on the data path takes.
     pub fn mtu(&self) -> u32 {
         let hops = self.ways().flatten();
         hops.map(|hop| self.links[hop.link].config.mtu).min().unwrap_or(1500)
     }
 
-    /// The ways of the data, one after another.
+    /// Returns the successive paths of the data.
     fn ways(&self) -> impl Iterator<Item = &Vec<Hop>> {
         std::iter::once(&self.there).chain(&self.later)
     }
 
-    /// The link that delivers data to the receiver, and what it does in that direction.
+    /// Returns the link that delivers data to the receiver, and its configuration in that direction.
     pub fn last(&self) -> Option<(&'a LinkConfig, &'a DirectionConfig)> {
         let last = *self.there.last()?;
         Some((&self.links[last.link].config, last.direction(self.links)))
     }
 
-    /// Propagation there and back.
+    /// Returns the propagation delay there and back.
     pub fn delay(&self) -> Nanos {
         self.hops().fold(Nanos::ZERO, |sum, hop| sum + hop.direction(self.links).delay)
     }
 
-    /// Whether any of its links varies its delay.
+    /// Whether any of its links has jitter.
     pub fn jitters(&self) -> bool {
         self.hops().any(|hop| hop.direction(self.links).jitter.is_some())
     }
 
-    /// Whether routes, or what any of its links does, change in time, so that no model of constants holds.
+    /// Whether routes or links change over time, so that no model with constants applies.
     pub fn changes(&self) -> bool {
         !self.later.is_empty() || self.hops().any(|hop| hop.direction(self.links).changes())
     }
 
-    /// The largest rate that its slowest link ever has; `None` where no link has one.
+    /// Returns the largest rate that its slowest link ever has; `None` if no link has one.
     pub fn fastest(&self) -> Option<Rate> {
         let slowest = |way: &Vec<Hop>| way.iter().filter_map(|hop| hop.direction(self.links).fastest()).min();
         let rates: Option<Vec<_>> = self.ways().map(slowest).collect();
         rates?.into_iter().max()
     }
 
-    /// Links that a packet crosses on the longest of its paths.
+    /// Returns the number of links on the longest of its data paths.
     pub fn length(&self) -> usize {
         self.ways().map(Vec::len).max().unwrap_or(0).max(self.back.len())
     }
 
-    /// What the links do to data, in order.
+    /// Returns the link directions that data passes, in order.
     pub fn data(&self) -> impl Iterator<Item = &'a DirectionConfig> + '_ {
         self.there.iter().map(|hop| hop.direction(self.links))
     }
 
-    /// The hop that lets the fewest packets of so many bytes through, with its rate; `None` where no hop has one.
+    /// Returns the hop with the lowest rate of packets of this size, and its rate; `None` if no hop has one.
     pub fn slowest(&self, ip_bytes: u64) -> Option<(Hop, Rate)> {
         let time = |hop: Hop| serialisation(hop.direction(self.links), ip_bytes);
         let rated = self.there.iter().filter_map(|&hop| Some((hop, hop.direction(self.links).rate?)));
-        // The first of equals: behind it nothing queues.
+        // The first of equals: nothing queues behind it.
         rated.min_by_key(|&(hop, _)| std::cmp::Reverse(time(hop)))
     }
 
-    /// How the links lose data segments, or corrupt them.
+    /// Returns how the links lose or corrupt data segments.
     pub fn segment_loss(&self) -> SegmentLoss {
         SegmentLoss::of(self.data())
     }
 
-    /// What each hop does to datagrams of so many bytes of payload and of headers, of which `offered` are sent. Nothing
-    /// acknowledges them, so that a half-duplex medium is theirs alone.
+    /// Returns the effect of each hop on datagrams with this payload and these headers, of which `offered` are sent. They are not
+    /// acknowledged, so a half-duplex medium carries only them.
     pub fn datagram_hops(&self, payload: u64, headers: u64, offered: u64) -> Vec<udp::Hop> {
         let ip_bytes = payload + headers;
         let per_second = |rate: Rate, bytes: u64| rate.as_bps() as f64 / (8 * bytes) as f64;
@@ -112,8 +112,8 @@ impl<'a> Route<'a> {
             .collect()
     }
 
-    /// What each hop leaves of its rate to full segments of `mss` and `headers` bytes: the hop, payload bits a second, and
-    /// what bounds them there. Hops without a rate and without a policer are not in it.
+    /// Returns the capacity of each hop for full segments of `mss` and `headers` bytes: the hop, payload bit/s, and
+    /// what limits it. Hops without a rate and without a policer are left out.
     pub fn rooms(&self, mss: u64, headers: u64) -> impl Iterator<Item = (Hop, f64, &'static str)> + '_ {
         self.there.iter().flat_map(move |&hop| {
             let direction = hop.direction(self.links);
@@ -126,7 +126,7 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// The same of datagrams, which nothing acknowledges: a half-duplex medium is theirs alone.
+    /// Returns the capacity of each hop for datagrams. They are not acknowledged, so a half-duplex medium carries only them.
     pub fn one_way_rooms(&self, payload: u64, headers: u64) -> Vec<(Hop, f64, &'static str)> {
         let bits = (8 * payload) as f64;
         let hops = self.there.iter().zip(self.datagram_hops(payload, headers, 1));
@@ -138,7 +138,7 @@ impl<'a> Route<'a> {
         .collect()
     }
 
-    /// What the wire of a hop leaves, its medium's turns and the copies that the link makes considered.
+    /// Returns the capacity of a hop's wire, allowing for its medium's turns and for duplicated packets.
     fn wire_room(&self, hop: Hop, mss: u64, headers: u64) -> Option<(f64, &'static str)> {
         let direction = hop.direction(self.links);
         let on_wire = mss + headers + u64::from(direction.overhead_bytes);
@@ -149,7 +149,7 @@ impl<'a> Route<'a> {
         };
         let secs = |d: &DirectionConfig, bytes| serialisation(d, bytes).as_secs_f64();
         let back = Hop { forward: !hop.forward, ..hop };
-        // Where acknowledgements come back another way, the medium is the data's alone.
+        // If acknowledgements take another way back, the medium carries only data.
         if !self.back.contains(&back) {
             return Some((bps, "ceiling"));
         }
@@ -158,15 +158,15 @@ impl<'a> Route<'a> {
         Some((bps * share, "half-duplex ceiling"))
     }
 
-    /// The first hop that swallows IP packets of so many bytes, and what it lets through.
+    /// Returns the first hop that silently drops IP packets of this size, and the largest it passes.
     pub fn black_hole(&self, ip_bytes: u64) -> Option<(Hop, u32)> {
         let above =
             |hop: &Hop| hop.direction(self.links).drop_above.filter(|&most| ip_bytes > u64::from(most));
         self.there.iter().find_map(|hop| above(hop).map(|most| (*hop, most)))
     }
 
-    /// Both delays and every serialisation of an IP packet of `there` bytes and of its answer, the median of the jitter, and
-    /// what an answer waits where it comes back over a half-duplex medium sooner than its guard ends.
+    /// Returns the sum of both delays, every serialisation of an IP packet of `there` bytes and of its answer, the median jitter, and
+    /// the wait of an answer that returns over a half-duplex medium before its guard time ends.
     pub fn round_trip(&self, there: u64, back: u64) -> Nanos {
         let plain =
             one_way(self.links, &self.there, there, usual) + one_way(self.links, &self.back, back, usual);
@@ -180,12 +180,12 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// The same where all jitter is the least that there is.
+    /// Returns the round trip with the least jitter.
     pub fn least_round_trip(&self, there: u64, back: u64) -> Nanos {
         one_way(self.links, &self.there, there, least) + one_way(self.links, &self.back, back, least)
     }
 
-    /// What a full segment takes longer than a probe on all links there but the slowest, which a model counts by itself.
+    /// Returns how much longer a full segment takes than a probe on all data links except the slowest, which models count separately.
     pub fn store_and_forward(&self, segment_ip_bytes: u64, probe_ip_bytes: u64) -> Nanos {
         let slowest = self.slowest(segment_ip_bytes).map(|(hop, _)| hop);
         self.there.iter().filter(|&&hop| Some(hop) != slowest).fold(Nanos::ZERO, |sum, hop| {
@@ -194,7 +194,7 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// The names of a hop's hosts: `r1->r2`.
+    /// Returns the names of a hop's hosts: `r1->r2`.
     pub fn name(&self, hop: Hop) -> String {
         format!("{}->{}", hop.from(self.links), hop.to(self.links))
     }
@@ -204,24 +204,24 @@ impl<'a> Route<'a> {
     }
 }
 
-/// Packets on the wire for each that enters.
+/// Returns the packets on the wire per packet that enters.
 fn copies(direction: &DirectionConfig) -> f64 {
     1.0 + direction.duplicate.fraction()
 }
 
-/// What an IP packet takes over some hops, with this reading of their delays.
+/// Returns the time of an IP packet over some hops, with `delay` for their delays.
 fn one_way(links: &[LinkSpec], hops: &[Hop], bytes: u64, delay: fn(&DirectionConfig) -> Nanos) -> Nanos {
     hops.iter()
         .map(|hop| hop.direction(links))
         .fold(Nanos::ZERO, |sum, d| sum + delay(d) + serialisation(d, bytes))
 }
 
-/// The delay with the median of its jitter.
+/// Returns the delay with the median jitter.
 fn usual(direction: &DirectionConfig) -> Nanos {
     shifted(direction.delay, direction.jitter.as_ref().map_or(0, |jitter| jitter.least_and_median_ns().1))
 }
 
-/// The delay with the least of its jitter.
+/// Returns the delay with the least jitter.
 fn least(direction: &DirectionConfig) -> Nanos {
     shifted(direction.delay, direction.jitter.as_ref().map_or(0, |jitter| jitter.least_and_median_ns().0))
 }
@@ -230,7 +230,7 @@ fn shifted(delay: Nanos, by_ns: i64) -> Nanos {
     Nanos(delay.as_ns().saturating_add_signed(by_ns))
 }
 
-/// Time that an IP packet takes on the wire of a direction; none where it has no rate.
+/// Returns the time of an IP packet on the wire of a direction; zero without a rate.
 pub fn serialisation(direction: &DirectionConfig, ip_bytes: u64) -> Nanos {
     direction.rate.map_or(Nanos::ZERO, |r| r.serialisation(ip_bytes + u64::from(direction.overhead_bytes)))
 }
@@ -245,7 +245,7 @@ mod tests {
         Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0)
     }
 
-    /// What full segments of 1448 bytes find on the way of the first flow of a scenario with this link.
+    /// Capacity for full segments of 1448 bytes on the route of the first flow of a scenario with this link.
     fn rooms(link: &str) -> Vec<(String, f64, &'static str)> {
         let text = format!("title = 't'\n[link]\nbetween = ['near', 'far']\n{link}\n[flow]\n");
         let case = case(&text);

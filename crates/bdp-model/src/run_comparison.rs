@@ -1,4 +1,4 @@
-//! Two runs compared, point by point: goodput, round trips, retransmits.
+//! Comparison of two runs, point by point: goodput, round trips, retransmits.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::plain::one_line as tame;
 use crate::record::{Record, RttReport};
 use crate::segments::Segments;
 
-/// What is compared of each point.
+/// A compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -24,14 +24,14 @@ pub enum Metric {
     RttLoadedP95Ns,
     /// Retransmits in a run.
     Retransmits,
-    /// The same as a share of the segments sent.
+    /// Retransmits in a run, as a share of the segments sent.
     RetransmitRatio,
     /// Datagrams or segments lost in a run, as a share of those sent.
     LossRatio,
 }
 
 impl Metric {
-    /// Every one.
+    /// All metrics.
     pub const ALL: [Self; 6] = [
         Self::GoodputBps,
         Self::RttIdleNs,
@@ -41,7 +41,7 @@ impl Metric {
         Self::LossRatio,
     ];
 
-    /// In words.
+    /// Returns it in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::GoodputBps => "goodput",
@@ -65,10 +65,10 @@ impl Metric {
     }
 }
 
-/// Stands between the name of a point and that of one of its paths.
+/// Separates the name of a point from that of one of its paths.
 const OF_PATH: &str = ": ";
 
-/// The values of one run, one for each repetition that counts.
+/// The values of one run, one for each valid repetition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcomes(Vec<PointOutcomes>);
@@ -79,13 +79,13 @@ pub struct Outcomes(Vec<PointOutcomes>);
 struct PointOutcomes {
     point: String,
     values: BTreeMap<Metric, Vec<f64>>,
-    /// Whether its values have no noise: all of it ran by the virtual clock.
+    /// Whether its values have no noise because all of it ran under the virtual clock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     exact: bool,
 }
 
 impl Outcomes {
-    /// Of the valid records of a lab run. A point is named by its scenario and parameters.
+    /// Collects the valid records of a lab run. A point is named by its scenario and parameters.
     pub fn of_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut all = Self::default();
         for record in records.into_iter().filter(|r| r.valid) {
@@ -114,7 +114,7 @@ impl Outcomes {
         all
     }
 
-    /// Of measurements with what was varied. A point is named by its direction and parameters, not by the host, so that
+    /// Collects measurements with their varied parameters. A point is named by direction and parameters, not by host, so that
     /// paths can be compared.
     pub fn of_measurements<'a>(
         measurements: impl IntoIterator<Item = (&'a BTreeMap<String, Value>, &'a Measurement)>,
@@ -136,13 +136,13 @@ impl Outcomes {
         all
     }
 
-    /// The points, in the order in which they came.
+    /// Returns the points, in order of appearance.
     pub fn points(&self) -> Vec<&str> {
         self.0.iter().map(|one| one.point.as_str()).collect()
     }
 
-    /// Names its only point anew, with the paths of that point, so that two runs of one point each can be compared whatever they
-    /// are called.
+    /// Renames its only point and that point's paths, so that two runs of one point each can be compared regardless of
+    /// their names.
     pub fn rename_only(&mut self, name: &str) {
         let Some(only) = self.0.first().map(|one| one.point.clone()) else { return };
         let path = |one: &PointOutcomes| {
@@ -180,7 +180,7 @@ impl Outcomes {
     }
 }
 
-/// The round trips of a record, by the hosts between which they were measured: those of its flows, once for each pair of hosts.
+/// Returns the round trips of a record, once for each pair of hosts with flows.
 fn paths(record: &Record) -> Vec<(String, &RttReport)> {
     let mut pairs: Vec<[&str; 2]> = Vec::new();
     let mut paths = Vec::new();
@@ -207,42 +207,42 @@ fn named(first: &str, params: &BTreeMap<String, Value>) -> String {
     name
 }
 
-/// One metric of one point on both sides.
+/// Comparison of one metric of one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// The point.
+    /// Name of the point.
     pub point: String,
-    /// What is compared.
+    /// Metric compared.
     pub metric: Metric,
-    /// Which way is better.
+    /// Whether higher or lower values are better.
     pub better: Better,
-    /// The two sides and what follows.
+    /// The comparison and its verdict.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Whether a regression here fails the comparison.
+    /// Whether a regression of this metric fails the comparison.
     pub judged: bool,
     /// Whether b is worse beyond the interval and the threshold.
     pub regressed: bool,
-    /// What is said of a regression beyond the threshold; null where that is not judged.
+    /// Result of the regression check; null if the metric is not judged.
     #[serde(default)]
     pub regression: Option<Regression>,
 }
 
-/// Everything that both runs have.
+/// Comparison of all points that both runs have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// By point as they came in the first run, then by metric.
+    /// Rows by point, in the order of the first run, then by metric.
     pub rows: Vec<Row>,
-    /// Points of the first run alone.
+    /// Points of the first run only.
     pub only_a: Vec<String>,
-    /// Points of the second run alone.
+    /// Points of the second run only.
     pub only_b: Vec<String>,
 }
 
 impl Compared {
-    /// Compares b with a. A judged metric that is worse by more than `threshold` (a share) has regressed.
+    /// Compares b with a. A judged metric that is worse by more than `threshold` (a share) counts as regressed.
     pub fn of(a: &Outcomes, b: &Outcomes, judged: &[Metric], threshold: f64) -> Self {
         let mut rows = Vec::new();
         for left in &a.0 {
@@ -267,17 +267,17 @@ impl Compared {
         Self { rows, only_a: only(a, b), only_b: only(b, a) }
     }
 
-    /// Whether nothing that is judged regressed, and of something it is not known: too few runs, or an interval that holds both.
+    /// Whether no judged metric regressed, but some are uncertain: too few runs, or an interval that allows both.
     pub fn is_open(&self) -> bool {
         !self.regressed() && (self.any(Regression::Unknown) || self.any(Regression::Inconclusive))
     }
 
-    /// Whether this is said of anything that is judged.
+    /// Whether any judged metric has this result.
     pub fn any(&self, regression: Regression) -> bool {
         self.rows.iter().any(|row| row.regression == Some(regression))
     }
 
-    /// Whether anything that is judged regressed.
+    /// Whether any judged metric regressed.
     pub fn regressed(&self) -> bool {
         self.rows.iter().any(|r| r.regressed)
     }

@@ -1,10 +1,10 @@
-//! Full segments and datagrams of a flow of the lab, before a kernel has said how large they are.
+//! Sizes of full segments and datagrams of a lab flow, before a kernel has reported them.
 
 use crate::case::{CaseFlow, CaseSpec, Family, HostSpec};
 use crate::path::overhead::{Transport, header_bytes as of_transport};
 use crate::route::Route;
 
-/// Bytes of IP and TCP or UDP headers of a full segment between hosts with these sysctls.
+/// Returns the IP and TCP or UDP header bytes of a full segment between hosts with these sysctls.
 pub fn header_bytes(case: &CaseSpec, flow: &CaseFlow) -> u64 {
     let transport = match flow.spec.udp {
         Some(_) => Transport::Udp,
@@ -14,19 +14,19 @@ pub fn header_bytes(case: &CaseSpec, flow: &CaseFlow) -> u64 {
     of_transport(case.family, transport)
 }
 
-/// Bytes of an IP header without options.
+/// Returns the bytes of an IP header without options.
 pub fn ip_header_bytes(family: Family) -> u64 {
     of_transport(family, Transport::Udp) - Transport::Udp.header_bytes()
 }
 
-/// Whether both hosts of a flow leave an extension of TCP on, as Linux has it where nothing is set.
+/// Whether both hosts of a flow enable a TCP extension; on by default, as in Linux.
 pub fn both_use(case: &CaseSpec, flow: &CaseFlow, extension: &str) -> bool {
     let name = format!("net.ipv4.{extension}");
     let off = |h: &HostSpec| h.switches_off(&name);
     !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 
-/// Payload of a full segment of this flow; of a datagram.
+/// Returns the payload of this flow's full segment or datagram.
 pub fn planned_mss(case: &CaseSpec, flow: &CaseFlow) -> u64 {
     if let Some(bytes) = flow.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes) {
         return u64::from(bytes);

@@ -3,19 +3,19 @@
 use crate::measurement::DirectionResult;
 use crate::record::{FlowRecord, Record, SenderSample};
 
-/// What the sender's kernel counted of a flow, all its streams, omit included.
+/// Segment counts of a flow by the sender's kernel: all its streams, omit included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segments {
-    /// Sent, retransmissions included: those delivered and those lost.
+    /// Segments sent, retransmissions included: those delivered and those lost.
     pub sent: u64,
-    /// Retransmitted.
+    /// Segments retransmitted.
     pub retransmitted: u64,
-    /// Retransmitted, less those that the receiver already had (DSACK, RFC 2883); `None` where the kernel does not report these.
+    /// Segments retransmitted, less those that the receiver already had (DSACK, RFC 2883); `None` if the kernel does not report these.
     pub lost: Option<u64>,
 }
 
 impl Segments {
-    /// Of a direction of a measurement; `None` of datagrams, and where its sender's kernel reports no retransmissions.
+    /// Returns the counts of a measurement's direction; `None` for UDP, and if the sender's kernel reports no retransmissions.
     pub fn of_direction(d: &DirectionResult) -> Option<Self> {
         if d.udp.is_some() {
             return None;
@@ -23,7 +23,7 @@ impl Segments {
         Self::of(d.retransmits, d.needless_retransmits, &d.sent, d.bytes, d.mss_bytes)
     }
 
-    /// Of a flow of the lab, likewise.
+    /// Returns the counts of a lab flow; `None` for UDP, and if the sender's kernel reports no retransmissions.
     pub fn of_flow(flow: &FlowRecord) -> Option<Self> {
         if flow.udp.is_some() {
             return None;
@@ -31,7 +31,7 @@ impl Segments {
         Self::of(flow.retransmits, flow.needless_retransmits, &flow.sent, flow.received_bytes, flow.mss_bytes)
     }
 
-    /// Where the kernel does not count delivered segments they are those that the bytes fill.
+    /// If the kernel does not count delivered segments, they are computed from the bytes.
     fn of(
         retransmits: Option<u64>,
         needless: Option<u64>,
@@ -50,17 +50,17 @@ impl Segments {
         (sent > 0).then_some(Self { sent, retransmitted, lost })
     }
 
-    /// Retransmitted / sent.
+    /// Returns segments retransmitted / sent.
     pub fn retransmit_ratio(self) -> f64 {
         self.retransmitted as f64 / self.sent as f64
     }
 
-    /// Lost / sent.
+    /// Returns segments lost / sent.
     pub fn loss_ratio(self) -> Option<f64> {
         self.lost.map(|lost| lost as f64 / self.sent as f64)
     }
 
-    /// Those of several flows together; `None` where one of them is unknown.
+    /// Returns the sum over several flows; `None` if one of them is unknown.
     pub fn together(all: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let add = |sum: Option<Self>, one: Self| match sum {
             None => Some(one),
@@ -75,7 +75,7 @@ impl Segments {
 }
 
 impl DirectionResult {
-    /// Datagrams or segments lost / sent; `None` where that is not known, or nothing was sent.
+    /// Returns datagrams or segments lost / sent; `None` if unknown, or if nothing was sent.
     pub fn loss_ratio(&self) -> Option<f64> {
         match &self.udp {
             Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
@@ -85,7 +85,7 @@ impl DirectionResult {
 }
 
 impl Record {
-    /// Datagrams or segments lost / sent, all flows together; `None` where that of one is not known, or there are flows of both kinds.
+    /// Returns datagrams or segments lost / sent, all flows together; `None` if unknown for a flow, or if TCP and UDP flows are mixed.
     pub fn loss_ratio(&self) -> Option<f64> {
         let (udp, tcp): (Vec<_>, Vec<_>) = self.flows.iter().partition(|flow| flow.udp.is_some());
         match (udp.is_empty(), tcp.is_empty()) {
@@ -101,7 +101,7 @@ impl Record {
 }
 
 impl FlowRecord {
-    /// Datagrams or segments lost / sent; `None` where that is not known, or nothing was sent.
+    /// Returns datagrams or segments lost / sent; `None` if unknown, or if nothing was sent.
     pub fn loss_ratio(&self) -> Option<f64> {
         match &self.udp {
             Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),

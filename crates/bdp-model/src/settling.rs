@@ -1,8 +1,8 @@
-//! Whether the goodput of a running flow has settled: more of the test would hardly change it.
+//! Detects when the goodput of a running flow is steady, so that more of the test would hardly change it.
 //!
-//! The last blocks of four round trips, or a tenth of a second, are compared with each other. If twice the standard error of their mean and the step between
-//! the older and the newer half are both within a bound, the rest of the test is assumed to go on at their mean. `benches/until-settled` measures what that
-//! costs in accuracy.
+//! The last blocks of four round trips, or a tenth of a second, are compared with each other. If twice the standard error of their mean, and the step
+//! between the older and the newer half, are both within a bound, the rest of the test is assumed to continue at their mean.
+//! `benches/until-settled` measures the cost in accuracy.
 
 use std::collections::VecDeque;
 
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// Blocks that are compared.
+/// Number of blocks compared.
 const BLOCKS: usize = 9;
-/// Length of a block: this time, or so many round trips if that is longer.
+/// Length of a block: this time, or a few round trips if that is longer.
 const BLOCK: Nanos = Nanos::millis(100);
 const BLOCK_ROUND_TRIPS: u64 = 4;
-/// Bound of the error of the mean, and of the step between the halves, as a share of the mean.
+/// Bound of the mean's error and of the step between the halves, as a share of the mean.
 const BOUND: f64 = 0.035;
-/// Nothing settles sooner, in time and in round trips: slow start must be over.
+/// Minimum before goodput counts as steady, in time and in round trips: slow start must be over.
 const LEAST: Nanos = Nanos::secs(1);
 const LEAST_ROUND_TRIPS: u64 = 20;
 
-/// A goodput that has settled.
+/// Steady goodput of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settled {
-    /// Since the flow began.
+    /// Time at which it was steady, from the start of the flow.
     pub after_ns: u64,
-    /// How long the test was meant to take.
+    /// Planned duration of the test.
     pub of_ns: u64,
-    /// Goodput of that whole time, if it goes on as in the last blocks, bit/s.
+    /// Goodput of the whole planned test if it continues as in the last blocks, bit/s.
     pub goodput_bps: f64,
-    /// Twice the standard error of the mean of the last blocks / that mean.
+    /// Twice the standard error of the last blocks' mean / that mean.
     pub error: f64,
 }
 
-/// The bytes that a flow has moved, over time.
+/// Bytes transferred by a flow over time.
 #[derive(Debug, Clone)]
 pub struct Settling {
     block_ns: u64,
     least_ns: u64,
-    /// Time and bytes, the last blocks' worth.
+    /// Time and bytes of the last blocks.
     points: VecDeque<(u64, u64)>,
 }
 
 impl Settling {
-    /// For a path with this least round trip.
+    /// Creates it for a path with this smallest round trip.
     pub fn over(rtt: Nanos) -> Self {
         Self {
             block_ns: (BLOCK_ROUND_TRIPS * rtt.0).max(BLOCK.0),
@@ -54,17 +54,17 @@ impl Settling {
         }
     }
 
-    /// Notes how many bytes have come so far, in order of time.
+    /// Adds the bytes received so far, in order of time.
     pub fn note(&mut self, at_ns: u64, bytes: u64) {
         self.points.push_back((at_ns, bytes));
         let kept_from = at_ns.saturating_sub((BLOCKS as u64 + 1) * self.block_ns);
-        // One before them is needed to know where they began.
+        // One sample before the blocks is needed for their start.
         while self.points.get(1).is_some_and(|&(at, _)| at <= kept_from) {
             self.points.pop_front();
         }
     }
 
-    /// The goodput of a whole test of this length, if it has settled.
+    /// Returns the goodput of a whole test of this length, if it is steady.
     pub fn settled(&self, whole: Nanos) -> Option<Settled> {
         let &(now, bytes) = self.points.back()?;
         let span = BLOCKS as u64 * self.block_ns;
@@ -90,7 +90,7 @@ impl Settling {
         })
     }
 
-    /// Bytes at a moment, between the two readings around it.
+    /// Returns the bytes at a moment, interpolated between two samples.
     fn bytes_at(&self, at_ns: u64) -> f64 {
         let mut before = (0, 0);
         for &(at, bytes) in &self.points {
@@ -114,7 +114,7 @@ mod tests {
 
     const WHOLE: Nanos = Nanos::secs(10);
 
-    /// When it settles that is read each tenth of a second, at the rate of that moment in bytes a second.
+    /// Returns when a rate in bytes per second over time is steady, sampled every tenth of a second.
     fn settles(rtt: Nanos, rate: impl Fn(f64) -> f64) -> Option<Settled> {
         let (mut settling, mut bytes) = (Settling::over(rtt), 0.0);
         (1..100).find_map(|tenth| {
@@ -129,7 +129,7 @@ mod tests {
         let steady = settles(Nanos::millis(1), |_| 1e6).unwrap();
         assert_eq!((steady.after_ns, steady.of_ns), (1_000_000_000, WHOLE.0));
         assert!((steady.goodput_bps - 8e6).abs() < 10.0 && steady.error < 1e-6, "{steady:?}");
-        // Nothing for half a second: the whole is 5 % less than the rate that it has settled at.
+        // Nothing for half a second: the whole test is 5 % below the steady rate.
         let late = settles(Nanos::millis(1), |at| if at <= 0.55 { 0.0 } else { 1e6 }).unwrap();
         assert!((late.goodput_bps - 7.6e6).abs() < 1e4, "{late:?}");
         assert!(late.after_ns >= 1_300_000_000, "{late:?}");
@@ -149,7 +149,7 @@ mod tests {
         let far = settles(Nanos::millis(200), |_| 1e6).unwrap();
         // Nine blocks of 0.8 s.
         assert_eq!(far.after_ns, 7_200_000_000);
-        // Of half a second each they do not fit.
+        // Blocks of half a second do not fit.
         assert_eq!(settles(Nanos::millis(300), |_| 1e6), None);
     }
 }

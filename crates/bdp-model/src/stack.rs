@@ -1,4 +1,4 @@
-//! What a case runs on: which clock, and which kernel's network stack.
+//! Clock and network stack of a case.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,28 +6,28 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The clock by which a case runs.
+/// The clock of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// This machine's: hosts are processes of its kernel, and what disturbs it disturbs the case.
+    /// The machine's clock: hosts are processes of its kernel, and what disturbs the machine disturbs the case.
     #[default]
     Real,
-    /// One that stands still while anything runs: hosts are namespaces of a guest kernel.
+    /// A clock that stops while anything runs: hosts are namespaces of a guest kernel.
     Virtual,
 }
 
 impl Clock {
-    /// Every clock by its name.
+    /// All clocks by name.
     pub const NAMES: [(&'static str, Self); 2] = [("real", Self::Real), ("virtual", Self::Virtual)];
 
-    /// As it is written.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         Self::NAMES[usize::from(self == Self::Virtual)].0
     }
 
-    /// Whether it is this machine's; what a record leaves out where it says nothing of a clock.
+    /// Whether it is the machine's clock, the default if a record does not state one.
     pub fn is_real(&self) -> bool {
         *self == Self::Real
     }
@@ -39,37 +39,37 @@ impl fmt::Display for Clock {
     }
 }
 
-/// The network stack that a host runs.
+/// The network stack of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "String")]
 pub enum Stack {
-    /// This machine's kernel, which runs by the real clock alone.
+    /// The machine's kernel, which runs only under the real clock.
     Machine,
-    /// A guest kernel by its name, one of [`Stack::GUESTS`].
+    /// A guest kernel by name, one of [`Stack::GUESTS`].
     Guest(&'static str),
-    /// A guest kernel by its file.
+    /// A guest kernel by the path of its file.
     File(String),
-    /// No kernel at all.
+    /// A stack that is not a kernel.
     Steps(StepStack),
 }
 
-/// A TCP stack that is no kernel: it runs in steps of a virtual clock, without a guest.
+/// A TCP stack that is not a kernel: it runs in steps of the virtual clock, without a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StepStack {
-    /// smoltcp, in bdp itself.
+    /// smoltcp, built into bdp.
     Smoltcp,
-    /// One whose program is built beside bdp, one of [`StepStack::BUILT`].
+    /// A stack whose program is built with bdp, one of [`StepStack::BUILT`].
     Built(&'static str),
-    /// A program that holds to the contract of stacks, with its arguments.
+    /// A program that implements bdp's contract of a stack, with its arguments.
     Program(String),
 }
 
 impl StepStack {
-    /// smoltcp's name.
+    /// Name of smoltcp.
     pub const SMOLTCP: &'static str = "smoltcp";
-    /// The names of those whose programs are built beside bdp.
+    /// Names of the stacks whose programs are built with bdp.
     pub const BUILT: [&'static str; 2] = ["gvisor", "lwip"];
-    /// What stands before a program.
+    /// Prefix of a program.
     pub const PROGRAM: &'static str = "exec:";
 }
 
@@ -84,26 +84,26 @@ impl fmt::Display for StepStack {
 }
 
 impl Stack {
-    /// Names of the guest kernels that bdp knows how to build.
+    /// Names of the guest kernels that bdp can build.
     pub const GUESTS: [&'static str; 3] = ["linux-6.1", "linux-6.12", "linux-7.2"];
-    /// This machine's kernel.
+    /// Name of the machine's kernel.
     pub const MACHINE: &'static str = "linux";
-    /// What stands before the path of a kernel's file.
+    /// Prefix of the path of a kernel's file.
     pub const FILE: &'static str = "kernel:";
-    /// Longest path of a kernel's file.
+    /// Longest path of a kernel's file, bytes.
     const PATH_MAX: usize = 4096;
 
-    /// Whether it is a guest kernel, which runs by the virtual clock alone.
+    /// Whether it is a guest kernel, which runs only under the virtual clock.
     pub fn is_guest(&self) -> bool {
         matches!(self, Self::Guest(_) | Self::File(_))
     }
 
-    /// The stack, where it is no kernel.
+    /// Returns the stack if it is not a kernel.
     pub fn in_steps(&self) -> Option<&StepStack> {
         if let Self::Steps(stack) = self { Some(stack) } else { None }
     }
 
-    /// The names of the stacks of the virtual clock as an error lists them.
+    /// Returns the names of the virtual clock's stacks as an error lists them.
     pub fn virtual_names() -> String {
         let built = StepStack::BUILT.iter().chain([&StepStack::SMOLTCP]);
         let names: Vec<String> = Self::GUESTS.iter().chain(built).map(|name| format!("\"{name}\"")).collect();
@@ -122,7 +122,7 @@ impl fmt::Display for Stack {
     }
 }
 
-/// Text that names no stack.
+/// Error for text that names no stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it does not name a stack")]
 pub struct NoStack;

@@ -1,8 +1,8 @@
-//! Statistics of samples: order, moments, and the interval of a mean.
+//! Statistics of samples: order statistics, moments, and the interval of a mean.
 
 use crate::random::SplitMix64;
 
-/// The `p`-th percentile (0..=100) by linear interpolation between closest ranks; `None` of nothing.
+/// Returns the `p`-th percentile (0..=100) by linear interpolation between closest ranks; `None` if empty.
 /// Sorts `values`.
 pub fn percentile(values: &mut [f64], p: f64) -> Option<f64> {
     if values.is_empty() {
@@ -14,15 +14,15 @@ pub fn percentile(values: &mut [f64], p: f64) -> Option<f64> {
     Some(values[low] + (values[high] - values[low]) * (rank - low as f64))
 }
 
-/// Whether so many samples resolve a percentile (0..=100): whether at least one of them is expected beyond it, on the side away
-/// from the median. The 99.9th takes 1,000 samples, the 99th 100, the 95th and the 5th 20, the 90th 10. The median of any is one.
+/// Whether this many samples resolve a percentile (0..=100): at least one of them is expected beyond it, on the side away
+/// from the median. The 99.9th needs 1,000 samples, the 99th 100, the 95th and the 5th 20, the 90th 10. The median is always resolved.
 pub fn resolves(samples: u64, p: f64) -> bool {
     let at = thousandths(p);
     at == 50_000 || u128::from(samples) * u128::from(at.min(100_000 - at)) >= 100_000
 }
 
-/// The rank, from 1, of the `p`-th percentile (0..=100) of so many samples: the smallest that p % of them do not exceed. In
-/// whole thousandths, as 99.9 / 100 x 1,000 is a little more than 999 in floating point.
+/// Returns the rank, from 1, of the `p`-th percentile (0..=100) of this many samples: the smallest that p % of them do not exceed. In
+/// whole thousandths, because 99.9 / 100 x 1,000 is slightly more than 999 in floating point.
 pub fn nearest_rank(samples: u64, p: f64) -> u64 {
     let rank = (u128::from(samples) * u128::from(thousandths(p))).div_ceil(100_000);
     (rank as u64).max(1)
@@ -32,30 +32,30 @@ fn thousandths(p: f64) -> u64 {
     (p.clamp(0.0, 100.0) * 1_000.0).round() as u64
 }
 
-/// The median; `None` of nothing. Sorts `values`.
+/// Returns the median; `None` if empty. Sorts `values`.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     percentile(values, 50.0)
 }
 
-/// Round trips a minute, given some in nanoseconds: 60 s over their mean without the largest 5 %, the single-sided trimmed
-/// mean of draft-ietf-ippm-responsiveness. `None` of nothing. Sorts `round_trips_ns`.
+/// Returns round trips per minute from round trips in nanoseconds: 60 s over their mean without the largest 5 %, the single-sided trimmed
+/// mean of draft-ietf-ippm-responsiveness. `None` if empty. Sorts `round_trips_ns`.
 pub fn responsiveness_rpm(round_trips_ns: &mut [u64]) -> Option<f64> {
     crate::responsiveness::trimmed_mean(round_trips_ns).filter(|&mean| mean > 0.0).map(|mean| 60e9 / mean)
 }
 
-/// Median, smallest and largest of a number of values.
+/// Median, minimum and maximum of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The middle one.
+    /// Median.
     pub median: f64,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of the values that are finite; `None` where there is none.
+    /// Summarises the finite values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         let median = median(&mut values)?;
@@ -63,23 +63,23 @@ impl Spread {
     }
 }
 
-/// What is said of repetitions: how many, their ends, their mean and how far they are from it.
+/// Statistics of repetitions: number, range, mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
-    /// How many.
+    /// Number of values.
     pub n: usize,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
-    /// Standard deviation of what they are a sample of, with n - 1; `None` of one.
+    /// Sample standard deviation, with n - 1; `None` for a single value.
     pub sd: Option<f64>,
 }
 
 impl Moments {
-    /// Of the values, which are finite; `None` of nothing.
+    /// Summarises values, which must be finite; `None` if empty.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         let (&min, &max) =
@@ -91,22 +91,22 @@ impl Moments {
     }
 }
 
-/// A mean of repetitions, and how far from it others may be.
+/// Mean of repetitions, with its intervals.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
-    /// Repetitions.
+    /// Number of repetitions.
     pub n: usize,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// The 95 % confidence interval of the mean by Student's distribution; null of one repetition.
+    /// 95 % confidence interval of the mean, by Student's distribution; null for a single repetition.
     pub interval: Option<[f64; 2]>,
-    /// The interval that holds one more repetition with 95 %; null of one repetition.
+    /// 95 % prediction interval for one more repetition; null for a single repetition.
     pub next: Option<[f64; 2]>,
 }
 
 impl Estimate {
-    /// Of repetitions, which are finite; `None` of none.
+    /// Summarises repetitions, which must be finite; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let Moments { n, mean, sd, .. } = Moments::of(values)?;
         let spread = t_quantile(n).zip(sd).map(|(t, sd)| t * sd);
@@ -116,25 +116,25 @@ impl Estimate {
     }
 }
 
-/// The 97.5 % quantile of Student's distribution with `n` - 1 degrees of freedom; `None` of fewer than two values.
+/// Returns the 97.5 % quantile of Student's distribution with `n` - 1 degrees of freedom; `None` with fewer than two values.
 fn t_quantile(n: usize) -> Option<f64> {
     const FEW: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     let degrees = n.checked_sub(1).filter(|&d| d > 0)?;
-    // Beyond ten degrees by the first terms of its expansion about the normal distribution (Abramowitz and Stegun, 26.7.5).
+    // Beyond ten degrees, the first terms of its expansion around the normal distribution (Abramowitz and Stegun, 26.7.5).
     Some(FEW.get(degrees - 1).copied().unwrap_or_else(|| {
         let (z, d) = (1.959_964f64, degrees as f64);
         z + (z.powi(3) + z) / (4.0 * d) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * d * d)
     }))
 }
 
-/// Samples that are drawn again for an interval: the ends are then known to about a hundredth of its width.
+/// Resamples per interval: its ends are then accurate to about a hundredth of its width.
 const RESAMPLES: usize = 4_000;
-/// Fewer values have too few samples in them.
+/// Fewest values: fewer have too few distinct resamples.
 pub const LEAST_RESAMPLED: usize = 5;
 
-/// The interval that holds the mean with this confidence (0..1), by the percentile bootstrap (Efron 1979): means of samples of the
-/// same size, drawn from the values with replacement, without their tails. The same values and seed give the same interval.
-/// `None` of fewer than [`LEAST_RESAMPLED`].
+/// Returns the interval of the mean with this confidence (0..1), by the percentile bootstrap (Efron 1979): means of samples of the
+/// same size, drawn with replacement, without their tails. The same values and seed give the same interval.
+/// `None` with fewer than [`LEAST_RESAMPLED`].
 pub fn bootstrap_mean(values: &[f64], confidence: f64, seed: u64) -> Option<[f64; 2]> {
     if values.len() < LEAST_RESAMPLED {
         return None;
@@ -166,7 +166,7 @@ mod tests {
         );
     }
 
-    /// Michelson's first twenty measurements of the speed of light in 1879, less 299,000 km/s (R's `morley`, experiment 1).
+    /// Michelson's first twenty measurements of the speed of light in 1879, minus 299,000 km/s (R's `morley`, experiment 1).
     const MICHELSON: [f64; 20] = [
         850.0, 740.0, 900.0, 1070.0, 930.0, 850.0, 950.0, 980.0, 980.0, 880.0, 1000.0, 980.0, 930.0, 650.0,
         760.0, 810.0, 1000.0, 1000.0, 960.0, 960.0,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_bootstrap_interval_is_that_of_the_plug_in_distribution() {
         // The bootstrap's own standard error is sd sqrt((n - 1) / n) / sqrt(n) = 22.87; 1.96 of it to each side, a little more to
-        // the left, where the values have their tail.
+        // the left, because of the tail of the values there.
         let [low, high] = bootstrap_mean(&MICHELSON, 0.95, 1).unwrap();
         assert!((low - 862.0).abs() < 4.0 && (high - 951.5).abs() < 4.0, "{low} {high}");
         assert_eq!(bootstrap_mean(&MICHELSON, 0.95, 1), Some([low, high]), "the seed decides");
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(bootstrap_mean(&[7.0; 5], 0.95, 1), Some([7.0, 7.0]));
     }
 
-    /// Of many samples of even numbers some 95 % of the intervals hold the mean that they were drawn with.
+    /// About 95 % of the intervals of many uniform samples contain the true mean.
     #[test]
     fn the_bootstrap_interval_holds_the_mean_as_often_as_it_says() {
         let mut random = SplitMix64(7);
@@ -215,7 +215,7 @@ mod tests {
     fn responsiveness_leaves_the_slowest_twentieth_out() {
         assert_eq!(responsiveness_rpm(&mut []), None);
         assert_eq!(responsiveness_rpm(&mut [20_000_000]), Some(3000.0));
-        // Nineteen of 30 ms, and one that is left out.
+        // Nineteen of 30 ms, and one that is trimmed.
         let mut round_trips = [30_000_000; 20];
         round_trips[3] = 5_000_000_000;
         assert_eq!(responsiveness_rpm(&mut round_trips), Some(2000.0));

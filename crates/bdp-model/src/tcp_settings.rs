@@ -1,4 +1,4 @@
-//! What a host's TCP is set to: each setting by its name in a scenario, and the sysctl that brings it about.
+//! TCP settings of a host: the name of each in a scenario, and its sysctl.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::ByteCount;
 
-/// Settings of a host's TCP. What is `None` is the kernel's own.
+/// TCP settings of a host; `None` for the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSettings {
-    /// Congestion control of flows that the host sends and that name none. Set on each socket: a namespace's own default is
-    /// restricted to what the machine allows everybody.
+    /// Congestion control of flows that the host sends and that name none. Set on each socket: a namespace's default is
+    /// restricted to what the machine allows unprivileged users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// Selective acknowledgements (RFC 2018).
@@ -23,16 +23,16 @@ pub struct TcpSettings {
     /// Timestamps (RFC 7323, section 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<bool>,
-    /// Congestion window of a new connection (RFC 6928), segments. A property of routes, not a sysctl.
+    /// Initial congestion window of new connections (RFC 6928), segments. An attribute of routes, not a sysctl.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
     /// Explicit congestion notification (RFC 3168).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
-    /// Largest receive buffer that autotuning may reach, bytes.
+    /// Upper limit of receive buffer autotuning, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "receive_buffer_bytes")]
     pub receive_buffer: Option<ByteCount>,
-    /// Largest send buffer that autotuning may reach, bytes.
+    /// Upper limit of send buffer autotuning, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "send_buffer_bytes")]
     pub send_buffer: Option<ByteCount>,
 }
@@ -42,28 +42,28 @@ pub struct TcpSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Ecn {
-    /// Neither asked for nor granted.
+    /// Neither requested nor accepted.
     Off,
-    /// Asked for and granted.
+    /// Requested and accepted.
     On,
-    /// Granted where the other end asks.
+    /// Accepted if the other end requests it.
     Passive,
 }
 
 impl Ecn {
-    /// Each by its name in a scenario.
+    /// All modes by their names in a scenario.
     pub const NAMES: [(&'static str, Self); 3] =
         [("off", Self::Off), ("on", Self::On), ("passive", Self::Passive)];
 }
 
-/// The smallest buffer that every kernel takes in `tcp_rmem` and `tcp_wmem`, bytes; autotuning goes no lower.
+/// Smallest buffer that every kernel accepts in `tcp_rmem` and `tcp_wmem`, bytes; the lower limit of autotuning.
 pub const SMALLEST_BUFFER: u64 = 4_096;
-/// What autotuning begins with where the maximum allows, bytes. As every host of the lab has them.
+/// Initial receive buffer if the maximum allows it, bytes; the same on every host of the lab.
 const FIRST_RECEIVE: u64 = 131_072;
 const FIRST_SEND: u64 = 16_384;
 
 impl TcpSettings {
-    /// The settings that are sysctls: name of the setting, sysctl, value.
+    /// Returns the settings that are sysctls: name of the setting, sysctl, value.
     pub fn sysctls(&self) -> Vec<(&'static str, &'static str, String)> {
         let flag = |on: bool| u8::from(on).to_string();
         let buffer = |largest: ByteCount, first: u64| {
@@ -88,7 +88,7 @@ impl TcpSettings {
         .collect()
     }
 
-    /// The sysctls by their names.
+    /// Returns the sysctls by name.
     pub fn by_sysctl(&self) -> BTreeMap<String, String> {
         self.sysctls().into_iter().map(|(_, sysctl, value)| (sysctl.to_owned(), value)).collect()
     }

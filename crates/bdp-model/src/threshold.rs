@@ -1,93 +1,93 @@
-//! The bounds by which a transfer is judged, each in one place: rules, caveats, curves and reports use the same.
+//! Shared thresholds for judging a transfer: rules, caveats, curves and reports use the same.
 //!
-//! What one rule alone asks stands beside it; what the emulator must keep to is in `bdp-lab`, how a rate is searched in
+//! Thresholds of a single rule are defined with it; those of the emulator are in `bdp-lab`, those of the rate search in
 //! [`crate::rate_search`].
 
 use crate::units::Nanos;
 
-/// From this share of the ceiling on a transfer is at it, and nothing is left to tune. What is missing are slow start, and
-/// acknowledgements of data the other way: one of 90 bytes on Ethernet for every two full segments of 1538 each, 3 %.
+/// From this share of the ceiling, a transfer is at the ceiling and nothing is left to tune. The rest is lost to slow start and to
+/// acknowledgements of data in the other direction: one of 90 bytes on Ethernet for every two full segments of 1538 each, 3 %.
 pub const AT_CEILING: f64 = 0.94;
 /// Above this share of a ceiling the ceiling is not the path's: the headers are known to the byte, the clock to a sample.
 pub const ABOVE_CEILING: f64 = 1.01;
 
-/// A thread that uses this share of a processor has none left: the rest is what it waits for in the kernel, for locks and for
+/// From this share of a processor, a thread is CPU-bound: the rest is spent waiting in the kernel, for locks and for
 /// its turn.
 pub const BUSY_THREAD: f64 = 0.9;
-/// Share of the time in which a thread ran or was ready to, from which on it waits for the network too little to be held back by it.
+/// Share of the time that a thread ran or was ready to run, from which it waits too little for the network to be limited by it.
 pub const PROCESSOR_WANTED: f64 = 0.8;
-/// Share of the time that a quota holds a process back, from which on that is why it waits for its processor.
+/// Share of the time that a quota throttles a process, from which the quota explains why it waits for its processor.
 pub const THROTTLED: f64 = 0.1;
-/// Share of the processors that a hypervisor takes, from which on that is why a thread waits.
+/// Share of the processors taken by a hypervisor, from which this explains why a thread waits.
 pub const STOLEN: f64 = 2.0 * STEAL_NOTED;
-/// A queue that stands for this part of the time says that the path is full, though a thread waits for its processor: its turns are long enough to keep it standing.
+/// With a standing queue for this share of the time, the path is full even if a thread waits for its processor: it runs enough to keep the queue.
 pub const FULL_BESIDE_PROCESSOR: f64 = 0.9;
-/// Share of the time that a quota holds a process back, from which on that is why it waits, where the kernel does not say how long threads wait.
+/// Share of the time that a quota throttles a process, from which the quota explains its waiting if the kernel does not report how long threads wait.
 pub const THROTTLED_ALONE: f64 = 0.3;
-/// A shorter transfer has waited for nothing yet, and its rate is that of one read.
+/// Shortest transfer that can be judged: the rate of a shorter one is that of a single read.
 pub const LONG_ENOUGH: Nanos = Nanos::millis(100);
 
-/// Fewer samples than these say nothing about shares of time.
+/// Fewest samples that can be used for shares of time.
 pub const SAMPLES_MIN: usize = 5;
 
-/// A delay that timers and schedulers of two idle hosts may add, and that is no queue.
+/// Delay that timers and schedulers of two idle hosts may add without a queue.
 pub const QUEUE_NOISE: Nanos = Nanos::millis(2);
-/// From this share of a probe's round trip on that its two hosts took, it is not the path's.
+/// From this share of a probe's round trip spent in its two hosts, the round trip does not reflect the path.
 pub const HOST_SHARE: f64 = 0.1;
-/// What the hosts of a probe usually take at the most, timers and scheduling of idle machines included.
+/// Longest time that hosts usually add to a probe, timers and scheduling of idle machines included.
 pub const HOST_NOISE: Nanos = Nanos::micros(500);
-/// A standing queue adds this share of the idle round trip: less doesn't change what a window reaches.
+/// Share of the idle round trip added by a standing queue: less does not change what a window reaches.
 pub const QUEUE_SHARE: f64 = 0.2;
-/// A delay that load adds to the round trip at the 95th percentile and that one notices.
+/// Noticeable increase of the round trip's 95th percentile under load.
 pub const NOTICEABLE_DELAY: Nanos = Nanos::millis(5);
 
-/// A window that is full in this share of the samples is the limit itself.
+/// Share of the samples with a full window, from which the window is the limit.
 pub const WINDOW_FULL: f64 = 0.5;
-/// A window that is full in fewer of the samples holds nothing back.
+/// Share of the samples with a full window, below which the window limits nothing.
 pub const WINDOW_FREE: f64 = 0.2;
-/// A share of the busy time, or of the samples, that is worth a word; below it the kernel denies the limit.
+/// Share of the busy time, or of the samples, that is worth reporting; below it the kernel rules the limit out.
 pub const WORTH_A_WORD: f64 = 0.05;
-/// A receive window that is below half of its largest in this share of the samples shrinks again and again.
+/// A receive window that is below half of its maximum in this share of the samples shrinks repeatedly.
 pub const WINDOW_SHRUNK: f64 = 0.15;
-/// Goodput / rate that was asked for, over all: slow start takes its part.
+/// Goodput / requested rate, from which the rate was kept: slow start takes its part.
 pub const RATE_KEPT: f64 = 0.95;
-/// What is above by more was not held to that rate.
+/// Goodput / requested rate, above which the sender was not limited to that rate.
 pub const RATE_EXCEEDED: f64 = 1.05;
-/// Bytes that had come and were not read / receive window, from which on the reader makes the window small,
+/// Unread bytes / receive window, from which the reading program reduces the window,
 pub const UNREAD: f64 = 0.5;
-/// and in any case so many bytes.
+/// if at least this many bytes are unread.
 pub const UNREAD_MIN_BYTES: u64 = 4096;
-/// Payload in flight / send buffer that may be full: it counts the memory of whole packets.
+/// Payload in flight / send buffer, from which the buffer may be full: it counts the memory of whole packets.
 pub const BUFFER_PAYLOAD: f64 = 0.35;
-/// Goodput / what a window carries in the round trip, from which the window explains it.
+/// Goodput / window per round trip, from which the window explains the goodput.
 pub const WINDOW_REACHED: f64 = 0.7;
 
-/// A sender that reaches this share of what was asked of it has sent as asked: less is the granularity of its calls.
+/// Share of the requested rate, from which a sender reached it: the rest is the granularity of its calls.
 pub const SENT_AS_ASKED: f64 = 0.98;
 
-/// Loss from which on, beside a standing queue, what came through is what the path carries.
+/// Loss from which, with a standing queue, the received rate is the capacity of the path.
 pub const OVERLOAD_BESIDE_QUEUE: f64 = 0.02;
-/// The same without such a queue to see: less may be a policer's, or have nothing to do with the rate.
+/// Loss from which the received rate is the capacity without such a queue: less may be a policer's, or independent of the rate.
 pub const OVERLOAD: f64 = 0.05;
 
-/// Share of processor time taken by a hypervisor from which on a measurement has a caveat.
+/// Share of processor time taken by a hypervisor, from which a measurement has a caveat.
 pub const STEAL_NOTED: f64 = 0.05;
-/// The same where a bound of the emulator was broken, and causes are looked for.
+/// Share of processor time taken by a hypervisor, from which it is named as a cause of a broken bound of the emulator.
 pub const STEAL_BLAMED: f64 = 0.02;
 
-/// At or above this share of a rate that is computed from the path, the computation holds.
+/// Share of a computed rate, from which the computation is confirmed.
 pub const REACHED: f64 = 0.9;
-/// Above this share of it, it was no bound.
+/// Share of a computed rate, above which it was not a limit.
 pub const EXCEEDED: f64 = 1.1;
 
-/// Goodput / the highest rate of delivery of a round trip, from which on a sender has the same rate all the time.
+/// Goodput / highest delivery rate of a round trip, from which a sender's rate is constant.
 pub const AT_PEAK: f64 = 0.94;
 
-/// Goodput / what a response function gives for losses, up to which the two agree: the functions are means over many losses, and a run has few.
+/// Goodput / goodput of a loss model, up to which the two agree: models are means over many losses, and a run has few.
 pub const MODEL_TOLERANCE: f64 = 1.5;
 
-/// A program that did not run for longer was held up by its host: a busy scheduler takes less.
+/// Longest pause of a program that a busy scheduler explains: beyond it, the host paused.
 pub const HOST_PAUSE: Nanos = Nanos::millis(20);
 
-/// Bytes that a capture lacks / all that passed, from which on only its pauses are known.
+/// Bytes missing from a capture / all bytes, from which only its pauses are known.
 pub const CAPTURE_LACKS: f64 = 0.25;

@@ -1,4 +1,4 @@
-//! A trace of delivery opportunities in mahimahi's format: a millisecond a line, each of them an opportunity to deliver
+//! Traces of delivery opportunities in mahimahi's format: one millisecond per line, each an opportunity to deliver
 //! [`OPPORTUNITY_BYTES`] bytes.
 
 use std::fmt;
@@ -12,80 +12,80 @@ pub use crate::radio::OPPORTUNITY_BYTES;
 use crate::radio::Radio;
 use crate::units::{Nanos, Rate};
 
-/// What mahimahi counts beside each IP packet.
+/// Bytes that mahimahi counts in addition to each IP packet.
 pub const TRACE_OVERHEAD_BYTES: u32 = 4;
 
-/// Largest file that is read as one.
+/// Largest trace file, bytes.
 pub const TRACE_MAX_BYTES: u64 = 16 << 20;
 /// Most opportunities.
 const OPPORTUNITIES_MAX: u64 = 10_000_000;
-/// Most opportunities of one millisecond: 1.2 Tbit/s.
+/// Most opportunities in one millisecond: 1.2 Tbit/s.
 const AT_ONCE_MAX: u64 = 100_000;
 /// Longest trace: a day.
 const LONGEST_MS: u64 = 24 * 3_600_000;
-/// Longest trace of a model of a radio.
+/// Longest trace of a radio model.
 pub const RADIO_LONGEST: Nanos = Nanos::secs(600);
-/// Longest form in a record.
+/// Longest encoded form in a record, bytes.
 const ENCODED_MAX_BYTES: usize = 2 << 20;
 
-/// Opportunities to deliver.
+/// A trace of delivery opportunities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace(Arc<Inner>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Inner {
-    /// As the scenario names it.
+    /// File name in the scenario.
     file: String,
-    /// Whether it begins anew at its last millisecond.
+    /// Whether it repeats after its last millisecond.
     repeat: bool,
-    /// Milliseconds with opportunities, rising, and how many.
+    /// Milliseconds with opportunities, ascending, and their number.
     at: Vec<(u64, u64)>,
-    /// What made it, where no file did.
+    /// Model that generated it, if not read from a file.
     radio: Option<Radio>,
 }
 
-/// Why text is no trace.
+/// Error in a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// Nothing in it.
+    /// It is empty.
     #[error("it is empty; a trace has one line per delivery opportunity, with its time in ms")]
     Empty,
-    /// A line that is no time.
+    /// A line is not a time.
     #[error("line {line}: '{found}' is not a time in whole ms")]
     NotATime {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is there, shortened.
+        /// Text of the line, shortened.
         found: String,
     },
-    /// A time before the one above it.
+    /// A time is before the one above it.
     #[error("line {line}: {found} ms is before the previous time, {before} ms")]
     Back {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its time.
+        /// Time of the line.
         found: u64,
-        /// That of the line before.
+        /// Time of the line before.
         before: u64,
     },
-    /// It would never end.
+    /// It would repeat without ever ending.
     #[error("all its times are 0 ms, so it can't be repeated")]
     Endless,
-    /// Too much of something.
+    /// It exceeds a limit.
     #[error("it is too large: {found}, at most {most}")]
     TooLarge {
-        /// How much there is.
+        /// Actual size.
         found: String,
-        /// The bound.
+        /// Limit.
         most: String,
     },
-    /// A stored form that is damaged.
+    /// Its encoded form is damaged.
     #[error("its stored form is damaged")]
     Damaged,
 }
 
 impl Trace {
-    /// Reads mahimahi's format. `file` is what the scenario calls it.
+    /// Parses mahimahi's format. `file` is the name in the scenario.
     pub fn parse(file: &str, text: &str) -> Result<Self, TraceError> {
         if text.len() as u64 > TRACE_MAX_BYTES {
             return Err(too_large(format!("{} bytes", text.len()), format!("{TRACE_MAX_BYTES} bytes")));
@@ -117,7 +117,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Of opportunities by millisecond.
+    /// Creates a trace from opportunities by millisecond.
     pub fn new(file: &str, repeat: bool, at: Vec<(u64, u64)>) -> Result<Self, TraceError> {
         let Some(&(last, _)) = at.last() else { return Err(TraceError::Empty) };
         if last == 0 {
@@ -136,13 +136,13 @@ impl Trace {
         Ok(Self(Arc::new(Inner { file: file.to_owned(), repeat, at, radio: None })))
     }
 
-    /// By the model of a radio.
+    /// Creates a trace from a radio model.
     pub fn of_radio(radio: Radio, repeat: bool) -> Result<Self, TraceError> {
         let all = Self::new("", repeat, radio.opportunities())?;
         Ok(Self(Arc::new(Inner { file: String::new(), repeat, at: all.0.at.clone(), radio: Some(radio) })))
     }
 
-    /// The same opportunities, repeated or not.
+    /// Returns the trace, repeated or not.
     pub fn repeated(&self, repeat: bool) -> Self {
         if repeat == self.0.repeat {
             return self.clone();
@@ -151,45 +151,45 @@ impl Trace {
         Self(Arc::new(Inner { file: file.clone(), repeat, at: at.clone(), radio: radio.clone() }))
     }
 
-    /// The model that made it, where no file did.
+    /// Returns the model that generated it, if not read from a file.
     pub fn radio(&self) -> Option<&Radio> {
         self.0.radio.as_ref()
     }
 
-    /// What the scenario calls it; nothing where no file made it.
+    /// Returns the file name in the scenario; empty if generated.
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// Whether it begins anew at its last millisecond.
+    /// Whether it repeats after its last millisecond.
     pub fn repeats(&self) -> bool {
         self.0.repeat
     }
 
-    /// Milliseconds with opportunities, rising, and how many; at least one, the last of which is not at 0.
+    /// Returns the milliseconds with opportunities, ascending, and their number; at least one, the last not at 0.
     pub fn opportunities(&self) -> &[(u64, u64)] {
         &self.0.at
     }
 
-    /// How long it is until it is repeated, milliseconds.
+    /// Returns its length before it repeats, milliseconds.
     pub fn length_ms(&self) -> u64 {
         self.0.at.last().map_or(1, |(ms, _)| *ms)
     }
 
-    /// The rate of all opportunities over the whole trace.
+    /// Returns the mean rate of the whole trace.
     pub fn mean(&self) -> Rate {
         let all: u64 = self.0.at.iter().map(|(_, count)| count).sum();
         Rate::bps((all * OPPORTUNITY_BYTES * 8 * 1_000 / self.length_ms()).max(1))
     }
 
-    /// The rate of the millisecond that has the most of them.
+    /// Returns the rate of the millisecond with the most opportunities.
     pub fn peak(&self) -> Rate {
         let most = self.0.at.iter().map(|(_, count)| *count).max().unwrap_or(0);
         Rate::bps(most * OPPORTUNITY_BYTES * 8 * 1_000)
     }
 
-    /// The number of each millisecond from 0 on, and for how many it is the same: `A` is none, `B` one, `Y` 24, and `(30)` any. What
-    /// follows as decimals is the length of the run, 1 where nothing follows.
+    /// Encodes the number of each millisecond from 0 on, as runs: `A` is none, `B` one, `Y` 24, and `(30)` any number. Decimals
+    /// after it are the length of the run, 1 if absent.
     fn encode(&self) -> String {
         let mut text = String::new();
         let (mut next, mut run) = (0, (0, 0));
@@ -233,10 +233,10 @@ impl Trace {
     }
 }
 
-/// The largest count with a letter of its own.
+/// Largest number with its own letter.
 const NAMED: u32 = 24;
 
-/// Adds to the run, or writes it and begins another.
+/// Extends the run, or writes it and starts another.
 fn push_run(text: &mut String, run: &mut (u64, u64), count: u64, length: u64) {
     if run.0 == count {
         run.1 += length;
@@ -259,7 +259,7 @@ fn too_large(found: String, most: String) -> TraceError {
     TraceError::TooLarge { found, most }
 }
 
-/// `lte.trace, 60 s, 9.62 Mbit/s in the mean`.
+/// Writes `lte.trace, 60 s, 9.62 Mbit/s in the mean`.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.length_ms() as f64 / 1e3;
@@ -297,7 +297,7 @@ impl<'de> Deserialize<'de> for Trace {
             (Some(text), None) if text.len() <= ENCODED_MAX_BYTES => {
                 Self::new(&file, repeat, Self::decode(&text).ok_or(TraceError::Damaged)?)
             }
-            // What is longer is refused before it is made.
+            // Longer ones are rejected before they are generated.
             (None, Some(radio)) if radio.length <= RADIO_LONGEST => Self::of_radio(radio, repeat),
             _ => Err(TraceError::Damaged),
         };

@@ -1,22 +1,22 @@
-//! Traffic: many transfers that come and go, each a TCP connection of its own, drawn from a seed; and what became of them, in sum.
+//! Short transfers of a scenario, each a TCP connection of its own, drawn from a seed; and their totals.
 
 use serde::{Deserialize, Serialize};
 
 use crate::random::SplitMix64;
 use crate::units::Nanos;
 
-/// Most transfers of one entry on average.
+/// Most transfers of one entry, on average.
 pub const MOST_TRANSFERS: u64 = 2_000;
-/// Most requests of one entry on average.
+/// Most requests of one entry, on average.
 pub const MOST_REQUESTS: u64 = 100_000;
-/// How long a transfer may take beyond the time in which transfers begin.
+/// How long a transfer may take after the time in which transfers start.
 pub const PATIENCE: Nanos = Nanos::secs(30);
 
-/// Transfers from one host to another.
+/// Short transfers from one host to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// Name of the sending host.
     pub from: String,
@@ -24,55 +24,55 @@ pub struct Traffic {
     pub to: String,
     /// Congestion control of the sender.
     pub congestion: Option<String>,
-    /// When transfers begin to come, since the first flow could start.
+    /// When the first transfers may start, from the time that the first flow could start.
     #[serde(rename = "start_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub start: Nanos,
-    /// For how long they come.
+    /// Time during which transfers start.
     #[serde(rename = "duration_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub duration: Nanos,
-    /// When each begins.
+    /// When each transfer starts.
     pub pattern: Pattern,
-    /// How large each is.
+    /// Distribution of the sizes.
     pub size: Size,
 }
 
-/// One of them.
+/// A single transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// When its connection is to be opened, since the first flow could start.
+    /// When its connection is opened, from the time that the first flow could start.
     pub start: Nanos,
-    /// When it is over, whatever is left of it.
+    /// When it ends, even if data remains.
     pub end: Nanos,
-    /// Its bytes; `None` where it sends until it is over.
+    /// Its size, bytes; `None` if it sends until it ends.
     pub bytes: Option<u64>,
 }
 
-/// One question of a client and its answer.
+/// A client's request and the response to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// How long the client thinks before.
+    /// Time that the client waits before the request.
     pub think: Nanos,
     /// Bytes of the request.
     pub request_bytes: u64,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     pub answer_bytes: u64,
 }
 
-/// When transfers begin.
+/// When transfers start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Pattern {
-    /// Arrivals of a Poisson process: gaps are exponential, independent of each other.
+    /// Poisson arrivals: independent, exponentially distributed gaps.
     Poisson {
         /// Mean gap.
         #[serde(rename = "gap_ns", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         gap: Nanos,
     },
-    /// One after each gap, as chunks of a video come.
+    /// One after each gap, like the chunks of a video.
     Periodic {
         /// The gap.
         #[serde(rename = "gap_ns", with = "crate::units::nanoseconds")]
@@ -81,21 +81,21 @@ pub enum Pattern {
     },
     /// A fixed number of clients, each sending a request, reading the response, pausing and repeating.
     RequestResponse {
-        /// Mean time between an answer and the next request of the same client.
+        /// Mean time between a response and the next request of the same client.
         #[serde(rename = "think_ns", with = "crate::units::nanoseconds")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         think: Nanos,
-        /// Whether it is that each time; exponential where not.
+        /// Whether that time is constant; exponentially distributed if not.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         think_fixed: bool,
-        /// How many.
+        /// Number of clients.
         clients: u32,
-        /// How large each request is.
+        /// Distribution of the request sizes.
         request: Size,
-        /// Whether a client keeps its connection, or opens one for each request.
+        /// Whether a client keeps its connection instead of opening one for each request.
         kept: bool,
     },
-    /// A connection that sends as fast as it can for a time, and none for another; both exponential.
+    /// A connection that alternates between sending as fast as it can and silence; both times are exponentially distributed.
     OnOff {
         /// Mean time of sending.
         #[serde(rename = "on_ns", with = "crate::units::nanoseconds")]
@@ -108,43 +108,43 @@ pub enum Pattern {
     },
 }
 
-/// How large a transfer is.
+/// Distribution of transfer sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Size {
-    /// Each as large as the others.
+    /// All transfers have the same size.
     Fixed {
         /// Bytes.
         bytes: u64,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
         /// Mean, bytes.
         mean_bytes: u64,
     },
-    /// Pareto of the first kind, cut off.
+    /// Truncated Pareto distribution of the first kind.
     Pareto {
-        /// Mean before it is cut off, bytes.
+        /// Mean before truncation, bytes.
         mean_bytes: u64,
-        /// Its index, above 1: the smaller, the heavier the tail.
+        /// Shape parameter, above 1: the smaller, the heavier the tail.
         shape: f64,
-        /// No transfer is larger, bytes.
+        /// Largest size, bytes.
         most_bytes: u64,
     },
-    /// Log-normal, cut off.
+    /// Truncated log-normal distribution.
     Lognormal {
-        /// Mean before it is cut off, bytes.
+        /// Mean before truncation, bytes.
         mean_bytes: u64,
         /// Standard deviation of the logarithm.
         sigma: f64,
-        /// No transfer is larger, bytes.
+        /// Largest size, bytes.
         most_bytes: u64,
     },
 }
 
 impl Traffic {
-    /// How many transfers begin, on average.
+    /// Returns the mean number of transfers.
     pub fn expected(&self) -> u64 {
         let between = match self.pattern {
             Pattern::Poisson { gap } | Pattern::Periodic { gap } => gap,
@@ -156,7 +156,7 @@ impl Traffic {
         self.duration.as_ns() / between.as_ns().max(1)
     }
 
-    /// What one client of a pattern of requests draws.
+    /// Returns the exchanges drawn for one client of a request-response pattern.
     pub fn exchanges(&self, seed: u64, place: u32, client: u32) -> impl Iterator<Item = Exchange> {
         let (think, fixed, request) = match self.pattern {
             Pattern::RequestResponse { think, think_fixed, request, .. } => (think, think_fixed, request),
@@ -172,7 +172,7 @@ impl Traffic {
             let think = match (fixed, std::mem::take(&mut first)) {
                 (false, _) => exponential(think, draw),
                 (true, false) => think,
-                // Or all clients would ask at once for ever.
+                // Otherwise all clients would send their requests at the same time forever.
                 (true, true) => Nanos((think.as_ns() as f64 * draw) as u64),
             };
             let answer_bytes = answer.draw([draws.open(), draws.open()]);
@@ -181,7 +181,7 @@ impl Traffic {
         })
     }
 
-    /// Its transfers; the same for the same seed and place in the scenario.
+    /// Returns the transfers, determined by the seed and the place in the scenario.
     pub fn transfers(&self, seed: u64, place: u32) -> Vec<Transfer> {
         let mut draws = Draws::of(seed, place);
         let mut flows: Vec<Transfer> = Vec::new();
@@ -189,14 +189,14 @@ impl Traffic {
         let mut at = self.start;
         let first = |flows: &[Transfer]| flows.is_empty();
         loop {
-            // The same draws for each transfer, whatever they are used for.
+            // The same number of draws for each transfer, whether or not they are used.
             let (gap_draw, size_draws) = (draws.open(), [draws.open(), draws.open()]);
             match self.pattern {
                 Pattern::Poisson { gap } => at += exponential(gap, gap_draw),
                 Pattern::Periodic { gap } if !first(&flows) => at += gap,
                 Pattern::OnOff { off, .. } => at += exponential(off, gap_draw),
                 Pattern::Periodic { .. } => {}
-                // What they do follows from the answers.
+                // The exchanges depend on the responses.
                 Pattern::RequestResponse { .. } => return flows,
             }
             if at >= end || flows.len() as u64 >= 2 * MOST_TRANSFERS {
@@ -218,7 +218,7 @@ impl Traffic {
 }
 
 impl Size {
-    /// Of two even numbers between 0 and 1.
+    /// Draws a size from two uniform numbers between 0 and 1.
     fn draw(self, [u, v]: [f64; 2]) -> u64 {
         let bytes = match self {
             Self::Fixed { bytes } => return bytes.max(1),
@@ -245,7 +245,7 @@ impl Draws {
         Self(SplitMix64(seed ^ u64::from(place + 1).rotate_left(32) ^ 0x7472_6166_6669_6373))
     }
 
-    /// An even number between 0 and 1, neither of them.
+    /// Returns a uniform number between 0 and 1, both excluded.
     fn open(&mut self) -> f64 {
         ((self.0.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
@@ -255,26 +255,26 @@ fn exponential(mean: Nanos, u: f64) -> Nanos {
     Nanos((-u.ln() * mean.as_ns() as f64) as u64)
 }
 
-/// What became of the transfers of one entry of traffic.
+/// Results of the transfers of one traffic entry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrafficRecord {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Transfers that began.
+    /// Transfers started.
     pub transfers: u64,
-    /// Of those, such as did not come to their end in time.
+    /// Transfers that did not complete in time.
     pub unfinished: u64,
-    /// Bytes that were read, of all.
+    /// Bytes received, all transfers together.
     pub received_bytes: u64,
-    /// Segments that were sent again, of all; null where the kernel does not report it.
+    /// Segments retransmitted, all transfers together; null if the kernel does not report it.
     pub retransmits: Option<u64>,
-    /// Percentiles of the time from when a transfer was to begin until its last byte was read, nanoseconds: 101 from the smallest to the largest,
-    /// each the nearest rank. Empty where none ended, and of transfers that end by time.
+    /// Percentiles of the completion time, from a transfer's planned start to its last byte read, nanoseconds: 101 from smallest to largest,
+    /// each by nearest rank. Empty if none completed, and for transfers that end by time.
     pub completion_ns: Vec<u64>,
-    /// Mean of the same.
+    /// Mean completion time, nanoseconds.
     pub completion_mean_ns: Option<u64>,
-    /// Of transfers that come in a fixed gap, those that took longer than it.
+    /// Periodic transfers that took longer than the gap.
     pub late: Option<u64>,
 }
 
@@ -299,7 +299,7 @@ mod tests {
     fn poisson_arrivals_have_the_mean_and_the_spread_of_their_gaps() {
         let gap = Nanos::secs(1);
         let flows = traffic(Pattern::Poisson { gap }, Size::Fixed { bytes: 1 }).transfers(7, 0);
-        // 1000 expected; the number of arrivals has their root as its deviation.
+        // 1000 expected; the standard deviation of the number of arrivals is its root.
         assert!((900..1100).contains(&flows.len()), "{}", flows.len());
         let gaps: Vec<f64> = flows.windows(2).map(|w| (w[1].start - w[0].start).as_secs_f64()).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -320,7 +320,7 @@ mod tests {
             (Size::Fixed { bytes: 30_000 }, 0.0),
             (Size::Exponential { mean_bytes: 30_000 }, 0.02),
             (Size::Lognormal { mean_bytes: 30_000, sigma: 1.0, most_bytes: u64::MAX }, 0.03),
-            // Heavy: the mean of few is far from it.
+            // Heavy tail: the mean of few is far from it.
             (Size::Pareto { mean_bytes: 30_000, shape: 2.5, most_bytes: u64::MAX }, 0.03),
         ] {
             let count = 100_000;
@@ -357,7 +357,7 @@ mod tests {
         assert!(fixed[0].think < Nanos::millis(100) && fixed[0].think != other[0].think);
         assert!(fixed[1..].iter().all(|one| one.think == Nanos::millis(100)));
         assert!((1_900..2_100).contains(&mean(&fixed, |one| one.request_bytes)));
-        // What answers are follows from their own draws.
+        // The responses are drawn separately.
         assert!(drawn.iter().zip(&fixed).all(|(a, b)| a.answer_bytes == b.answer_bytes));
         assert!((4_800..5_200).contains(&mean(&fixed, |one| one.answer_bytes)));
     }

@@ -1,4 +1,4 @@
-//! The transfers of a case's traffic as flows, and what became of them in sum.
+//! Short transfers of a case as flows, and their totals.
 
 use crate::case::{CaseFlow, CaseSpec};
 use crate::record::FlowRecord;
@@ -6,20 +6,20 @@ use crate::stats::nearest_rank;
 use crate::traffic::{Pattern, Traffic, TrafficRecord, Transfer};
 use crate::units::{ByteCount, Nanos};
 
-/// Readings of a transfer are not kept. By the virtual clock a flow that is to stop looks for that as often as it reads.
+/// Transfers need no samples. Under the virtual clock, a flow checks whether to stop as often as it samples.
 const SELDOM: Nanos = Nanos::secs(1);
 
-/// What it takes at the most to make hundreds of flows ready, before the first of them begins.
+/// Longest time to prepare hundreds of flows before the first of them starts.
 const MAKING_READY: Nanos = Nanos::secs(1);
 
 impl CaseSpec {
-    /// How long after they are asked for flows begin to start: at once, or where there are transfers when all are ready.
+    /// Returns how long after the request flows start: at once, or with transfers when all are ready.
     pub fn ready_after(&self) -> Nanos {
         let any = self.flows.iter().any(|flow| flow.transfer.is_some());
         if any { MAKING_READY } else { Nanos::ZERO }
     }
 
-    /// The case with every transfer of its traffic as a flow behind its own.
+    /// Returns the case with every transfer of its traffic added as a flow.
     pub fn with_transfers(&self) -> Self {
         let mut case = self.clone();
         for (traffic, place) in self.traffic.iter().zip(0..) {
@@ -30,7 +30,7 @@ impl CaseSpec {
     }
 }
 
-/// A transfer as a flow.
+/// Returns a transfer as a flow.
 fn flow_of(traffic: &Traffic, place: u32, transfer: Transfer) -> CaseFlow {
     let congestion = traffic.congestion.as_deref().unwrap_or("cubic");
     let mut flow = CaseFlow::between(&traffic.from, &traffic.to, congestion);
@@ -45,7 +45,7 @@ fn flow_of(traffic: &Traffic, place: u32, transfer: Transfer) -> CaseFlow {
 }
 
 impl TrafficRecord {
-    /// Of requests and responses.
+    /// Summarises requests and responses.
     pub fn of_exchanges(
         traffic: &Traffic,
         mut took_ns: Vec<u64>,
@@ -63,7 +63,7 @@ impl TrafficRecord {
         sum
     }
 
-    /// Notes how long the transfers took that ended.
+    /// Adds the completion times of the transfers that completed.
     fn complete(&mut self, times: &mut [u64]) {
         times.sort_unstable();
         let rank = |p: u32| times[(nearest_rank(times.len() as u64, f64::from(p)).max(1) - 1) as usize];
@@ -74,7 +74,7 @@ impl TrafficRecord {
         }
     }
 
-    /// Of the transfers of one entry, each with what became of it.
+    /// Summarises the transfers of one entry from their results.
     pub fn of<'a>(
         traffic: &Traffic,
         transfers: impl IntoIterator<Item = (&'a CaseFlow, &'a FlowRecord)>,

@@ -1,4 +1,4 @@
-//! What a UDP flow was asked to do and what came of it. Specified in `docs/measurement.md`.
+//! UDP flows: requests and results. Specified in `docs/measurement.md`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use crate::method::TimestampSource;
 use crate::threshold::SENT_AS_ASKED;
 use crate::units::Nanos;
 
-/// A UDP flow as it was asked for.
+/// A UDP flow request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpRequest {
-    /// Payload of each stream, bit/s; null is as fast as the sender can.
+    /// Payload rate of each stream, bit/s; null for as fast as the sender can.
     pub rate_bps: Option<u64>,
-    /// Search the highest rate that arrives, instead.
+    /// Search for the highest rate that arrives, used instead of a fixed rate.
     pub search: Option<RateSearch>,
-    /// Payload of a datagram; null is what the path's MTU holds.
+    /// Payload of a datagram, bytes; null for as much as the path MTU allows.
     pub datagram_bytes: Option<u32>,
-    /// Whether datagrams may not be fragmented (`IP_MTU_DISCOVER`).
+    /// Whether fragmentation is forbidden (`IP_MTU_DISCOVER`).
     pub dont_fragment: bool,
 }
 
-/// How the highest rate without loss is searched, [`crate::rate_search`].
+/// Settings of the search for the highest rate without loss, [`crate::rate_search`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSearch {
-    /// Largest share of a trial's datagrams that may be lost.
+    /// Largest acceptable share of a trial's datagrams lost.
     pub loss_ratio: f64,
-    /// How long each trial sends.
+    /// Duration of each trial.
     #[serde(
         default = "RateSearch::usual_trial",
         rename = "trial_ns",
@@ -39,88 +39,88 @@ pub struct RateSearch {
 }
 
 impl RateSearch {
-    /// A second.
+    /// Returns the default duration of a trial: one second.
     pub const fn usual_trial() -> Nanos {
         Nanos::secs(1)
     }
 }
 
-/// What came of a UDP flow, all its streams together.
+/// Results of a UDP flow, all its streams together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpReport {
-    /// Payload that was asked for, all streams, bit/s; null where the sender was to go as fast as it could.
+    /// Payload rate requested, all streams, bit/s; null for as fast as the sender could.
     pub asked_bps: Option<f64>,
-    /// Payload that the sender gave to its kernel, bit/s.
+    /// Payload rate that the sender passed to its kernel, bit/s.
     pub sent_bps: f64,
-    /// Payload of a datagram.
+    /// Payload of a datagram, bytes.
     pub datagram_bytes: u64,
-    /// Datagrams that the sender gave to its kernel.
+    /// Datagrams that the sender passed to its kernel.
     pub sent: u64,
-    /// Datagrams that it was too late to send at their time, and left out.
+    /// Datagrams skipped because it was too late to send them on time.
     pub left_out: u64,
-    /// Different datagrams that the receiver read.
+    /// Distinct datagrams received.
     pub received: u64,
-    /// Sent and never read.
+    /// Datagrams sent but never received.
     pub lost: u64,
     /// Lost / sent.
     pub loss_ratio: f64,
-    /// Of those lost, such as the receiving host dropped because its socket was full; null where its kernel does not tell.
+    /// Lost datagrams that the receiving host dropped because its socket was full; null if its kernel does not report it.
     pub dropped_by_receiver: Option<u64>,
-    /// Copies of datagrams that had come; null where a server of another protocol received them, which does not tell.
+    /// Duplicate datagrams; null if received by a server of another protocol, which does not report them.
     pub duplicated: Option<u64>,
-    /// Datagrams that came after one with a higher number (RFC 4737, section 3.3); copies among them where `duplicated` is null.
-    /// Null where the receiver does not tell.
+    /// Datagrams received after one with a higher number (RFC 4737, section 3.3); includes duplicates if `duplicated` is null.
+    /// Null if the receiver does not report it.
     pub reordered: Option<u64>,
-    /// Most numbers that one was behind the highest when it came; null where the receiver does not tell.
+    /// Largest distance of a reordered datagram's number behind the highest received; null if the receiver does not report it.
     pub reorder_displacement_max: Option<u64>,
-    /// Interarrival jitter at the end (RFC 3550, section 6.4.1), the largest of the streams.
+    /// Interarrival jitter at the end of the flow (RFC 3550, section 6.4.1), the largest of the streams.
     pub jitter_ns: Option<u64>,
     /// Delay above the smallest (RFC 5481, section 4.2).
     pub delay_variation_ns: Option<Distribution>,
-    /// From the sender's call to the receiving kernel, as far as the two clocks could be compared.
+    /// Delay from the sender's call to the receiving kernel, as accurate as the clocks could be compared.
     pub one_way_delay_ns: Option<OneWayDelay>,
-    /// From one call of the sender to the next.
+    /// Time from one call of the sender to the next.
     pub send_gap_ns: Option<Distribution>,
-    /// Most datagrams given to the kernel by one call.
+    /// Most datagrams passed to the kernel by one call.
     pub burst_max: u64,
-    /// Where the receiver's times come from.
+    /// Source of the receiver's timestamps.
     pub timestamps: TimestampSource,
     /// `SO_RCVBUF` of the receiving socket.
     pub receive_buffer_bytes: Option<u64>,
-    /// The trials of a search, in order; empty where none was asked for.
+    /// Trials of a search, in order; empty if none was requested.
     #[serde(default)]
     pub trials: Vec<Trial>,
-    /// How the search ended; null where none was asked for.
+    /// How the search ended; null if none was requested.
     pub search: Option<SearchEnd>,
 }
 
-/// A trial of a search.
+/// A trial of a rate search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
-    /// Payload asked for, all streams, bit/s; null where the sender was to go as fast as it could.
+    /// Payload rate requested, all streams, bit/s; null for as fast as the sender could.
     pub rate_bps: Option<f64>,
-    /// Payload sent, bit/s.
+    /// Payload rate sent, bit/s.
     pub sent_bps: f64,
-    /// Payload received, bit/s.
+    /// Payload rate received, bit/s.
     pub received_bps: f64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Of those, lost.
+    /// Datagrams lost.
     pub lost: u64,
     /// Lost / sent.
     pub loss_ratio: f64,
-    /// Of those lost, such as the receiving host dropped; null where its kernel does not tell.
+    /// Lost datagrams that the receiving host dropped; null if its kernel does not report it.
     pub dropped_by_receiver: Option<u64>,
-    /// Whether the rate that was found was held for the whole duration.
+    /// Whether it held the rate found for the whole duration.
     pub held: bool,
-    /// Whether no more was lost than allowed, and as much sent as asked for.
+    /// Whether no more than the acceptable share was lost, and as much was sent as requested.
     pub passed: bool,
 }
 
 impl Trial {
-    /// What came of sending as `udp` tells, by the search's measure; `received_bps` by the receiver's clock.
+    /// Judges a flow by the search's settings; `received_bps` is by the receiver's clock.
     pub fn of(search: &RateSearch, udp: &UdpReport, received_bps: f64, held: bool) -> Self {
         let trial = Self {
             rate_bps: udp.asked_bps,
@@ -136,25 +136,25 @@ impl Trial {
         Self { passed: trial.loss_ratio <= search.loss_ratio && !trial.fell_short(), ..trial }
     }
 
-    /// Whether the sender did not reach what was asked of it.
+    /// Whether the sender did not reach the requested rate.
     pub fn fell_short(&self) -> bool {
         self.rate_bps.is_some_and(|asked| self.sent_bps < SENT_AS_ASKED * asked)
     }
 }
 
-/// How a search ended.
+/// How a rate search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnd {
-    /// The rate that was found was held for the whole duration, with no more loss than allowed.
+    /// The rate found was held for the whole duration without more loss than acceptable.
     Held,
-    /// It was not, nor were some below it: what is reported is the last of them.
+    /// Neither the rate found nor several lower ones could be held; the last of them is reported.
     NotHeld,
-    /// What is lost does not depend on the rate: what is reported is the lowest that was tried.
+    /// Loss does not depend on the rate; the lowest rate tried is reported.
     LossAtAnyRate,
-    /// It was interrupted: what is reported is the rate that was being held, or else the highest that had passed a trial, or else
-    /// the last that was tried.
+    /// It was interrupted; the report is of the rate being held, or else the highest that had passed a trial, or else
+    /// the last one tried.
     CutShort,
 }
 
@@ -162,20 +162,20 @@ pub enum SearchEnd {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Median.
     pub p50: u64,
-    /// 95th percentile; null of fewer than 20.
+    /// 95th percentile; null with fewer than 20 values.
     pub p95: Option<u64>,
-    /// 99th percentile; null of fewer than 100.
+    /// 99th percentile; null with fewer than 100 values.
     pub p99: Option<u64>,
     /// Largest.
     pub max: u64,
 }
 
 impl Distribution {
-    /// Of a histogram; nothing of an empty one.
+    /// Summarises a histogram; `None` if it is empty.
     pub fn of(histogram: &Histogram) -> Option<Self> {
         (histogram.count() > 0).then(|| Self {
             count: histogram.count(),
@@ -187,7 +187,7 @@ impl Distribution {
     }
 }
 
-/// Delays one way, nanoseconds; negative where they are below the clocks' error.
+/// One-way delays, nanoseconds; may be negative within the clock error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneWayDelay {
@@ -195,13 +195,13 @@ pub struct OneWayDelay {
     pub min: i64,
     /// Median.
     pub p50: i64,
-    /// 95th percentile; null of fewer than 20.
+    /// 95th percentile; null with fewer than 20 values.
     pub p95: Option<i64>,
-    /// 99th percentile; null of fewer than 100.
+    /// 99th percentile; null with fewer than 100 values.
     pub p99: Option<i64>,
     /// Largest.
     pub max: i64,
-    /// All of them may be off by so much, the same way: half of the round trip by which the clocks were compared, and what
-    /// they may have drifted apart since.
+    /// Largest common error of all of them: half of the round trip by which the clocks were compared, plus the drift
+    /// since.
     pub clock_error: u64,
 }

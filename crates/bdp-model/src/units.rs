@@ -1,4 +1,4 @@
-//! Quantities with their units: parsed from what people type, printed as the field prints them.
+//! Quantities with units: parsed from what people type, printed as network tools do.
 //!
 //! Rates print in bit/s with SI prefixes, sizes in bytes with IEC prefixes. Input takes both:
 //! `K` and `KiB` are 1024 bytes, `kB` is 1000 bytes; in a rate every prefix is decimal.
@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Why a quantity could not be read. The text names what was given and what would have been right.
+/// Error in a quantity. The message states what was given and what is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The text does not begin with a number.
@@ -49,7 +49,7 @@ pub enum UnitError {
     },
 }
 
-/// Splits `"2.5ms"` into its number and its unit (`""` where there is none).
+/// Splits `"2.5ms"` into its number and its unit (`""` if there is none).
 fn split(text: &str, what: &'static str, example: &'static str) -> Result<(f64, String), UnitError> {
     let t = text.trim();
     let end = t
@@ -76,7 +76,7 @@ fn unknown_unit(text: &str, what: &'static str, unit: &str, example: &'static st
 
 fn to_u64(value: f64, text: &str, what: &'static str, range: &'static str) -> Result<u64, UnitError> {
     let rounded = value.round();
-    // The bound itself is one: what is just below it is printed as that.
+    // The bound itself is allowed: values just below it are printed as that.
     if !rounded.is_finite() || !(0.0..=9.2e18).contains(&rounded) {
         return Err(UnitError::OutOfRange { given: text.to_owned(), what, range });
     }
@@ -88,19 +88,19 @@ fn to_u64(value: f64, text: &str, what: &'static str, range: &'static str) -> Re
 pub struct Rate(u64);
 
 impl Rate {
-    /// From bit/s.
+    /// Creates a rate from bit/s.
     pub const fn bps(bits_per_second: u64) -> Self {
         Self(bits_per_second)
     }
-    /// From Mbit/s.
+    /// Creates a rate from Mbit/s.
     pub const fn mbps(megabits_per_second: u64) -> Self {
         Self(megabits_per_second * 1_000_000)
     }
-    /// In bit/s.
+    /// Returns bit/s.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// Time to send `bytes` at this rate, rounded up; zero for a rate of zero, which no link has.
+    /// Returns the time to send `bytes` at this rate, rounded up; zero for a rate of zero, which no link has.
     pub fn serialisation(self, bytes: u64) -> Nanos {
         if self.0 == 0 {
             return Nanos(0);
@@ -133,7 +133,7 @@ impl FromStr for Rate {
             "t" => 1e12,
             _ => return Err(unknown()),
         };
-        // "B/s" is bytes a second to most readers and a typing error to the rest: refuse it.
+        // "B/s" means bytes per second to most readers and is a typing error for the rest: reject it.
         if unit.ends_with("B/s") || unit.ends_with("Bps") {
             return Err(unknown());
         }
@@ -147,14 +147,14 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A rate in bit/s with an SI prefix and three or four significant digits: `941.5 Mbit/s`.
+/// Formats a rate in bit/s with an SI prefix and three or four significant digits: `941.5 Mbit/s`.
 pub fn format_bps(bps: f64) -> String {
     const UNITS: [(f64, &str); 5] =
         [(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")];
     with_unit(bps, &UNITS)
 }
 
-/// In the first of the units, which go up, that the printed digits stay within: what rounds up to the next one is of that.
+/// Formats a value in the first of the ascending units that fits after rounding.
 fn with_unit(value: f64, units: &[(f64, &str)]) -> String {
     let reaches =
         |text: &str, unit: f64, next: f64| text.parse().is_ok_and(|digits: f64| digits * unit >= next);
@@ -170,7 +170,7 @@ fn with_unit(value: f64, units: &[(f64, &str)]) -> String {
     text
 }
 
-/// Three significant digits, four from 100 on where a fraction is left.
+/// Formats three significant digits, or four from 100 on if there is a fraction.
 pub fn significant(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
@@ -181,7 +181,7 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A share of one as a percentage: `100 %`, `9.3 %`; two significant digits where it is less than one in a hundred, as `0.05 %`.
+/// Formats a fraction as a percentage: `100 %`, `9.3 %`; with two significant digits if it is less than one in a hundred, as `0.05 %`.
 pub fn format_percent(share: f64) -> String {
     let value = share * 100.0;
     match value.abs() {
@@ -196,7 +196,7 @@ pub fn format_percent(share: f64) -> String {
     }
 }
 
-/// A size in the largest binary unit in which it is 1 or more once rounded: 65,160 bytes are 63.6 `KiB`.
+/// Returns a size in the largest binary unit in which it is at least 1 after rounding: 65,160 bytes are 63.6 `KiB`.
 pub fn in_binary_unit(bytes: f64) -> (f64, &'static str) {
     let mut value = bytes;
     let mut unit = "B";
@@ -215,15 +215,15 @@ pub fn in_binary_unit(bytes: f64) -> (f64, &'static str) {
 pub struct ByteCount(u64);
 
 impl ByteCount {
-    /// From bytes.
+    /// Creates a size from bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self(bytes)
     }
-    /// From KiB.
+    /// Creates a size from KiB.
     pub const fn kib(kib: u64) -> Self {
         Self(kib * 1024)
     }
-    /// In bytes.
+    /// Returns bytes.
     pub const fn as_bytes(self) -> u64 {
         self.0
     }
@@ -272,39 +272,39 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// Zero.
     pub const ZERO: Self = Self(0);
-    /// From microseconds.
+    /// Creates a time from microseconds.
     pub const fn micros(us: u64) -> Self {
         Self(us * 1_000)
     }
-    /// From milliseconds.
+    /// Creates a time from milliseconds.
     pub const fn millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
-    /// From seconds.
+    /// Creates a time from seconds.
     pub const fn secs(s: u64) -> Self {
         Self(s * 1_000_000_000)
     }
-    /// From seconds with a fraction; negative and non-finite values become zero.
+    /// Creates a time from fractional seconds; negative and non-finite values become zero.
     pub fn from_secs_f64(s: f64) -> Self {
         Self((s * 1e9).round().max(0.0) as u64)
     }
-    /// In nanoseconds.
+    /// Returns nanoseconds.
     pub const fn as_ns(self) -> u64 {
         self.0
     }
-    /// In seconds.
+    /// Returns seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// In milliseconds.
+    /// Returns milliseconds.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// The difference, or zero where `earlier` is later.
+    /// Returns the difference, or zero if `earlier` is later.
     pub const fn saturating_sub(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
-    /// As the standard library's duration.
+    /// Converts to the standard library's duration.
     pub const fn to_duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)
     }
@@ -325,7 +325,7 @@ impl AddAssign for Nanos {
 
 impl Sub for Nanos {
     type Output = Self;
-    /// Panics in debug builds where `other` is later: use [`Nanos::saturating_sub`] where that can happen.
+    /// Panics in debug builds if `other` is later: use [`Nanos::saturating_sub`] if that can happen.
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
@@ -366,16 +366,16 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A difference of two times, in nanoseconds: earlier where it is negative.
+/// A difference of two times, in nanoseconds; negative for earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Offset(i64);
 
 impl Offset {
-    /// From nanoseconds.
+    /// Creates an offset from nanoseconds.
     pub const fn ns(ns: i64) -> Self {
         Self(ns)
     }
-    /// In nanoseconds.
+    /// Returns nanoseconds.
     pub const fn as_ns(self) -> i64 {
         self.0
     }
@@ -389,13 +389,13 @@ impl FromStr for Offset {
             Some(rest) => (true, rest),
             None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
         };
-        // A second sign would be taken by the number behind it.
+        // A second sign would be parsed as part of the number.
         if magnitude.starts_with(['-', '+']) {
             let (what, example) = ("a time", "-1.5ms or 2ms");
             return Err(UnitError::NoNumber { given: text.to_owned(), what, example });
         }
         let ns = magnitude.parse::<Nanos>()?.as_ns();
-        // What a time parses to is below 2^63.
+        // A parsed time is below 2^63.
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         Ok(Self(if negative { -ns } else { ns }))
     }
@@ -413,11 +413,11 @@ impl fmt::Display for Offset {
 pub struct Probability(f64);
 
 impl Probability {
-    /// From a fraction; `None` outside 0..=1.
+    /// Creates it from a fraction; `None` outside 0..=1.
     pub fn new(fraction: f64) -> Option<Self> {
         (0.0..=1.0).contains(&fraction).then_some(Self(fraction))
     }
-    /// As a fraction.
+    /// Returns the fraction.
     pub const fn fraction(self) -> f64 {
         self.0
     }
@@ -445,7 +445,7 @@ impl FromStr for Probability {
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.0 * 100.0;
-        // Not a small one as none.
+        // Do not print a small one as zero.
         let decimals = if percent > 0.0 && percent < 0.1 { 2.0 - percent.log10().floor() } else { 0.0 };
         if decimals > 3.0 {
             let digits = format!("{percent:.*}", decimals.min(300.0) as usize);
@@ -455,7 +455,7 @@ impl fmt::Display for Probability {
     }
 }
 
-/// Text or a bare number in a file becomes the quantity; it is written back as a bare number of its base unit.
+/// Deserialises text or a bare number as the quantity; serialises a bare number of its base unit.
 macro_rules! quantity_serde {
     ($type:ident, $expecting:literal, $serialize:expr, $bare:expr) => {
         impl<'de> Deserialize<'de> for $type {
@@ -525,8 +525,8 @@ quantity_serde!(
     })
 );
 
-/// A size that somebody asked for, as they would have written it where that is short: `64 KiB`, `319 kB`, `30660 B`;
-/// rounded where it is not.
+/// Formats a requested size as the user would have typed it if that is short: `64 KiB`, `319 kB`, `30660 B`;
+/// otherwise rounded.
 pub fn asked_size(bytes: u64) -> String {
     let iec = ByteCount::bytes(bytes).to_string();
     if iec.parse() == Ok(ByteCount::bytes(bytes)) {
@@ -542,7 +542,7 @@ pub fn asked_size(bytes: u64) -> String {
     }
 }
 
-/// A size as one types it: `64K`, `1M`, `1500`.
+/// Formats a size as typed: `64K`, `1M`, `1500`.
 pub fn typed_size(size: ByteCount) -> String {
     match size.as_bytes() {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
@@ -551,7 +551,7 @@ pub fn typed_size(size: ByteCount) -> String {
     }
 }
 
-/// A rate in bit/s as one types it: `100M`, `64k`, `1500`.
+/// Formats a rate in bit/s as typed: `100M`, `64k`, `1500`.
 pub fn typed_rate(bps: u64) -> String {
     let prefix = |(unit, letter): (u64, char)| {
         (bps >= unit && bps.is_multiple_of(unit)).then(|| format!("{}{letter}", bps / unit))

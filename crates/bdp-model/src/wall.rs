@@ -1,17 +1,17 @@
-//! What of a record differs between two runs of one case by the virtual clock.
+//! Members of a record that differ between two runs of one case under the virtual clock.
 
 use serde_json::Value;
 
 use crate::record::Record;
 
-/// Members that hold the machine's time, as JSON pointers: the only ones in which two runs of a case with the same seed, bdp and
-/// kernel differ by the virtual clock. `docs/record.md` lists them too.
+/// Members that depend on the machine's time, as JSON pointers: the only ones that differ between two runs of a case with the same seed,
+/// bdp and kernel under the virtual clock. `docs/record.md` lists them too.
 pub const WALL_MEMBERS: [&str; 3] =
     ["/environment/started_unix_ms", "/environment/took_ms", "/environment/guest/wall"];
 
-/// The record as JSON, without what the machine's time is in.
+/// Returns the record as JSON, without the members that depend on the machine's time.
 pub fn without_wall(record: &Record) -> Value {
-    // A record is plain data, which JSON can always hold.
+    // A record is plain data that JSON can always represent.
     let mut document = serde_json::to_value(record).unwrap_or_default();
     for pointer in WALL_MEMBERS {
         let Some((parent, member)) = pointer.rsplit_once('/') else { continue };
@@ -22,7 +22,7 @@ pub fn without_wall(record: &Record) -> Value {
     document
 }
 
-/// Tells records apart by all but the machine's time: FNV-1a, 64 bits, over the JSON of [`without_wall`].
+/// Returns a digest of the record without the machine's time: FNV-1a, 64 bits, over the JSON of [`without_wall`].
 pub fn digest(record: &Record) -> String {
     let hash = without_wall(record)
         .to_string()

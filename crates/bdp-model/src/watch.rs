@@ -1,4 +1,4 @@
-//! Sockets of other programs, as they are seen from outside while they are used.
+//! Sockets of other programs, observed from outside while in use.
 
 use std::net::SocketAddr;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Limit};
 
-/// Version of the shape of a line of JSON.
+/// Schema version of a JSON line.
 pub const WATCH_SCHEMA: &str = "bdp.watch/1";
 
-/// What is to be watched.
+/// What to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WatchTarget {
-    /// A process, and those that it has started.
+    /// A process and its descendants.
     Process(u32),
-    /// A port, at either end.
+    /// A port, local or remote.
     Port(u16),
-    /// Another host, by name or address, and its port where one is given.
+    /// A remote host, by name or address, and its port if given.
     Host(String, Option<u16>),
     /// Every connection.
     All,
@@ -28,9 +28,9 @@ pub enum WatchTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Holder {
-    /// Its process.
+    /// Process ID.
     pub pid: u32,
-    /// Its name.
+    /// Program name.
     pub name: String,
 }
 
@@ -52,12 +52,12 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
-    /// By its number in Linux, `include/net/tcp_states.h`; what is none of a connection is closed.
+    /// Converts the state number of Linux, `include/net/tcp_states.h`; numbers that are not a connection's state mean closed.
     pub const fn of_linux(number: u8) -> Self {
         match number {
             1 => Self::Established,
             2 => Self::SynSent,
-            // TCP_SYN_RECV of a socket, TCP_NEW_SYN_RECV of a request for one.
+            // TCP_SYN_RECV of a socket, TCP_NEW_SYN_RECV of a connection request.
             3 | 12 => Self::SynReceived,
             4 => Self::FinWait1,
             5 => Self::FinWait2,
@@ -68,7 +68,7 @@ impl ConnectionState {
         }
     }
 
-    /// As RFC 9293 has it, in small letters.
+    /// Returns the name of RFC 9293 in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Established => "established",
@@ -84,7 +84,7 @@ impl ConnectionState {
     }
 }
 
-/// What this end of a socket does, by the bytes of the last seconds.
+/// Role of this end of a socket, by its bytes in the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -93,60 +93,60 @@ pub enum Role {
     Sending,
     /// It receives more than it sends.
     Receiving,
-    /// No byte was acknowledged or received, and none waits.
+    /// No byte was acknowledged or received, and none is queued.
     Quiet,
 }
 
-/// Who has a socket, and between which ends it is.
+/// Identity of a socket: its ends and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketName {
-    /// A number that no other socket of this machine has for as long as that is up.
+    /// Socket cookie, unique on this machine until it reboots.
     pub cookie: u64,
-    /// The number by which `/proc/PID/fd` names it.
+    /// Inode number, as in `/proc/PID/fd`.
     pub inode: u32,
-    /// The program that has it open; null where that can't be seen.
+    /// Program that has it open; null if that is not visible.
     pub holder: Option<Holder>,
-    /// The user who owns it.
+    /// User ID of the owner.
     pub user: u32,
-    /// This end.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The other end.
+    /// Remote address and port.
     pub remote: SocketAddr,
 }
 
-/// How long a sender had work in an interval, and what kept it back, as its kernel counts it; shares of the interval.
+/// How long a sender was busy in an interval, and what limited it, as counted by its kernel; shares of the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyShares {
-    /// With data in flight or to send.
+    /// Time with data in flight or to send.
     pub busy: f64,
-    /// Of that, limited by the receive window; known to under-report.
+    /// Part of the busy time limited by the receive window; known to under-report.
     pub rwnd_limited: f64,
-    /// Of that, limited by the send buffer.
+    /// Part of the busy time limited by the send buffer.
     pub sndbuf_limited: f64,
 }
 
-/// One socket in one interval. What the kernel did not report is null.
+/// One socket in one interval. Null for what the kernel did not report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketReading {
-    /// Which it is.
+    /// Identity of the socket.
     #[serde(flatten)]
     pub name: SocketName,
     /// State of the connection.
     pub state: ConnectionState,
-    /// What this end does.
+    /// Role of this end.
     pub role: Role,
     /// Congestion control of this end.
     pub congestion_control: Option<String>,
-    /// Bytes acknowledged by the other end in the interval x 8 / its length.
+    /// Bytes acknowledged by the other end in the interval x 8 / its length, bit/s.
     pub sent_bps: f64,
-    /// Bytes received in the interval x 8 / its length.
+    /// Bytes received in the interval x 8 / its length, bit/s.
     pub received_bps: f64,
-    /// Bytes acknowledged since the socket was first seen here.
+    /// Bytes acknowledged since the socket was first seen.
     pub sent_bytes: u64,
-    /// Bytes received since then.
+    /// Bytes received since the socket was first seen.
     pub received_bytes: u64,
     /// Smoothed round trip.
     pub rtt_ns: Option<u64>,
@@ -160,33 +160,33 @@ pub struct SocketReading {
     pub ssthresh_segments: Option<u32>,
     /// Segments in flight.
     pub in_flight_segments: Option<u32>,
-    /// Receive window of the other end.
+    /// Receive window advertised by the other end.
     pub send_window_bytes: Option<u64>,
-    /// Receive window that this end means to advertise.
+    /// Receive window that this end intends to advertise.
     pub receive_window_bytes: Option<u64>,
     /// Segments retransmitted in the interval.
     pub retransmits: Option<u64>,
     /// Segments retransmitted since the connection began.
     pub retransmits_total: Option<u64>,
-    /// Segments that came out of order in the interval.
+    /// Segments received out of order in the interval.
     pub out_of_order: Option<u64>,
-    /// Latest sample of the rate of delivery.
+    /// Latest sample of the delivery rate, bit/s.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether the sender had too little to send when that was sampled.
+    /// Whether the sender had too little to send at that sample.
     pub app_limited: Option<bool>,
-    /// How long the sender had work, and what kept it back.
+    /// How long the sender was busy, and what limited it.
     pub limited: Option<BusyShares>,
-    /// Bytes received that the program has not read.
+    /// Bytes received but not yet read by the program.
     pub unread_bytes: u32,
-    /// Bytes written by the program that are not acknowledged.
+    /// Bytes written by the program but not yet acknowledged.
     pub queued_bytes: u32,
-    /// Of those, bytes that were never sent.
+    /// Part of these that was never sent.
     pub not_sent_bytes: Option<u64>,
-    /// `SO_SNDBUF`, as the kernel has it.
+    /// `SO_SNDBUF`, as reported by the kernel.
     pub send_buffer_bytes: Option<u32>,
-    /// `SO_RCVBUF`, as the kernel has it.
+    /// `SO_RCVBUF`, as reported by the kernel.
     pub receive_buffer_bytes: Option<u32>,
-    /// What limits it; null of one that is quiet, and before there are samples enough.
+    /// What limits it; null if it is quiet, or if there are too few samples.
     pub finding: Option<Finding>,
 }
 
@@ -194,71 +194,71 @@ pub struct SocketReading {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchInterval {
-    /// Its end, since watching began.
+    /// End of the interval, from the start of watching.
     pub at_ns: u64,
-    /// Its length.
+    /// Length of the interval.
     pub took_ns: u64,
-    /// Times that the sockets were read.
+    /// Times that the sockets were sampled.
     pub samples: u32,
-    /// Readings that could not be had, or that may lack sockets.
+    /// Samples that failed or may lack sockets.
     pub incomplete: u32,
-    /// Each socket, in the order in which they were first seen.
+    /// The sockets, in the order in which they were first seen.
     pub sockets: Vec<SocketReading>,
-    /// Sockets that moved, and were too many for all to be explained in this interval.
+    /// Active sockets that were not explained in this interval because there were too many.
     pub unexplained: u32,
-    /// What changed, and is worth a line: a process that ended, programs that can't be seen.
+    /// Notable changes: a process that ended, programs that are not visible.
     pub notes: Vec<String>,
 }
 
-/// What limited a socket for a part of the time.
+/// What limited a socket for part of the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitShare {
-    /// What it was.
+    /// The limit.
     pub limit: Limit,
-    /// Share of the time in which it was not quiet.
+    /// Share of the active time.
     pub share: f64,
-    /// The surest finding of it.
+    /// The most certain finding of this limit.
     pub finding: Finding,
 }
 
-/// A socket as it was over all the time.
+/// Summary of a socket over the whole time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketTotal {
-    /// Its last figures.
+    /// Its last sample.
     pub last: SocketReading,
     /// How long it was watched.
     pub watched_ns: u64,
-    /// Of that, the time in which it was not quiet.
+    /// Part of that time in which it was not quiet.
     pub active_ns: u64,
-    /// Whether it ended meanwhile.
+    /// Whether it was closed in that time.
     pub ended: bool,
-    /// Segments retransmitted meanwhile.
+    /// Segments retransmitted in that time.
     pub retransmits: Option<u64>,
-    /// What limited it, the longest first; empty where it was never explained.
+    /// Limits, the longest first; empty if it was never explained.
     pub limits: Vec<LimitShare>,
 }
 
-/// All that was watched.
+/// Summary of everything watched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchSummary {
-    /// How long.
+    /// How long the sockets were watched.
     pub took_ns: u64,
-    /// Times that the sockets were read.
+    /// Times that the sockets were sampled.
     pub samples: u64,
-    /// Readings that could not be had, or that may lack sockets.
+    /// Samples that failed or may lack sockets.
     pub incomplete: u64,
-    /// Each socket that carried data, those with most bytes first, up to [`MOST_TOTALS`].
+    /// Sockets that carried data, those with the most bytes first, up to [`MOST_TOTALS`].
     pub sockets: Vec<SocketTotal>,
-    /// Sockets that were seen, quiet ones included.
+    /// Sockets seen, quiet ones included.
     pub seen: u64,
-    /// Processor time that watching took in user mode.
+    /// CPU time of watching in user mode.
     pub user_ns: u64,
-    /// The same in the kernel, where the sockets are listed.
+    /// CPU time of watching in the kernel, which lists the sockets.
     pub system_ns: u64,
 }
 
-/// Sockets that a summary holds.
+/// Most sockets in a summary.
 pub const MOST_TOTALS: usize = 1000;

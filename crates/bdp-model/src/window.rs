@@ -1,4 +1,4 @@
-//! The window that a flow may ask for.
+//! Requested window of a flow.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{ByteCount, UnitError};
 
-/// A receive window on the wire: 1 byte to the most that TCP can advertise (RFC 7323, section 2.3).
+/// A receive window on the wire: from 1 byte to the maximum that TCP can advertise (RFC 7323, section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "ByteCount", into = "ByteCount")]
 pub struct WindowBytes(u32);
 
-/// Why a size is no window.
+/// Error in a window size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
-    /// It can't be read.
+    /// It is not a valid size.
     #[error(transparent)]
     Size(#[from] UnitError),
-    /// TCP can't advertise it.
+    /// It exceeds what TCP can advertise.
     #[error("a window must be 1 to {max} bytes, the maximum that TCP can advertise (RFC 7323), not {0}", max = WindowBytes::MAX)]
     Range(ByteCount),
 }
 
 impl WindowBytes {
-    /// Largest, bytes: the whole field at the largest scale.
+    /// Largest window, bytes: the maximum window field at the largest scale.
     pub const MAX: u32 = 65_535 << 14;
 
-    /// Of so many bytes; `None` where TCP can't advertise them.
+    /// Creates a window; `None` if TCP cannot advertise it.
     pub const fn new(bytes: u64) -> Option<Self> {
         if bytes > 0 && bytes <= Self::MAX as u64 { Some(Self(bytes as u32)) } else { None }
     }
 
-    /// As the kernel is told.
+    /// Returns its bytes as `u32`, for the kernel.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub const fn as_bytes(self) -> u64 {
         self.0 as u64
     }

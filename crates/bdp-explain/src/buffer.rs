@@ -1,34 +1,34 @@
-//! Socket buffers: what a rate needs of one, and whether the host's setting gives it. Remedies and plans both go by this.
+//! Socket buffers: what a rate needs, and whether the host's setting provides it. Used by remedies and plans.
 
 use bdp_model::facts::Facts;
 use bdp_model::measurement::HostFacts;
 
 use crate::setting::{RMEM, WMEM, maximum, numbers};
 
-/// In flight / (rate x round trip): without room a flow is idle at the ends of its rounds, and more would be a queue.
+/// In flight / (rate x round trip): without headroom a flow is idle at the ends of its rounds, and more would only queue.
 pub const ROOM: f64 = 1.15;
-/// Window / receive buffer, and payload / send buffer, where that was not measured: the rest is the memory that packets take.
+/// Window / receive buffer, and payload / send buffer, if not measured: the rest is the packets' memory overhead.
 pub const PAYLOAD: f64 = 0.5;
-/// The same as it was measured, at the least.
+/// Smallest measured share that is used.
 const PAYLOAD_LEAST: f64 = 0.125;
-/// A buffer of this part of the largest that autotuning may make is bounded by it.
+/// A buffer above this share of autotuning's maximum is limited by it.
 pub const AT_MAXIMUM: f64 = 0.9;
 /// Buffers are rounded up to a multiple of this.
 const ROUND_BYTES: u64 = 16 << 10;
-/// Bytes of a page, in which `tcp_mem` counts.
+/// Page size in bytes, the unit of `tcp_mem`.
 const PAGE_BYTES: u64 = 4096;
 
-/// A buffer of an end.
+/// A socket buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffer {
-    /// Of the receiver.
+    /// The receiver's.
     Receive,
-    /// Of the sender.
+    /// The sender's.
     Send,
 }
 
 impl Buffer {
-    /// The sysctl that bounds its growth.
+    /// The sysctl that limits its growth.
     pub const fn setting(self) -> &'static str {
         match self {
             Self::Receive => RMEM,
@@ -36,7 +36,7 @@ impl Buffer {
         }
     }
 
-    /// The option by which a program sets its size, so that the kernel leaves it.
+    /// The socket option with which a program fixes its size.
     pub const fn call(self) -> &'static str {
         match self {
             Self::Receive => "SO_RCVBUF",
@@ -45,28 +45,28 @@ impl Buffer {
     }
 }
 
-/// What a setting is beside a need.
+/// A setting compared with a need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It is smaller: this is needed.
+    /// It is too small: this value is needed.
     Raise(u64),
-    /// It is enough.
+    /// It is sufficient.
     Enough,
-    /// It is smaller, and the host has not the memory.
+    /// It is too small, but the host lacks the memory.
     Memory { needed_bytes: u64, available_bytes: u64 },
 }
 
-/// Bytes that each of so many streams has in flight at a rate, with room.
+/// Bytes in flight that each of these streams needs at a rate, with headroom.
 pub fn in_flight(rate_bps: f64, rtt_seconds: f64, streams: u32) -> f64 {
     rate_bps / 8.0 * rtt_seconds * ROOM / f64::from(streams.max(1))
 }
 
-/// The buffer that holds so much in flight as this part of it.
+/// The buffer size of which this many bytes in flight are the given share.
 pub fn size(in_flight: f64, share: f64) -> u64 {
     ((in_flight / share) as u64).next_multiple_of(ROUND_BYTES)
 }
 
-/// The part of a buffer that holds payload: as it was measured of one that could not grow.
+/// The share of a buffer that holds payload, measured on a buffer that could not grow.
 pub fn payload_share(facts: &Facts, buffer: Buffer) -> f64 {
     let measured = match buffer {
         Buffer::Receive => {
@@ -79,11 +79,11 @@ pub fn payload_share(facts: &Facts, buffer: Buffer) -> f64 {
         }
     };
     let share = measured.map_or(PAYLOAD, |(payload, buffer)| payload / buffer as f64);
-    // Of a socket that holds more than the kernel counts, as one whose segments share pages, half is what others hold.
+    // Of a socket that holds more than the kernel counts, as with segments that share pages, other data takes half.
     share.clamp(PAYLOAD_LEAST, if buffer == Buffer::Send { PAYLOAD } else { 1.0 })
 }
 
-/// The size of a buffer that is as large as the host's setting lets it be.
+/// The size of a buffer that has reached the host's maximum.
 fn bound_by_maximum(facts: &Facts, buffer: Buffer) -> Option<u64> {
     let (size, end) = match buffer {
         Buffer::Receive => (facts.window.socket_buffer_bytes, &facts.receiver),
@@ -93,14 +93,14 @@ fn bound_by_maximum(facts: &Facts, buffer: Buffer) -> Option<u64> {
     size.filter(|&bytes| bytes > 0 && bytes as f64 >= AT_MAXIMUM * most as f64)
 }
 
-/// The host's setting beside a need of each of so many streams; `None` if it is not known.
+/// Compares the host's setting with the need of each stream; `None` if the setting is unknown.
 pub fn fit(host: &HostFacts, buffer: Buffer, needed: u64, streams: u32) -> Option<Fit> {
     let most = numbers(host, buffer.setting())?[2];
     if most >= needed {
         return Some(Fit::Enough);
     }
     let all = needed.saturating_mul(u64::from(streams.max(1)));
-    // What all connections may have in buffers before TCP saves memory.
+    // What all connections may use for buffers before TCP saves memory.
     let available = numbers(host, "net.ipv4.tcp_mem").map(|mem| mem[1].saturating_mul(PAGE_BYTES));
     Some(match available.filter(|&available| all > available) {
         Some(available_bytes) => Fit::Memory { needed_bytes: all, available_bytes },

@@ -1,12 +1,12 @@
-//! The most that the two ends' devices can carry, as goodput of TCP, or of the datagrams that were sent.
+//! The most that the two ends' devices can carry, as goodput of TCP or of the datagrams sent.
 
 use bdp_model::measurement::{Ceiling, DeviceFacts, HostFacts, Measurement};
 use bdp_model::path::overhead::{Medium, Transport, header_bytes};
 use bdp_model::scenario::Family;
 use bdp_model::units::format_bps;
 
-/// The slowest device whose speed is known, less what headers take: `rate x MSS / (MSS + headers + framing)`, the
-/// model of [`bdp_model::path::overhead`] over Ethernet; of datagrams likewise by their size. `None` where no speed is known, as with loopback and virtual
+/// The slowest device with a known speed, minus headers: `rate x MSS / (MSS + headers + framing)`, the
+/// model of [`bdp_model::path::overhead`] over Ethernet; for datagrams by their size. `None` if no speed is known, as with loopback and virtual
 /// devices, or no segment size.
 pub fn ceiling(measurement: &Measurement) -> Option<Ceiling> {
     let (end, device, speed_bps) = slowest(&measurement.near, &measurement.far)?;
@@ -20,11 +20,11 @@ fn slowest<'a>(near: &'a HostFacts, far: &'a HostFacts) -> Option<(&'static str,
         let device = host.device.as_ref()?;
         Some((end, device, device.speed_bps.filter(|&bps| bps > 0)?))
     };
-    // The near one where both are equal: it is the one that the reader can look at.
+    // The near device if both are equal: the reader can look at it.
     [known("near", near), known("far", far)].into_iter().flatten().min_by_key(|&(_, _, bps)| bps)
 }
 
-/// Payload of a full segment / what it takes on the wire.
+/// Payload of a full segment / its bytes on the wire.
 fn payload_share(measurement: &Measurement) -> Option<f64> {
     let family = family(&measurement.near.address);
     let mtu = smallest_mtu(measurement);
@@ -44,7 +44,7 @@ fn payload_share(measurement: &Measurement) -> Option<f64> {
     Some(mss as f64 / (mss + headers + Medium::Ethernet.overhead_bytes()) as f64)
 }
 
-/// Payload of a datagram / what it takes on the wire, in fragments where it is longer than the MTU (RFC 791: their payload
+/// Payload of a datagram / its bytes on the wire, in fragments if it is longer than the MTU (RFC 791: their payload
 /// is a multiple of 8).
 fn datagram_share(payload: u64, family: Family, mtu: Option<u64>) -> Option<f64> {
     let headers = header_bytes(family, Transport::Udp);
@@ -56,7 +56,7 @@ fn datagram_share(payload: u64, family: Family, mtu: Option<u64>) -> Option<f64>
     (payload > 0).then(|| payload as f64 / wire as f64)
 }
 
-/// The smallest MTU that is known of the path or, failing that, of the devices.
+/// The smallest known MTU of the path or, failing that, of the devices.
 fn smallest_mtu(measurement: &Measurement) -> Option<u64> {
     let path = [measurement.path.mtu_to, measurement.path.mtu_from].into_iter().flatten().min();
     let devices = || {
@@ -70,7 +70,7 @@ fn timestamps_off(host: &HostFacts) -> bool {
     host.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v.trim() == "0")
 }
 
-/// By the form of an address: only IPv6's have colons, unless they hold an IPv4 one.
+/// The family by the form of an address: only IPv6 addresses have colons, unless they hold an IPv4 one.
 fn family(address: &str) -> Family {
     let mapped = address.to_ascii_lowercase().starts_with("::ffff:") && address.contains('.');
     if address.contains(':') && !mapped { Family::Ipv6 } else { Family::Ipv4 }

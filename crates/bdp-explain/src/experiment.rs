@@ -1,4 +1,4 @@
-//! Which experiment decides between limits that a test leaves open. Its result is evidence, which [`crate::explain`] reads.
+//! Chooses the experiment that decides between limits that a test leaves open. Its result is evidence for [`crate::explain`].
 
 use bdp_model::caveat::Caveat;
 use bdp_model::experiment::{Change, DATAGRAM_BYTES, Experiment, Order};
@@ -9,34 +9,35 @@ use bdp_model::units::{ByteCount, Nanos};
 
 use crate::rule::part;
 
-/// After a shorter test an experiment would be as short, and nothing settles in that time.
+/// After a shorter test an experiment would be as short, too short to settle.
 const SHORTEST_TEST: Nanos = Nanos::secs(2);
-/// What an experiment takes at most, and at least.
+/// Longest and shortest duration of an experiment.
 const LONGEST: Nanos = Nanos::secs(3);
 const SHORTEST: Nanos = Nanos::secs(1);
-/// Round trips that it takes to settle, and how many it needs.
+/// Round trips that it takes to settle, and that it needs.
 const SETTLES: u64 = 8;
 const ROUND_TRIPS: u64 = 24;
-/// Losses that an experiment must expect by those of the test; with fewer, none may be chance.
+/// Losses that an experiment must expect from those of the test; with fewer, seeing none may be chance.
 const LOSSES_EXPECTED: f64 = 3.0;
-/// The rate of a paced experiment / goodput of the test: below any queue or bucket that the test met.
+/// Rate of a paced experiment / goodput of the test: below any queue or token bucket that the test met.
 const PACED: f64 = 0.8;
-/// Payload of a burst / what the path holds at the highest rate that is known, and how many datagrams that may be.
+/// Payload of a burst / bytes that the path holds at the highest known rate, and the maximum number of datagrams.
 const BURST: f64 = 0.75;
 const BURST_LEAST: f64 = 20.0;
 const BURST_MOST: f64 = 4000.0;
-/// Rate of a burst / that rate, and what it is at the most: a server may grant no more.
+/// Rate of a burst / that rate, and the largest rate: a server may allow no more.
 const BURST_RATE: f64 = 8.0;
 const BURST_RATE_MOST: f64 = 1e9;
-/// What more connections add to the least round trip: from here on the queue is not short.
+/// Round trip added by more connections / the smallest round trip: from here on the queue is not short.
 const SHORT: f64 = 0.18;
-/// Share that they retransmit at the least if something drops what exceeds a rate.
+/// Smallest share that they retransmit if a policer drops the excess.
 const DROPPED: f64 = 0.003;
-/// So many times as many connections show whether the limit belongs to each connection; a test with more than so many is hardly limited by their number.
+/// Factor of the number of connections that shows whether the limit applies per connection; a test with more than the second number is hardly limited
+/// by it.
 const MORE: u32 = 4;
 const STREAMS_FEW: u32 = 4;
 
-/// The next experiment of a direction, `None` if it is clear what limits it, or no experiment would decide it.
+/// Returns the next experiment of a direction; `None` if its limit is clear, or no experiment would decide it.
 pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
     let d = measurement.directions.iter().find(|d| d.direction == direction)?;
     let facts = Facts::measured(measurement, direction)?;
@@ -46,7 +47,7 @@ pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
     choose(direction, &facts, findings.first()?, datagrams_pass)
 }
 
-/// Whether experiments may replace a first finding by another one, rather than confirm it.
+/// Whether experiments may replace a first finding instead of confirming it.
 pub const fn may_replace(limit: Limit) -> bool {
     matches!(
         limit,
@@ -54,7 +55,7 @@ pub const fn may_replace(limit: Limit) -> bool {
     )
 }
 
-/// The experiment that decides most, if what is said first of the test leaves something open. `datagrams_pass`: whether UDP crosses the path.
+/// Chooses the most decisive experiment if the first finding leaves something open. `datagrams_pass`: whether UDP crosses the path.
 pub fn choose(direction: Direction, facts: &Facts, first: &Finding, datagrams_pass: bool) -> Option<Order> {
     if !is_open(facts, first) || !part::may_be_path(facts) {
         return None;
@@ -86,7 +87,7 @@ pub fn choose(direction: Direction, facts: &Facts, first: &Finding, datagrams_pa
     })
 }
 
-/// Whether the test was TCP as fast as possible, complete, one direction at a time.
+/// Whether the test was unlimited TCP, complete, one direction at a time.
 fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool {
     let request = &measurement.request;
     let is_bulk = d.udp.is_none()
@@ -98,7 +99,7 @@ fn allows(measurement: &Measurement, d: &DirectionResult, facts: &Facts) -> bool
     is_bulk && is_whole && !facts.both_directions && !facts.through_tunnel && d.duration_ns >= SHORTEST_TEST.0
 }
 
-/// Whether a finding leaves open what an experiment can decide. A few losses at one rate may be chance, and with a sender by a model a short queue and a policer cause the same ones.
+/// Whether a finding leaves open what an experiment can decide: a few losses at one rate, or those of a model-based sender (short queue or policer).
 fn is_open(facts: &Facts, finding: &Finding) -> bool {
     let was_burst = facts.experiments.iter().any(|e| matches!(e.change, Change::Burst { .. }));
     let alike = match finding.limit {
@@ -122,18 +123,18 @@ fn is_open(facts: &Facts, finding: &Finding) -> bool {
     of_path && (alike || finding.confidence < Confidence::High)
 }
 
-/// What to change next, and how long that takes until enough losses can be expected. More connections decide most.
+/// The next change, and how long it takes until enough losses can be expected. More connections decide most.
 fn change(facts: &Facts, first: Limit, datagrams_pass: bool) -> Option<(Change, Nanos)> {
     let had = |is_it: fn(&Change) -> bool| facts.experiments.iter().any(|e| is_it(&e.change));
     if !had(|change| matches!(change, Change::Streams { .. })) {
-        // Without the size of its segments a queue is not seen.
+        // Without the segment size a queue is not seen.
         let more = facts.mss_bytes.is_some() && facts.streams() <= STREAMS_FEW;
         return more.then(|| (Change::Streams { streams: MORE * facts.streams() }, Nanos::secs(2)));
     }
     if datagrams_pass && !had(|change| matches!(change, Change::Burst { .. })) && is_of_bursts(facts, first) {
         return Some((burst(facts)?, SHORTEST));
     }
-    // Losses do not decide the rate of a sender by a model.
+    // Losses do not decide the rate of a model-based sender.
     if had(|change| matches!(change, Change::Paced { .. })) || facts.is_paced() {
         return None;
     }
@@ -144,7 +145,7 @@ fn change(facts: &Facts, first: Limit, datagrams_pass: bool) -> Option<(Change, 
     (settled > 0 && needed <= LONGEST.as_secs_f64()).then(|| (paced, Nanos::from_secs_f64(needed)))
 }
 
-/// Whether the depth of a queue, or the rate of the narrowest link, decides over a limit, and more connections have shown neither: they made no long queue.
+/// Whether queue depth or the narrowest link's rate decides about a limit, and more connections have shown neither because they built no long queue.
 fn is_of_bursts(facts: &Facts, first: Limit) -> bool {
     let is_more = |e: &&Experiment| matches!(e.change, Change::Streams { .. });
     let Some((more, least)) = facts.experiments.iter().find(is_more).zip(facts.rtt_least()) else {
@@ -160,7 +161,7 @@ fn is_of_bursts(facts: &Facts, first: Limit) -> bool {
     is_short && (of_queue || first == Limit::PathRate && lost >= DROPPED)
 }
 
-/// A burst that fills three quarters of the path at the highest rate that is known.
+/// A burst that fills three quarters of the path at the highest known rate.
 fn burst(facts: &Facts) -> Option<Change> {
     let known = facts.experiments.iter().map(|e| e.goodput_bps).fold(facts.goodput_bps, f64::max);
     let bytes = BURST * known * facts.rtt_least()?.as_secs_f64() / 8.0;

@@ -1,8 +1,8 @@
-//! From what is known of a transfer to what limits it. Nothing here measures: facts go in, findings come out.
+//! Explains what limits a transfer. Nothing here measures: facts go in, findings come out.
 //!
-//! Each rule is one file under `rule` and either claims the limit, with its evidence, or does not; [`explain`] asks
-//! them in an order in which an earlier answer makes the later ones meaningless. What no rule claims is unknown, and
-//! said to be. [`hops`] does the same for the probes of a path.
+//! Each rule is one file under `rule` and either claims the limit, with its evidence, or does not; [`explain`] tries
+//! them in an order in which an earlier answer makes later ones meaningless. If no rule claims the limit, it is reported as
+//! unknown. [`hops`] does this for the probes of a path.
 #![forbid(unsafe_code)]
 
 mod buffer;
@@ -27,7 +27,7 @@ use bdp_model::finding::{Fact, Finding, Limit};
 pub use ceiling::ceiling;
 pub use rule::watched_account::outage_over;
 
-/// What limits a transfer, be it of a measurement or of the lab: the first finding. Further ones stand beside it.
+/// Returns what limits a transfer (the first finding), and further findings that apply as well.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     let findings = match is_weighed(facts) {
         true => candidate::weighed(facts, by_rules(facts)),
@@ -38,23 +38,23 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// What the rules say of it, before that is weighed by how often they are right.
+/// Returns the findings of the rules, before they are weighed by how often the rules are right.
 pub fn unweighed(facts: &Facts) -> Vec<Finding> {
     checked(facts, by_rules(facts))
 }
 
-/// What candidates of a transfer are weighed by; `None` of one whose candidates are not.
+/// Returns the basis for weighing a transfer's candidates; `None` if they are not weighed.
 pub fn grounds(facts: &Facts) -> Option<candidate::Grounds> {
     let findings = is_weighed(facts).then(|| by_rules(facts))?;
     Some(candidate::Grounds::of(facts, findings.first()?))
 }
 
-/// With remedies and evidence that hold.
+/// Keeps only the remedies and evidence that are valid.
 fn checked(facts: &Facts, findings: Vec<Finding>) -> Vec<Finding> {
     findings.into_iter().map(|finding| finite(remedies::check(facts, finding))).collect()
 }
 
-/// Whether the transfer is one of those that weights were fitted to: bulk data over TCP, seen from its ends, in readings enough to know its time by.
+/// Whether the weights were fitted to transfers of this kind: bulk TCP data, seen from its ends, with enough samples to know its time.
 fn is_weighed(facts: &Facts) -> bool {
     let is_bulk = facts.udp.is_none() && !facts.through_tunnel && facts.conversation.is_none();
     is_bulk && rule::part::largest(facts).is_some()
@@ -76,7 +76,7 @@ fn by_rules(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-/// Without what is no number: a ratio to nothing, such as to the bytes in flight of a socket that had none whenever it was looked at, is no evidence.
+/// Removes values that are not numbers: a ratio to zero, such as to a socket that never had bytes in flight, is not evidence.
 fn finite(mut finding: Finding) -> Finding {
     let is_number = |value: f64| value.is_finite();
     finding.evidence.retain(|evidence| evidence.numbers().all(is_number));
@@ -88,13 +88,13 @@ fn finite(mut finding: Finding) -> Finding {
     finding
 }
 
-/// Whether what is said to limit a transfer is what most of its time went to. Those whose time is not known, and datagrams, have nothing to agree with.
+/// Whether the findings agree with where most of the time went. If that is unknown, and for datagrams, there is nothing to compare.
 fn agree(facts: &Facts, findings: &[Finding]) -> bool {
     let waits = rule::part::largest(facts).map(|largest| largest.0);
     let Some((waits, first)) = waits.zip(findings.first()) else { return true };
-    // A connection that is left open: nothing at all is most of its time.
+    // A connection left open: it was idle for most of its time.
     let is_left_open = first.observed(Fact::LeftOpen).is_some();
-    // A program that pauses, where nobody knows the cause of what took most.
+    // A program that pauses, if the cause of the largest part is unknown.
     let pauses = matches!(first.limit, Limit::SlowWriter | Limit::SlowReader)
         && facts.time_counted().is_some_and(|spent| {
             spent.parts().iter().any(|part| first.limit.names(part.0) && part.1 >= rule::part::PAUSES)

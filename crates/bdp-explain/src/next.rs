@@ -1,4 +1,4 @@
-//! What binds once a limit is gone: the least of what is known to bound the connection besides.
+//! The next limit once one is gone: the smallest other known bound of the connection.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit, Next};
@@ -6,12 +6,12 @@ use bdp_model::finding::{Finding, Limit, Next};
 use crate::capacity::{self, Capacity};
 use crate::setting::{RMEM, WMEM, maximum};
 
-/// Less than this above the goodput is no gain to name.
+/// A smaller gain over the goodput is not worth naming.
 const WORTH: f64 = 1.1;
 
-/// Adds what binds next, where the rule has not said it and a bound is known.
+/// Adds the next limit, if the rule has not given it and a bound is known.
 pub fn known(facts: &Facts, finding: Finding) -> Finding {
-    // A path has the rate that it has; a window or a buffer names its own next limit.
+    // The path's rate is fixed; a window or a buffer names its own next limit.
     let can_go = matches!(
         finding.limit,
         Limit::SlowWriter
@@ -30,26 +30,26 @@ pub fn known(facts: &Facts, finding: Finding) -> Finding {
     finding.next(next)
 }
 
-/// What binds once a window of so many bytes is gone: another one, which holds no more than `other` in flight, or the path. If nobody knows what that carries, nobody
-/// knows which of them.
+/// The next limit once a window of this many bytes is gone: another window, which holds at most `other` in flight, or the path. `None` if the path's
+/// capacity, and so the smaller of the two, is unknown.
 pub fn after_window(facts: &Facts, bytes: f64, other: Option<Window>) -> Option<Next> {
     let path = of_path(facts).filter(|next| next.needed_bytes.is_some())?;
     let window = other.and_then(|window| of_window(facts, window));
     first(window.into_iter().chain([path]))
         .filter(|next| next.needed_bytes.is_some_and(|needed| needed > bytes))
-        // What was reached already is no limit that is yet to come.
+        // A rate already reached is not a limit still to come.
         .filter(|next| next.goodput_bps >= facts.goodput_bps)
 }
 
 fn least(facts: &Facts) -> Option<Next> {
-    // Where nobody knows what the path carries, a window that is larger than that says nothing.
+    // If the path's capacity is unknown, a window larger than that shows nothing.
     let path = of_path(facts)?;
     let windows = [receive_window(facts), send_buffer(facts)];
     let windows = windows.into_iter().flatten().filter_map(|window| of_window(facts, window));
     first(windows.chain([path])).map(|next| Next { needed_bytes: None, ..next })
 }
 
-/// A window or a buffer, and what it holds in flight at the most.
+/// A window or a buffer, and the most that it holds in flight.
 type Window = (Limit, f64);
 
 fn of_window(facts: &Facts, (limit, most): Window) -> Option<Next> {
@@ -67,9 +67,9 @@ fn first(all: impl Iterator<Item = Next>) -> Option<Next> {
     all.min_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps))
 }
 
-/// The largest window that the receiver can give: what was asked for, or what the largest buffer holds, by the part of a buffer that was window.
+/// The largest possible receive window: the requested one, or what the largest buffer holds, by the share of a buffer that was window.
 pub fn receive_window(facts: &Facts) -> Option<Window> {
-    /// Of a buffer so much is window at the least, unless the host is set otherwise.
+    /// Smallest share of a buffer that is window, unless the host is set otherwise.
     const HALF: f64 = 0.5;
     let most = || {
         let window = facts.window_use()?.receive_largest_bytes;
@@ -84,7 +84,7 @@ pub fn receive_window(facts: &Facts) -> Option<Window> {
     Some((Limit::ReceiveWindow, asked.or_else(most)?))
 }
 
-/// What the sender's buffer holds in flight at the most, half of the memory that it may take.
+/// The most that the sender's buffer holds in flight: half of its maximum memory.
 pub fn send_buffer(facts: &Facts) -> Option<Window> {
     let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
     Some((Limit::SendBuffer, most as f64 / 2.0))

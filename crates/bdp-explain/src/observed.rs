@@ -1,4 +1,4 @@
-//! Evidence that several rules have.
+//! Evidence shared by several rules.
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, LossPicture, Queue, Source, TimeState};
@@ -8,13 +8,13 @@ use bdp_model::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
 
-/// What load adds at the 95th percentile; nothing where it adds less than one notices.
+/// Round trip added by load, 95th percentile; nothing if it is negligible.
 pub fn load_adds(facts: &Facts) -> Option<Evidence> {
     let added = facts.rtt_added_p95().filter(|&added| added > NOTICEABLE_DELAY)?;
     Some(Evidence::time(fact::LoadAdds, added).at_least(NOTICEABLE_DELAY.0 as f64))
 }
 
-/// Goodput beside the ceiling.
+/// Goodput compared with the ceiling.
 pub fn of_ceiling(facts: &Facts) -> Option<Evidence> {
     let (share, ceiling) = (facts.of_ceiling()?, facts.ceiling.as_ref()?);
     let (goodput, most) = (Bps(facts.goodput_bps), Bps(ceiling.goodput_bps));
@@ -26,13 +26,13 @@ pub fn of_ceiling(facts: &Facts) -> Option<Evidence> {
     Some(if share >= AT_CEILING { evidence.at_least(AT_CEILING) } else { evidence })
 }
 
-/// Goodput that a ceiling does not allow.
+/// Goodput above the ceiling.
 pub fn above_ceiling(facts: &Facts) -> Option<Evidence> {
     let share = facts.of_ceiling().filter(|&share| share > ABOVE_CEILING)?;
     Some(Evidence::share(fact::AboveCeiling, share).at_least(ABOVE_CEILING))
 }
 
-/// Goodput beside the rate that was asked for, by which setting.
+/// Goodput compared with the requested rate, with the setting that requests it.
 pub fn of_asked_rate(facts: &Facts, asked_bps: f64, setting: &str) -> Evidence {
     Evidence::share(
         fact::OfAskedRate { goodput: Bps(facts.goodput_bps), asked: Bps(asked_bps) },
@@ -41,7 +41,7 @@ pub fn of_asked_rate(facts: &Facts, asked_bps: f64, setting: &str) -> Evidence {
     .named(setting)
 }
 
-/// Evidence with the bounds of a range, where it lies within.
+/// Adds the bounds of a range, if the value is within it.
 pub fn within(evidence: Evidence, range: std::ops::RangeInclusive<f64>) -> Evidence {
     match range.contains(&evidence.value) {
         true => evidence.at_least(*range.start()).at_most(*range.end()),
@@ -49,12 +49,12 @@ pub fn within(evidence: Evidence, range: std::ops::RangeInclusive<f64>) -> Evide
     }
 }
 
-/// How many streams share what is said of a window, where there are several.
+/// The number of streams that share a window's evidence, if several.
 pub fn several_streams(facts: &Facts) -> Option<u64> {
     Some(u64::from(facts.streams())).filter(|&streams| streams > 1)
 }
 
-/// A queue, which adds at least this share of the idle round trip.
+/// A queue that adds at least this share of the idle round trip.
 pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
     let idle = facts.rtt_idle().unwrap_or_default();
     let least = (share * idle.0 as f64).max(QUEUE_NOISE.0 as f64);
@@ -65,14 +65,14 @@ pub fn queue(facts: &Facts, queue: Queue, share: f64) -> Evidence {
     evidence.at_least(least)
 }
 
-/// Segments that were retransmitted, of those that carried what was received.
+/// Retransmitted segments, and the segments that carried the received data.
 pub fn retransmitted(facts: &Facts) -> Option<Evidence> {
     let (again, share) = facts.retransmitted().filter(|&(again, _)| again > 0)?;
     let total = facts.mss_bytes.filter(|&mss| mss > 0).map_or(0, |mss| facts.bytes.div_ceil(mss));
     Some(Evidence::count(fact::Retransmitted { segments: total, share: Share(share) }, again))
 }
 
-/// A thread that has used up its processor.
+/// A thread that uses all of its processor.
 pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
     let evidence = match task {
         Task::Sending => Evidence::share(fact::SendingThread, cpu),
@@ -81,26 +81,26 @@ pub fn busy_thread((task, cpu): (Task, f64)) -> Evidence {
     evidence.at_least(BUSY_THREAD)
 }
 
-/// The kernel's count of the time limited by the receive window, where that is worth a word.
+/// Time limited by the receive window as counted by the kernel, if significant.
 pub fn kernel_counts_window(facts: &Facts) -> Option<Evidence> {
-    // Of a capture no kernel counts it: what is inferred of it is said already.
+    // In a capture no kernel counts it: the inferred value is reported already.
     let share =
         facts.rwnd_limited().filter(|&share| share >= WORTH_A_WORD && facts.source != Source::Captured)?;
     Some(Evidence::share(fact::KernelCountsWindow, share).at_least(WORTH_A_WORD))
 }
 
-/// Goodput of the first stream beside its highest rate of delivery.
+/// Goodput of the first stream / its highest delivery rate.
 pub fn beside_peak(facts: &Facts) -> Option<Evidence> {
     let (reached, peak) = facts.of_peak().zip(facts.delivery_peak_bps())?;
     Some(Evidence::share(fact::OfPeakRate { goodput: Bps(facts.stream_bps()), peak: Bps(peak) }, reached))
 }
 
-/// The same, where it has this share of that rate at the least.
+/// Goodput of the first stream / its highest delivery rate, if it is at least this share.
 pub fn of_peak(facts: &Facts, least: f64) -> Option<Evidence> {
     beside_peak(facts).filter(|evidence| evidence.value >= least).map(|evidence| evidence.at_least(least))
 }
 
-/// The speed of the NICs, which might be the path's rate, where a measurement does not know it.
+/// The NIC speed, which might be the path's rate, if a measurement does not have it.
 pub fn nic_speed(facts: &Facts) -> Option<Missing> {
     (facts.ceiling.is_none() && facts.source == Source::Measured).then(|| Missing::new(Lack::NicSpeed))
 }
@@ -120,7 +120,7 @@ pub fn held_back(facts: &Facts) -> bool {
     })
 }
 
-/// What each loss cost.
+/// Segments lost per loss event.
 pub fn lost_each(picture: &LossPicture) -> Option<Evidence> {
     let each = Quantity { value: picture.lost_each, unit: Unit::Count };
     (picture.settled > 0).then(|| Evidence::new(fact::LostEach { losses: picture.settled as u64 }, each))

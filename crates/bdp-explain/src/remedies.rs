@@ -1,5 +1,5 @@
-//! Remedies beside the facts, before they are printed: nothing is advised that is so already, that does not reach the socket, that exceeds what the path
-//! carries, or that the plan of a fix leaves alone for a reason that is known here.
+//! Checks remedies against the facts before they are printed: nothing is advised that is set already, does not affect the socket, exceeds the path's
+//! capacity, or would be left alone by the plan of a fix for a reason known here.
 
 use bdp_model::facts::{End, Facts};
 use bdp_model::finding::{Action, Finding, Limit, Quantity, Remedy};
@@ -10,13 +10,13 @@ use crate::capacity;
 use crate::scaling::Unscaled;
 use crate::setting::{RMEM, SOCKET_BUFFER, Setting, WMEM, name_of, value_of};
 
-/// A congestion control that goes by rate and round trip, and neither by losses nor until a queue is full.
+/// A congestion control driven by rate and round trip, which neither reacts to losses nor fills queues.
 pub const BY_RATE: &str = "bbr";
 
-/// Goodput / the highest rate of delivery, from which on a bottleneck is busy all the time.
+/// Goodput / highest delivery rate from which a bottleneck counts as busy all the time.
 const BUSY: f64 = 0.97;
 
-/// A finding with the remedy that the facts leave of it.
+/// Returns the finding with a remedy that fits the facts.
 pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
     finding.remedy = finding.remedy.take().and_then(|remedy| checked(facts, finding.limit, remedy));
     finding
@@ -24,7 +24,7 @@ pub fn check(facts: &Facts, mut finding: Finding) -> Finding {
 
 fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
     let is_idle = limit != Limit::PathRate && is_idle_at_times(facts);
-    // Without selective acknowledgements repairs take a round trip for each segment, and a sender by a model knows too little to go by.
+    // Without selective acknowledgements each lost segment takes a round trip, and a model-based sender lacks data.
     if remedy.action == Action::FindErrors && facts.connection.is_some_and(|used| used.sack == Some(false)) {
         return Some(remedy.also(with_host(facts, Remedy::new(Action::EnableSack))));
     }
@@ -33,7 +33,7 @@ fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
     }
     let by_losses = match remedy.action {
         Action::FindErrors | Action::DeepenQueue => true,
-        // A bottleneck that is busy all the time carries no more by any congestion control.
+        // A bottleneck that is busy all the time carries no more with any congestion control.
         Action::AddCapacity => is_idle,
         _ => false,
     };
@@ -54,7 +54,7 @@ fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
     }
 }
 
-/// The remedy at the end that has selective acknowledgements off, if one is known to.
+/// Adds the host that has selective acknowledgements off, if known.
 fn with_host(facts: &Facts, remedy: Remedy) -> Remedy {
     let is_off = |end: &&End| value_of(end, "net.ipv4.tcp_sack") == Some("0");
     match [&facts.sender, &facts.receiver].into_iter().find(is_off) {
@@ -63,12 +63,12 @@ fn with_host(facts: &Facts, remedy: Remedy) -> Remedy {
     }
 }
 
-/// Whether the bottleneck is idle at times, as far as is known: the sender reduces its window by so much that it has less than its highest rate.
+/// Whether the bottleneck is idle at times, as far as is known: the sender's window reductions take it below its highest rate.
 fn is_idle_at_times(facts: &Facts) -> bool {
     !facts.sends_by_model() && facts.of_peak().is_none_or(|reached| reached < BUSY)
 }
 
-/// Rate x round trip in bytes, the queue that keeps a bottleneck busy while a sender that goes by losses has halved its window; `None` if as long a one stood.
+/// Rate x round trip in bytes, the queue that keeps a bottleneck busy after a loss-based sender halves its window; `None` if a queue that long stood.
 fn longer_queue(facts: &Facts) -> Option<f64> {
     let rate = capacity::known(facts).map(|known| known.goodput_bps);
     let rate = rate.or_else(|| Some(facts.delivery_peak_bps()? * f64::from(facts.streams())))?;
@@ -79,7 +79,7 @@ fn longer_queue(facts: &Facts) -> Option<f64> {
     (stood < idle && bytes > 0.0 && !facts.sends_by_model()).then_some(bytes)
 }
 
-/// Whether the sender could go by rate: it does not yet, and its kernel has what does, as far as it says.
+/// Whether the sender could use a rate-based congestion control: it does not yet, and its kernel has one, as far as it reports.
 fn can_go_by_rate(facts: &Facts) -> bool {
     !facts.sends_by_model() && has_by_rate(&facts.sender) != Some(false)
 }
@@ -89,8 +89,8 @@ fn has_by_rate(end: &End) -> Option<bool> {
     Some(all.split_whitespace().any(|known| known == BY_RATE))
 }
 
-/// A larger maximum of a buffer: the program's own call in its stead if that locked the size, window scaling if no larger window fits without, and no more than
-/// the path needs and the host has.
+/// Raises a buffer's maximum: instead, the program's own call if that fixed the size, or window scaling if no larger window fits without; no more
+/// than the path needs and the host has.
 fn raised(facts: &Facts, remedy: Remedy, buffer: Buffer) -> Option<Remedy> {
     if let Some(locked) = locked(facts, buffer) {
         return Some(locked);
@@ -111,7 +111,7 @@ fn raised(facts: &Facts, remedy: Remedy, buffer: Buffer) -> Option<Remedy> {
     }
 }
 
-/// Who locked the size of a buffer, so that the host's setting does not reach it: an option of bdp, or another program by its call.
+/// What fixed the size of a buffer, so that the host's setting has no effect: an option of bdp, or another program's call.
 pub fn locked(facts: &Facts, buffer: Buffer) -> Option<Remedy> {
     let (end, by_program) = match buffer {
         Buffer::Receive => {

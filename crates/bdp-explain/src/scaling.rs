@@ -5,7 +5,7 @@ use bdp_model::finding::{Action, Quantity, Remedy};
 
 use crate::setting::{SCALING, value_of};
 
-/// Without window scaling no window is larger (RFC 7323, section 2.2).
+/// Largest window without window scaling (RFC 7323, section 2.2).
 pub const LARGEST_UNSCALED: f64 = 65_535.0;
 
 /// Why a connection has no window scaling.
@@ -20,8 +20,8 @@ pub enum Unscaled {
 }
 
 impl Unscaled {
-    /// Why the connection has no window scaling, if it has none. Both ends know whether it was agreed on; a kernel that does
-    /// not say shows it by its setting and the window.
+    /// Returns why the connection has no window scaling, if it has none. Both ends know whether it was negotiated; a kernel that does
+    /// not report it shows it by its setting and the window.
     pub fn of(facts: &Facts) -> Option<Self> {
         let ends = [&facts.receiver, &facts.sender];
         let refused = ends.iter().any(|end| end.window_scaling == Some(false));
@@ -36,7 +36,7 @@ impl Unscaled {
         }
     }
 
-    /// How to get it.
+    /// How to enable it.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Off(host) => Remedy::new(Action::Set).setting(SCALING).value(Quantity::count(1)).host(host),

@@ -1,22 +1,22 @@
-//! What a user changes, and by which name; what a host is set to.
+//! Names of the settings that users change, and their values on a host.
 
 use bdp_model::facts::{End, Facts, Source};
 use bdp_model::measurement::HostFacts;
 
-/// Sizes of a receive buffer.
+/// Sizes of the receive buffer.
 pub const RMEM: &str = "net.ipv4.tcp_rmem";
-/// Sizes of a send buffer.
+/// Sizes of the send buffer.
 pub const WMEM: &str = "net.ipv4.tcp_wmem";
 /// Whether window scaling is offered.
 pub const SCALING: &str = "net.ipv4.tcp_window_scaling";
-/// Whether receive buffers grow by themselves.
+/// Whether receive buffers are autotuned.
 pub const AUTOTUNING: &str = "net.ipv4.tcp_moderate_rcvbuf";
 /// A host's congestion control.
 pub const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
-/// The option that asks for a socket buffer.
+/// The option that requests a socket buffer.
 pub const SOCKET_BUFFER: &str = "--sockbuf";
 
-/// Something that can be asked for.
+/// A setting of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// The window on the wire.
@@ -31,14 +31,14 @@ pub enum Setting {
     Congestion,
 }
 
-/// What changes a setting: the option of a measurement, the key of a scenario.
+/// The name of what changes a setting: an option of a measurement or a key of a scenario.
 pub fn name_of(facts: &Facts, setting: Setting) -> &'static str {
     match (facts.source, setting) {
         (Source::Measured, Setting::Window) => "-w",
         (Source::Measured, Setting::Rate) => "-b",
         (Source::Measured, Setting::Streams) => "-P",
         (Source::Measured, Setting::Datagram) => "-l",
-        // What chooses it for all of a host, unless it was asked for.
+        // The sysctl that sets it for the whole host, unless it was requested.
         (_, Setting::Congestion) if facts.asked.congestion.is_none() => CONGESTION_CONTROL,
         (Source::Measured, Setting::Congestion) => "-C",
         (Source::Emulated, Setting::Congestion) => "flow.congestion",
@@ -59,12 +59,12 @@ pub fn value_of<'a>(end: &'a End, sysctl: &str) -> Option<&'a str> {
     end.host.sysctls.get(sysctl).map(|value| value.trim())
 }
 
-/// The last of the three numbers of `tcp_rmem` or `tcp_wmem`.
+/// The maximum, the last of the three values of `tcp_rmem` or `tcp_wmem`.
 pub fn maximum(end: &End, sysctl: &str) -> Option<u64> {
     Some(numbers(&end.host, sysctl)?[2])
 }
 
-/// A sysctl of three numbers.
+/// A sysctl of three values.
 pub fn numbers(host: &HostFacts, sysctl: &str) -> Option<[u64; 3]> {
     let words = host.sysctls.get(sysctl)?.split_whitespace();
     let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();

@@ -1,17 +1,17 @@
-//! What holds back one of several streams, where that is of its own. The flow's finding is of all of them; the kernel's chronographs of each say which of them
+//! What holds back a single one of several streams. The flow's finding is about all of them; the kernel's chronographs show which of them
 //! lack data or a window.
 
 use bdp_model::finding::Limit;
 use bdp_model::record::StreamReport;
 
-/// Share of the time from which on one thing holds a stream back.
+/// Share of the time from which one limit holds a stream back.
 const MOSTLY: f64 = 0.5;
 
-/// The limit of a stream's own beside that of the flow; `None` where nothing of its own held it back for half of the time.
+/// The stream's own limit, if it differs from that of the flow; `None` if nothing of its own held it back for half of the time.
 pub fn judge(stream: &StreamReport, flow: Option<Limit>) -> Option<Limit> {
     let time = stream.time()?;
     let window = match flow {
-        // A queue that stands fills the window, too.
+        // A standing queue fills the window, too.
         Some(Limit::PathRate | Limit::Ceiling | Limit::CrossTraffic | Limit::AskedRate) => None,
         // A program that does not read closes it.
         Some(Limit::SlowReader) => Some(Limit::SlowReader),

@@ -1,7 +1,8 @@
-//! How probable it is that a limit is what holds back a transfer, for each limit that bdp knows. The rules say which one fits; how often they are right, and
-//! which one it is where they are not, was learned from transfers whose truth is known: a multinomial logistic regression, which `benches/calibrate` fits.
+//! The probability that a limit is what holds back a transfer, for each known limit. The rules say which one fits; how often they are right, and
+//! which limit applies if they are not, was learned from transfers with a known limit: a multinomial logistic regression, fitted by
+//! `benches/calibrate`.
 //!
-//! The odds of a limit are a constant of its own, plus what each term of the transfer weighs for it, plus what it weighs that a rule claims it.
+//! The log-odds of a limit are its own constant, plus the weight of each term of the transfer, plus the weight of a rule's claim.
 
 mod terms;
 #[rustfmt::skip]
@@ -15,17 +16,17 @@ use crate::rule::{self, black_hole, part, unknown};
 pub use terms::Term;
 pub use weights::TERMS;
 
-/// Shares of the time that are smaller have no candidates.
+/// Smaller shares of the time have no candidates.
 const WORTH_A_CANDIDATE: f64 = 0.1;
 
-/// A limit is said from this probability on: more probable than not.
+/// A limit is named from this probability on: more probable than not.
 const SAID: f64 = 0.5;
-/// What is less probable is no candidate, and of candidates there are so many at most.
+/// Smallest probability of a candidate, and the largest number of candidates.
 const WORTH_A_WORD: f64 = 0.1;
 const CANDIDATES: usize = 3;
 
-/// What is said of a transfer, of what the rules say of it: the same, if that is more probable than not; else the limit that is; else that it is unknown, and
-/// what it may be. Limits of which no counted transfer had any are said as the rules say them.
+/// Weighs the findings of the rules: they are kept if more probable than not; otherwise the limit that is, or unknown with its
+/// candidates. Limits that no calibration transfer had are reported as the rules find them.
 pub fn weighed(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(first) = findings.first() else { return findings };
     if !weights::OF.iter().any(|of| of.limit == first.limit) {
@@ -47,7 +48,7 @@ pub fn weighed(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     std::iter::once(named(first, probability)).chain(beside).collect()
 }
 
-/// With the name of its probability. What a host's pause may have caused is no more than possible.
+/// Adds the confidence of the probability. What a host's pause may have caused is at most possible.
 fn named(finding: Finding, probability: Option<f64>) -> Finding {
     if finding.limit == Limit::Unknown {
         return finding;
@@ -60,7 +61,7 @@ fn named(finding: Finding, probability: Option<f64>) -> Finding {
     Finding { confidence: sure.min(most), probability, ..finding }
 }
 
-/// That it is unknown, and what it may be, of what is a name for what took most of the time.
+/// Returns an unknown limit, with candidates that explain what took most of the time.
 fn not_known(facts: &Facts, likely: &[Likely]) -> Finding {
     let waits = largest(facts);
     let may_be = |one: &&Likely| is_cause(one.limit, waits) && one.probability >= WORTH_A_WORD;
@@ -73,31 +74,31 @@ fn largest(facts: &Facts) -> Waits {
     part::largest(facts).map_or(Waits::Unknown, |largest| largest.0)
 }
 
-/// Whether a limit may be the cause of what took most of the time.
+/// Whether a limit may cause what took most of the time.
 fn is_cause(limit: Limit, waits: Waits) -> bool {
     limit != Limit::Unknown && (waits == Waits::Unknown || limit.names(waits))
 }
 
-/// A cause that a rule claims.
+/// A limit that a rule claims.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// What would be said.
+    /// The rule's finding.
     pub finding: Finding,
     /// The share of the time that it would explain.
     pub own_part: f64,
 }
 
-/// What is known of a transfer to weigh its candidates by.
+/// The basis for weighing the candidates of a transfer.
 #[derive(Debug, Clone)]
 pub struct Grounds {
-    /// What the rules claim; the first is what they say.
+    /// The claims of the rules; the first is their result.
     pub claims: Vec<Claim>,
-    /// What else was seen, each from 0 to 1.
+    /// Other observations, each from 0 to 1.
     pub terms: Vec<Term>,
 }
 
 impl Grounds {
-    /// Of a transfer of which the rules say this first.
+    /// Collects the grounds of a transfer with this first finding of the rules.
     pub fn of(facts: &Facts, first: &Finding) -> Self {
         let parts = match facts.time_counted() {
             Some(spent) => spent.parts(),
@@ -121,7 +122,8 @@ impl Grounds {
         Self { claims: claims.collect(), terms }
     }
 
-    /// What is said of a limit that is not what the rules say: as a rule claims it, or by what was seen. `None` if it is no name of what took the time.
+    /// The finding for a limit other than the rules' result: a rule's claim, or made from observations. `None` if the limit does not explain the
+    /// time.
     fn finding(&self, facts: &Facts, limit: Limit) -> Option<Finding> {
         if !is_cause(limit, largest(facts)) {
             return None;
@@ -130,7 +132,7 @@ impl Grounds {
         claimed.map(|claim| claim.finding.clone()).or_else(|| unclaimed(facts, limit))
     }
 
-    /// How probable each limit is, the most probable first.
+    /// The probability of each limit, most probable first.
     pub fn weigh(&self) -> Vec<Likely> {
         let mut odds: Vec<(Limit, f64)> =
             weights::OF.iter().map(|of| (of.limit, self.odds(of.limit, of))).collect();
@@ -145,7 +147,7 @@ impl Grounds {
         all
     }
 
-    /// The logarithm of its odds.
+    /// The log-odds of a limit.
     fn odds(&self, limit: Limit, of: &weights::Of) -> f64 {
         let seen: f64 = self.terms.iter().zip(of.terms).map(|(term, weight)| term.1 * weight).sum();
         let claimed = self.claims.iter().position(|claim| claim.finding.limit == limit).map_or(0.0, |at| {
@@ -159,7 +161,7 @@ impl Grounds {
     }
 }
 
-/// What is said of a limit of the path that no rule claims.
+/// A finding for a limit of the path that no rule claims.
 fn unclaimed(facts: &Facts, limit: Limit) -> Option<Finding> {
     let remedy = Remedy::new(match limit {
         Limit::PathRate | Limit::CongestionLoss => Action::AddCapacity,
@@ -183,7 +185,7 @@ fn unclaimed(facts: &Facts, limit: Limit) -> Option<Finding> {
     )
 }
 
-/// The name of a probability; `None` of one that is too small to say anything.
+/// The confidence of a probability; `None` if it is too small for any.
 pub fn confidence(probability: f64) -> Option<Confidence> {
     match probability {
         p if p >= 0.95 => Some(Confidence::High),
@@ -193,7 +195,7 @@ pub fn confidence(probability: f64) -> Option<Confidence> {
     }
 }
 
-/// How sure a rule is, as a number.
+/// A rule's confidence as a number.
 const fn strength(confidence: Confidence) -> f64 {
     match confidence {
         Confidence::Low => 0.0,

@@ -1,4 +1,4 @@
-//! What is seen of a transfer beside what a rule claims, each as a number from 0 to 1.
+//! Observations of a transfer besides the rules' claims, each as a number from 0 to 1.
 
 use bdp_model::facts::{Facts, TimeSpent, TimeState, Waits};
 use bdp_model::units::Nanos;
@@ -6,10 +6,10 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::reordering;
 
-/// One of them: its name, and its value.
+/// A term: its name and its value.
 pub type Term = (&'static str, f64);
 
-/// Those of a transfer, by what took its time and how many other causes the rules claim.
+/// The terms of a transfer, from where its time went and the number of other causes that the rules claim.
 pub fn of(facts: &Facts, parts: &[(Waits, f64)], others: usize) -> Vec<Term> {
     let spent = facts.time_counted();
     let of = |is_one: &dyn Fn(TimeState) -> bool| spent.as_ref().map_or(0.0, |spent| spent.share_of(is_one));
@@ -65,7 +65,7 @@ pub fn of(facts: &Facts, parts: &[(Waits, f64)], others: usize) -> Vec<Term> {
     ]
 }
 
-/// A number from 0 on by its logarithm: 1 at so many decades, and not more.
+/// A logarithmic scale from 0, limited to 1 at this many decades.
 fn log(value: f64, decades: f64) -> f64 {
     ((1.0 + value.max(0.0)).log10() / decades).min(1.0)
 }

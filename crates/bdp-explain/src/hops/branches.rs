@@ -1,14 +1,14 @@
-//! The branches of each hop, with how sure it is that there are no more.
+//! The branches of each hop, with the confidence that there are no more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use bdp_model::hops::{Branching, Hop, HopProbe, Phase, missed};
 
-/// Changes of the address that one flow came to, from which on it is no change of the route.
+/// Changes of a flow's address from which they are not a change of the route.
 const SWITCHES: usize = 3;
 
-/// Judges; only hops that flows were sent to are in it.
+/// Judges the hops that flows were sent to.
 pub(super) fn judge(hops: &[Hop], probes: &[HopProbe]) -> Vec<Branching> {
     hops.iter().filter_map(|hop| of_hop(hop.number, probes)).collect()
 }

@@ -1,4 +1,4 @@
-//! How far a path goes, as its probes show it.
+//! The length of a path, as its probes show it.
 
 use bdp_model::hops::{AnswerKind, HopProbe};
 
@@ -8,7 +8,7 @@ pub fn destination(probes: &[HopProbe]) -> Option<u8> {
     probes.iter().filter(arrived).map(|p| p.hop).min()
 }
 
-/// The last hop of the path, as far as anything answers.
+/// The last hop that answers.
 pub fn end_of(probes: &[HopProbe]) -> Option<u8> {
     destination(probes).or_else(|| probes.iter().filter(|p| p.is_answered()).map(|p| p.hop).max())
 }

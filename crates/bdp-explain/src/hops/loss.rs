@@ -1,21 +1,21 @@
-//! Where packets are lost, told apart from routers that answer no more often.
+//! Locates losses, and tells them from routers that rate-limit their answers.
 //!
-//! What is lost on the way to a hop is missing at all later ones too. So a hop that loses more than those behind it limits its answers, or
-//! drops them. Where all that follow lose as much, the destination may be one that limits its answers as the others do (Linux sends one "port
-//! unreachable" a second, `net.ipv4.icmp_ratelimit`): such hops are asked again at a pace that no usual limit binds at, and what is lost on
-//! the path is lost then too.
+//! What is lost before a hop is missing at all later ones too. So a hop that loses more than later ones limits its answers, or
+//! drops them. If all later hops lose as much, the destination may limit its answers like the others (Linux sends one "port
+//! unreachable" per second, `net.ipv4.icmp_ratelimit`): such hops are probed again below any usual rate limit, and what is lost on
+//! the path is still lost then.
 
 use super::extent;
 use bdp_model::hops::{Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged};
 
-/// How likely a difference by chance alone may be, at most.
+/// Highest probability that a difference is due to chance.
 const BY_CHANCE: f64 = 0.01;
-/// The same of a hop that is asked again slowly.
+/// Highest probability of chance for a hop that is probed again slowly.
 const BY_CHANCE_SLOW: f64 = 0.05;
-/// Least losses that are placed.
+/// Smallest number of losses that are located.
 const LEAST_LOST: u64 = 3;
 
-/// What a hop lost in a phase.
+/// Losses of a hop in a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Count {
     hop: u8,
@@ -33,20 +33,20 @@ impl Count {
     }
 }
 
-/// Hops that are worth asking again slowly: they lost probes without load, as did those behind them.
+/// Hops worth probing again slowly: they lost probes without load, as did later hops.
 pub fn suspects(probes: &[HopProbe]) -> Vec<u8> {
     let counts = counted(probes, Phase::Idle);
     let limited = by_later_hops(&counts);
     counts.iter().filter(|c| c.lost >= 2 && !limited.contains(&c.hop)).map(|c| c.hop).collect()
 }
 
-/// Judges, and enters what it finds of each hop.
+/// Judges the losses of the path, and enters the result of each hop.
 pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe]) -> LossVerdict {
     let (idle, loaded) = (counted(probes, Phase::Idle), counted(probes, Phase::Loaded));
     let slow = counted(probes, Phase::Slow);
     let mut limited: Vec<u8> = by_later_hops(&idle);
     limited.extend(idle.iter().filter(|count| is_rare_when_slow(**count, &slow)).map(|count| count.hop));
-    // A limit that load alone reaches there is none: the pace is the same.
+    // There is no rate limit that only load reaches: probes are sent at the same rate.
     limited.extend(by_later_hops(&without(&loaded, &limited)));
     let (idle_kept, loaded_kept) = (without(&idle, &limited), without(&loaded, &limited));
     let mut steps = steps(&idle_kept, false);
@@ -84,7 +84,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe]) -> LossVerdict {
     LossVerdict { steps, whole, probes, unknown }
 }
 
-/// What each hop lost that ever answered.
+/// Losses of each hop that ever answered.
 fn counted(probes: &[HopProbe], phase: Phase) -> Vec<Count> {
     let end = extent::end_of(probes).unwrap_or(0);
     let count = |hop: u8| {
@@ -104,7 +104,7 @@ fn pool<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Count {
     counts.into_iter().fold(Count::default(), |all, &count| all.plus(count))
 }
 
-/// Hops that lose more than those behind them, which on the path can't be.
+/// Hops that lose more than later ones, which losses on the path cannot explain.
 fn by_later_hops(counts: &[Count]) -> Vec<u8> {
     let (mut later, mut limited) = (Count::default(), Vec::new());
     for &count in counts.iter().rev() {
@@ -117,17 +117,17 @@ fn by_later_hops(counts: &[Count]) -> Vec<u8> {
     limited
 }
 
-/// Whether a hop answers when it is asked slowly.
+/// Whether a hop answers slow probes.
 fn is_rare_when_slow(count: Count, slow: &[Count]) -> bool {
     slow.iter().any(|slow| slow.hop == count.hop && chance(count, *slow) < BY_CHANCE_SLOW)
 }
 
-/// Where losses begin or grow, among hops that answer as they should.
+/// Where losses begin or grow, among hops that answer normally.
 fn steps(counts: &[Count], loaded: bool) -> Vec<LossStep> {
     let mut bounds = Vec::new();
     split(counts, 0, &mut bounds);
     let first = pool(&counts[..bounds.first().copied().unwrap_or(counts.len())]);
-    // Losses that all hops have begin before the first.
+    // Losses common to all hops begin before the first.
     if first.lost >= LEAST_LOST {
         bounds.insert(0, 0);
     }
@@ -150,8 +150,8 @@ fn steps(counts: &[Count], loaded: bool) -> Vec<LossStep> {
         .collect()
 }
 
-/// Splits hops where those behind lose most more than those before, and either part again, as long as chance does not explain
-/// it (binary segmentation). `at` is the place of the first; bounds are in order.
+/// Splits hops where later ones lose most more than earlier ones, and each part again, unless chance explains
+/// it (binary segmentation). `at` is the index of the first; bounds are in order.
 fn split(counts: &[Count], at: usize, bounds: &mut Vec<usize>) {
     let best = (1..counts.len())
         .map(|bound| {
@@ -167,7 +167,7 @@ fn split(counts: &[Count], at: usize, bounds: &mut Vec<usize>) {
     }
 }
 
-/// How likely it is that the first lost so much more by chance alone: Fisher's exact test, one-sided.
+/// Probability that so many more losses are due to chance: Fisher's exact test, one-sided.
 fn chance(first: Count, second: Count) -> f64 {
     let (sent, lost) = (first.sent + second.sent, first.lost + second.lost);
     let most = lost.min(first.sent);
@@ -182,8 +182,8 @@ fn log_choose(n: u64, k: u64) -> f64 {
     (1..=k.min(n - k)).map(|i| ((n + 1 - i) as f64 / i as f64).ln()).sum()
 }
 
-/// How many answers a second a hop gives: one in the median time from one to the next, as some come at once when it has been
-/// left alone. `None` of fewer than three.
+/// Answers per second of a hop: one per median interval, since several come at once after an idle
+/// time. `None` of fewer than three.
 fn answers_per_s(hop: u8, probes: &[HopProbe]) -> Option<f64> {
     let of_phase = |phase: Phase| {
         let answered = |p: &&HopProbe| p.hop == hop && p.phase == phase && p.is_answered();

@@ -1,17 +1,17 @@
-//! Where the code point or ECN of a packet is changed, by the headers that routers quote.
+//! Where the code point or ECN of a packet changes, by the headers that routers quote.
 //!
-//! A router quotes a packet as it came to the place where its hop limit was counted: what was changed on its way in is in its own quote, what it
-//! changes on the way out in that of the next hop.
+//! A router quotes a packet as it arrived where the hop limit is checked: changes on its ingress appear in its own quote, changes
+//! on its egress in that of the next hop.
 
 use std::collections::BTreeMap;
 
 use bdp_model::hops::{Hop, HopProbe, MarkChange, MarkVerdict, Marks, Unjudged};
 
-/// ECN's codes (RFC 3168).
+/// ECN code points (RFC 3168).
 const NOT_CAPABLE: u8 = 0;
 const CONGESTION: u8 = 3;
 
-/// Judges, and enters what it finds of each hop.
+/// Judges the marks, and enters the result of each hop.
 pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], octet: u8, quotes: bool) -> MarkVerdict {
     let sent = Marks::of(octet);
     let mut verdict = MarkVerdict { sent, ..MarkVerdict::default() };
@@ -24,7 +24,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], octet: u8, quotes: bo
         let mut seen: BTreeMap<Marks, u64> = BTreeMap::new();
         let of_hop = probes.iter().filter(|p| p.hop == hop.number && p.is_answered());
         for marks in of_hop.filter_map(|p| p.answer?.marks) {
-            // A queue that marks some packets changes nothing of what they were sent with.
+            // A queue that marks some packets does not change the marks that they were sent with.
             let marked = marks.ecn == CONGESTION && before.ecn != NOT_CAPABLE;
             hop.congestion_marked += u64::from(marked);
             let ecn = if marked { before.ecn } else { marks.ecn };

@@ -1,4 +1,4 @@
-//! From the probes of a path to what each hop does: where the queue stands, where packets are lost, what sizes pass, where marks
+//! Conclusions from the probes of a path: where the queue stands, where packets are lost, what sizes pass, where marks
 //! change, and where there are branches.
 
 mod branches;
@@ -23,7 +23,7 @@ use extent::{destination, end_of};
 
 pub use loss::suspects;
 
-/// Fills in what the probes say.
+/// Fills in the report from the probes.
 pub fn conclude(report: &mut PathReport, probes: &[HopProbe]) {
     let Some(end) = end_of(probes) else {
         report.hops = Vec::new();
@@ -77,7 +77,7 @@ fn describe(number: u8, probes: &[HopProbe]) -> Hop {
     }
 }
 
-/// What became of the probes of a hop in a phase; `None` where none was sent.
+/// Results of a hop's probes in a phase; `None` if none were sent.
 fn figures(hop: u8, phase: Phase, probes: &[HopProbe]) -> Option<Figures> {
     let those = probes.iter().filter(|p| p.hop == hop && p.phase == phase);
     let sent = those.clone().count() as u64;

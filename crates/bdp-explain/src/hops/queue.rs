@@ -1,16 +1,16 @@
-//! Where a queue stands: at the hop from which on round trips are longer than the smallest of their hop.
+//! Where a queue stands: at the first hop from which on round trips exceed their minimum.
 //!
-//! What a packet waits in a queue, every packet waits that goes beyond it. So of the delay of a hop no more is the path's than every later hop
-//! has too; the rest is the router's own, which answers by a slower way than it forwards.
+//! A packet's wait in a queue also delays every packet that goes further. So the part of a hop's delay on the path is no more than every later hop
+//! has; the rest is the router's own, which answers more slowly than it forwards.
 
 use bdp_model::hops::{Hop, HopProbe, Phase, QueueStep, QueueVerdict, Unjudged};
 
-/// Least answers of a hop that are judged.
+/// Fewest answers of a hop that is judged.
 const LEAST_ANSWERS: usize = 3;
-/// A rise below that is not called a queue.
+/// A smaller rise is not reported as a queue.
 const LEAST_RISE_NS: u64 = 500_000;
 
-/// The delay of a hop above its smallest round trip, with the interval of its median.
+/// A hop's delay above its minimum, with the interval of its median.
 #[derive(Debug, Clone, Copy)]
 struct Delay {
     hop: u8,
@@ -19,7 +19,7 @@ struct Delay {
     high: u64,
 }
 
-/// Judges, by the round trips under load where there was one; enters what it finds of each hop.
+/// Judges the round trips, under load if there was one, and enters the result of each hop.
 pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], load: bool) -> QueueVerdict {
     let phase = if load { Phase::Loaded } else { Phase::Idle };
     let delays: Vec<Delay> = hops.iter().filter_map(|hop| delay(hop.number, phase, probes)).collect();
@@ -57,7 +57,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], load: bool) -> QueueV
     QueueVerdict { steps, unknown }
 }
 
-/// `None` of too few answers.
+/// `None` if there are too few answers.
 fn delay(hop: u8, phase: Phase, probes: &[HopProbe]) -> Option<Delay> {
     let of_rounds = |p: &&HopProbe| p.hop == hop && !matches!(p.phase, Phase::Sizes | Phase::Branches);
     let smallest = probes.iter().filter(of_rounds).filter_map(HopProbe::rtt_ns).min()?;

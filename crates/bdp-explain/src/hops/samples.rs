@@ -1,4 +1,4 @@
-//! Probes made by hand.
+//! Hand-made probes for tests.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ pub fn address(hop: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, hop, 1).into()
 }
 
-/// Of a path with so many hops, the last one the destination.
+/// Probes of a path with this many hops, the last one the destination.
 pub struct Samples {
     pub hops: u8,
     pub probes: Vec<HopProbe>,
@@ -54,13 +54,13 @@ impl Samples {
         Answer { from: Some(address(hop)), rtt_ns, kind, marks: None }
     }
 
-    /// A probe of a size; what came back.
+    /// Adds a probe of a size, with its answer.
     pub fn size(&mut self, hop: u8, bytes: u32, kind: Option<AnswerKind>, from: u8) {
         let answer = kind.map(|kind| Answer { from: Some(address(from)), kind, ..self.answer(hop, ms(1)) });
         self.probes.push(HopProbe { phase: Phase::Sizes, hop, flow: 0, bytes, sent_ns: 0, answer });
     }
 
-    /// A probe of a flow, and the address that answered it.
+    /// Adds a probe of a flow, with the address that answered.
     pub fn flow(&mut self, hop: u8, flow: u16, from: IpAddr) {
         let answer = Some(Answer { from: Some(from), ..self.answer(hop, ms(1)) });
         self.probes.push(HopProbe { phase: Phase::Branches, hop, flow, bytes: 44, sent_ns: 0, answer });

@@ -1,4 +1,4 @@
-//! What sizes pass, what routers say of those that don't, and behind which hop they vanish without a word.
+//! Packet sizes that pass, routers' messages about those that do not, and the hop after which they vanish silently.
 
 use super::extent;
 use bdp_model::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged};
@@ -6,7 +6,7 @@ use bdp_model::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, T
 /// Probes of a size without an answer after which it counts as lost (RFC 8899, section 5.1.2).
 const TRIES: usize = bdp_model::mtu_search::MAX_PROBES as usize;
 
-/// Judges, and enters what it finds of each hop.
+/// Judges the sizes, and enters the result of each hop.
 pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], asked: bool) -> MtuVerdict {
     let unknown = |why| MtuVerdict { unknown: Some(why), ..MtuVerdict::default() };
     let sizes: Vec<&HopProbe> = probes.iter().filter(|p| p.phase == Phase::Sizes).collect();
@@ -35,7 +35,7 @@ pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], asked: bool) -> MtuVe
         }
     }
     told.sort_by_key(|said| (said.hop, std::cmp::Reverse(said.mtu_bytes)));
-    // Longer packets than came to the farthest hop that nobody said anything about.
+    // Longer packets than reached the farthest hop, without any message about them.
     let is_told = |size: u32| {
         let refused = |p: &&&HopProbe| matches!(p.answer.map(|a| a.kind), Some(AnswerKind::TooLong(_)));
         sizes.iter().filter(refused).any(|p| p.bytes <= size)

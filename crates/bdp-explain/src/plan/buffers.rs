@@ -1,4 +1,4 @@
-//! Socket buffers: what autotuning may reach, beside what the path needs in flight.
+//! Socket buffers: what autotuning may reach, compared with what the path needs in flight.
 
 use bdp_model::ends::End;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
@@ -10,21 +10,21 @@ use super::path::{Described, Way};
 use crate::buffer::{self, Buffer, Fit, PAYLOAD};
 use crate::remedies;
 
-/// Where nobody knows what the path carries, a plan goes no further than so many times what was measured.
+/// If the path's capacity is unknown, a plan goes no further than this factor of the measured goodput.
 const FURTHEST: f64 = 4.0;
 
-/// What a direction needs of a buffer.
+/// A direction's need of a buffer.
 struct Need {
     end: End,
     buffer: Buffer,
     in_flight: f64,
-    /// Part of the buffer that holds payload.
+    /// Share of the buffer that holds payload.
     share: f64,
     streams: u32,
     gain: Option<Gain>,
 }
 
-/// Plans the buffers of a direction. What limits it after that is the rate, as far as it is known.
+/// Plans the buffers of a direction. The next limit is the rate, as far as it is known.
 pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>) {
     let facts = &way.facts;
     let (Some(rtt), Some(first)) = (facts.rtt_idle(), way.findings.first()) else { return };
@@ -39,10 +39,10 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
             return draft.refuse(None, None, Why::Asked { option });
         }
     }
-    // A larger maximum does not widen what something else keeps small: the remedy says what does, or that nobody knows.
+    // A larger maximum does not help if something else keeps the buffer small: the remedy names it, or says that it is unknown.
     let by_switch = first.remedy.as_ref().is_some_and(|remedy| remedy.action == Action::Set);
     let mut is_elsewhere = by_window && !is_of_settings(first);
-    // A larger buffer only holds more of what a program does not read, or has not written.
+    // A larger buffer only holds more of what a program has not read or written.
     if is_of_programs(first.limit) {
         return;
     }
@@ -57,28 +57,28 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
         loaded_rtt_less_ns: None,
     });
     for (buffer, end) in buffers {
-        // The setting does not reach a socket whose size was asked for, and what came through went through the buffers that there are.
+        // The setting does not affect a socket with a requested size, and the buffers in use sufficed for what got through.
         let is_left = is_elsewhere
             || remedies::locked(facts, buffer).is_some()
             || !by_window && rate <= facts.goodput_bps;
         let share = buffer::payload_share(facts, buffer);
         let need = Need { end, buffer, in_flight, share, streams, gain };
         let is_raised = fit(draft, if end == End::Near { near } else { far }, &need, is_left);
-        // What is beside the buffer that binds helps after that alone.
+        // Other buffers matter only after the one that limits.
         is_elsewhere |= by_window && !is_raised && !by_switch;
     }
 }
 
-/// Whether a setting of a host is what widens a window or a buffer.
+/// Whether a host setting widens a window or a buffer.
 fn is_of_settings(finding: &Finding) -> bool {
     match &finding.remedy {
         Some(remedy) => matches!(remedy.action, Action::RaiseMaximum | Action::Set),
-        // The maximum that binds is enough for all that the path carries, or the host has not the memory: either is said of it.
+        // The maximum is enough for the path, or the host lacks the memory: either is reported.
         None => matches!(finding.cause, Some(Cause::RmemMaximum | Cause::WmemMaximum | Cause::BufferRunsDry)),
     }
 }
 
-/// Whether a program is the limit, or what it asked for.
+/// Whether a program is the limit, or what it requested.
 const fn is_of_programs(limit: Limit) -> bool {
     matches!(
         limit,
@@ -93,7 +93,7 @@ const fn is_of_programs(limit: Limit) -> bool {
     )
 }
 
-/// Plans both buffers of a machine, which sends and receives on a path that is described by figures.
+/// Plans both buffers of a host that sends and receives on a path described by figures.
 pub(super) fn for_both_roles(draft: &mut Draft, host: &Host<'_>, path: &Described) {
     let streams = path.streams.max(1);
     let in_flight = buffer::in_flight(path.rate_bps, path.rtt_ns as f64 / 1e9, streams);
@@ -103,7 +103,7 @@ pub(super) fn for_both_roles(draft: &mut Draft, host: &Host<'_>, path: &Describe
     }
 }
 
-/// Plans one buffer, or refuses it, and says which; of one that is to be left it says only that it is enough.
+/// Plans or refuses one buffer, and returns which; for one to be left alone it only reports that it is enough.
 fn fit(draft: &mut Draft, host: &Host<'_>, need: &Need, is_left: bool) -> bool {
     let name = need.buffer.setting();
     let target = Target::sysctl(name);
@@ -141,7 +141,7 @@ fn raise(draft: &mut Draft, need: &Need, target: &Target, [least, first, most]: 
     });
 }
 
-/// How far to go where nobody knows what the path carries: to the next limit that is known, within bounds.
+/// How far to go if the path's capacity is unknown: to the next known limit, within bounds.
 fn furthest(way: &Way) -> Option<f64> {
     let most = FURTHEST * way.facts.goodput_bps;
     let next = way.findings.first()?.next.map(|next| next.goodput_bps);

@@ -1,4 +1,4 @@
-//! A plan as it comes together.
+//! A plan under construction.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::setting::{self, Release};
@@ -6,7 +6,7 @@ use bdp_model::tuning::{
     Advice, Alternative, Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, Refused, Target, Why,
 };
 
-/// A plan as it comes together.
+/// A plan under construction.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     changes: Vec<Change>,
@@ -16,7 +16,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Adds a change; of two of the same setting the one that goes further stays.
+    /// Adds a change; of two for the same setting, the larger one is kept.
     pub(super) fn change(&mut self, change: Change) {
         let same = |other: &&mut Change| other.end == change.end && other.target == change.target;
         match self.changes.iter_mut().find(same) {
@@ -29,7 +29,7 @@ impl Draft {
         }
     }
 
-    /// Adds other changes in place of the plan's.
+    /// Adds alternative changes.
     pub(super) fn alternative(&mut self, name: &str, changes: Vec<Change>) {
         if changes.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Draft {
         }
     }
 
-    /// Adds what a program can do itself.
+    /// Adds a call that a program can make itself.
     pub(super) fn program(&mut self, end: End, call: impl Into<String>, instead_of: Target) {
         let advice = Advice { end, call: call.into(), instead_of };
         if !self.programs.contains(&advice) {
@@ -52,7 +52,7 @@ impl Draft {
         }
     }
 
-    /// Adds what is left alone.
+    /// Adds a setting that is left alone.
     pub(super) fn refuse(
         &mut self,
         end: impl Into<Option<End>>,
@@ -89,7 +89,7 @@ impl Draft {
             }
         }
         self.alternatives.retain(|other| !other.changes.is_empty());
-        // What is changed all the same is not left alone.
+        // A setting that is changed after all is not left alone.
         let changes = &self.changes;
         self.refused.retain(|refused| {
             !changes.iter().any(|c| Some(c.end) == refused.end && Some(&c.target) == refused.target.as_ref())
@@ -108,14 +108,14 @@ impl Draft {
     }
 }
 
-/// Whether the kernel reads a setting; of what is not known, or is no sysctl, it does.
+/// Whether the kernel uses a setting; assumed if unknown, or not a sysctl.
 fn is_read(target: &Target, kernel: Option<&str>) -> bool {
     let Target::Sysctl { name } = target else { return true };
     let release = kernel.and_then(|kernel| kernel.parse::<Release>().ok());
     setting::find(name).zip(release).is_none_or(|(setting, release)| setting.is_read_by(release))
 }
 
-/// The largest number of a value.
+/// The largest number in a value.
 fn largest(value: &str) -> u64 {
     value.split_whitespace().filter_map(|word| word.parse().ok()).max().unwrap_or(0)
 }

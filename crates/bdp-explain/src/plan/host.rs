@@ -1,4 +1,4 @@
-//! What a host is set to, as a plan reads it.
+//! A host's settings, as a plan reads them.
 
 use bdp_model::measurement::HostFacts;
 
@@ -26,17 +26,17 @@ impl<'a> Host<'a> {
         self.facts.sysctls.get(name).map(|value| value.trim())
     }
 
-    /// A sysctl of three numbers.
+    /// A sysctl of three values.
     pub(super) fn triple(&self, name: &str) -> Option<[u64; 3]> {
         setting::numbers(self.facts, name)
     }
 
-    /// A buffer's setting beside a need of each of so many streams.
+    /// Compares a buffer's setting with the need of each stream.
     pub(super) fn fit(&self, buffer: Buffer, needed: u64, streams: u32) -> Option<Fit> {
         buffer::fit(self.facts, buffer, needed, streams)
     }
 
-    /// Whether the kernel has this congestion control; `None` where it does not say.
+    /// Whether the kernel has this congestion control; `None` if it does not report it.
     pub(super) fn has_congestion_control(&self, name: &str) -> Option<bool> {
         let all = self.value("net.ipv4.tcp_available_congestion_control")?;
         Some(all.split_whitespace().any(|known| known == name))
@@ -48,7 +48,7 @@ impl<'a> Host<'a> {
         Some((&device.name, device.qdisc.as_deref()))
     }
 
-    /// Packets that the kernel dropped of its backlog.
+    /// Packets that the kernel dropped from its backlog.
     pub(super) fn dropped_backlog(&self) -> u64 {
         self.facts.counters.as_ref().and_then(|counters| counters.softnet_dropped).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! From what limits a path to the smallest change of its hosts' settings. Pure: what the hosts are set to comes with the measurement.
+//! From what limits a path to the smallest change of its hosts' settings. Pure: the hosts' settings come with the measurement.
 
 mod buffers;
 mod draft;
@@ -16,7 +16,7 @@ use host::Host;
 use path::Way;
 pub use path::{Described, Wish};
 
-/// The plan for a path that was measured. `capacity` gives what a direction can carry, where another measurement of the same path showed that.
+/// Plans changes for a measured path. `capacity` returns a direction's capacity, if another measurement of the path showed it.
 pub fn measured(
     run: Option<&str>,
     measurement: &Measurement,
@@ -48,7 +48,7 @@ pub fn measured(
     draft.into_plan(run, path, described_by(&measurement.near), Some(described_by(&measurement.far)))
 }
 
-/// The plan for a path that is described by figures, at this machine alone: as a sender and as a receiver.
+/// Plans changes for a path described by figures, on this host only: as a sender and as a receiver.
 pub fn described(near: &HostFacts, path: &Described) -> Plan {
     let host = Host::new(near);
     let mut draft = Draft::default();

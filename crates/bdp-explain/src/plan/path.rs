@@ -1,4 +1,4 @@
-//! A direction of the path, and what it is to carry.
+//! A direction of the path, and its target goodput.
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::facts::Facts;
@@ -7,19 +7,19 @@ use bdp_model::tuning::PlanDirection;
 
 use crate::capacity;
 
-/// What is asked of a plan besides the measurement.
+/// The request for a plan, besides the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
-    /// Goodput that each direction is to carry, bit/s, where the caller knows what the path can.
+    /// Target goodput of each direction, bit/s, if the caller knows the path's capacity.
     pub rate_bps: Option<f64>,
-    /// The direction alone that is to be better; both where none is named.
+    /// The only direction to improve; both if none is named.
     pub direction: Option<Direction>,
 }
 
-/// A path that is described by figures.
+/// A path described by figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Described {
-    /// Goodput that it is to carry, bit/s.
+    /// Target goodput, bit/s.
     pub rate_bps: f64,
     /// Round trip.
     pub rtt_ns: u64,
@@ -27,31 +27,31 @@ pub struct Described {
     pub streams: u32,
 }
 
-/// A direction of a path that was measured.
+/// A direction of a measured path.
 #[derive(Debug)]
 pub(super) struct Way {
-    /// Which.
+    /// The direction.
     pub(super) direction: Direction,
-    /// All that is known of it.
+    /// The facts of its transfer.
     pub(super) facts: Facts,
-    /// What limits it, the first, and what is true besides.
+    /// Its findings: the limit first, then what else is true.
     pub(super) findings: Vec<Finding>,
-    /// Goodput that it is to carry, bit/s; `None` where nobody knows what the path can.
+    /// Target goodput, bit/s; `None` if the path's capacity is unknown.
     pub(super) rate_bps: Option<f64>,
 }
 
 impl Way {
-    /// The end that sends.
+    /// The sending end.
     pub(super) const fn sender(&self) -> End {
         self.direction.sender()
     }
 
-    /// The end that receives.
+    /// The receiving end.
     pub(super) const fn receiver(&self) -> End {
         self.direction.receiver()
     }
 
-    /// As the plan states it.
+    /// The direction as stated in the plan.
     pub(super) fn planned(&self) -> PlanDirection {
         PlanDirection {
             direction: self.direction,
@@ -62,7 +62,7 @@ impl Way {
     }
 }
 
-/// What the direction can carry: as another measurement showed, or its ceiling by the devices; where the path itself was full, what came through.
+/// The direction's capacity: from another measurement, the devices' ceiling, or the goodput if the path itself was full.
 pub(super) fn rate(facts: &Facts, findings: &[Finding], shown: Option<f64>) -> Option<f64> {
     let full = findings.iter().any(|finding| {
         matches!(finding.limit, Limit::PathRate | Limit::Ceiling | Limit::Policer | Limit::HalfDuplex)
@@ -70,7 +70,7 @@ pub(super) fn rate(facts: &Facts, findings: &[Finding], shown: Option<f64>) -> O
     if full {
         return Some(facts.goodput_bps);
     }
-    // What a short queue lets through is not all that the path carries; nor is what other limits did.
+    // The goodput with a short queue or another limit is not the path's capacity.
     let known = capacity::known(facts).map(|known| known.goodput_bps);
     let shown = shown.filter(|&bps| bps > facts.goodput_bps);
     match (shown, known) {

@@ -1,4 +1,4 @@
-//! What limits a direction -> changes.
+//! From the limit of a direction to changes.
 
 use bdp_model::ends::End;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
@@ -15,41 +15,41 @@ use super::path::Way;
 use crate::remedies::BY_RATE;
 use crate::setting::{AUTOTUNING, CONGESTION_CONTROL, SCALING};
 
-/// A queue that adds so much of the idle round trip is worth a change.
+/// A queue of this share of the idle round trip is worth a change.
 const LONG_QUEUE: f64 = 0.5;
-/// Of the rate on the wire a sender is paced to so much, so that no queue grows.
+/// Share of the wire rate at which a sender is paced, so that no queue grows.
 const PACED: f64 = 0.97;
-/// Largest congestion window that a new connection is to begin with, segments: ten times the kernel's own is a burst that short queues do not hold.
+/// Largest initial congestion window, segments: ten times the kernel's default is a burst that short queues do not hold.
 const LARGEST_INITIAL: u64 = 64;
-/// So many timeouts are worth a change, where the least timeout of the kernel, 200 ms, is many round trips.
+/// Number of timeouts worth a change, if the kernel's minimum timeout, 200 ms, is many round trips.
 const TIMEOUTS_MIN: u64 = 5;
 const SHORT_ROUND_TRIP: Nanos = Nanos::millis(10);
-/// The least timeout / the round trip, and in milliseconds: a delayed acknowledgement may take 40 ms, and one that is late costs a needless retransmission alone.
+/// Minimum timeout / round trip, and in milliseconds: a delayed acknowledgement may take 40 ms, and a late one only costs a needless retransmission.
 const SHORTER_TIMEOUT: u64 = 5;
 const LEAST_TIMEOUT_MS: u64 = 10;
-/// What the kernel drops of its backlog fits a backlog that is so many times as long.
+/// Factor by which the backlog is lengthened to hold what the kernel dropped.
 const LONGER_BACKLOG: u64 = 4;
 
-/// Adds what a direction needs.
+/// Adds the changes that a direction needs.
 pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>) {
     let host = |end| if end == End::Near { near } else { far };
     let ends = Ends { way, sender: host(way.sender()), receiver: host(way.receiver()), near, far };
     for (rank, finding) in way.findings.iter().enumerate() {
-        // What stands beside is changed where it is a setting; else the first is the limit.
+        // Additional findings are changed if they are a setting; otherwise only the first, the limit.
         ends.remedy(draft, finding, rank == 0);
     }
     ends.timeouts(draft);
     buffers::add(draft, way, near, far);
 }
 
-/// Adds what every path needs and this machine has turned off.
+/// Enables what every path needs and this host has disabled.
 pub(super) fn add_what_is_off(draft: &mut Draft, host: &Host<'_>) {
     for name in [SCALING, AUTOTUNING, "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"] {
         turn_on(draft, End::Near, host, name);
     }
 }
 
-/// Turns a flag on where it is off; says whether it was.
+/// Enables a flag if it is off; returns whether it was.
 fn turn_on(draft: &mut Draft, end: End, host: &Host<'_>, name: &str) -> bool {
     if host.value(name) != Some("0") {
         return false;
@@ -122,7 +122,7 @@ impl Ends<'_> {
         }
     }
 
-    /// An option of TCP that both ends must have on.
+    /// A TCP option that both ends must have on.
     fn option(&self, draft: &mut Draft, finding: &Finding, name: &str) {
         let turned = [(End::Near, self.near), (End::Far, self.far)]
             .into_iter()
@@ -161,7 +161,7 @@ impl Ends<'_> {
         self.spaced(draft, "pace", reason, Some(facts.goodput_bps));
     }
 
-    /// A congestion control that goes by rate, on the route to the other end alone; for the whole host where that is wanted.
+    /// A rate-based congestion control, on the route to the other end only, or for the whole host if requested.
     fn by_rate(&self, draft: &mut Draft, reason: Reason, less: Option<Nanos>) {
         let end = self.way.sender();
         let facts = &self.way.facts;
@@ -207,7 +207,7 @@ impl Ends<'_> {
         draft.change(Change { end, target: on_route, from: None, to, reason, gain });
     }
 
-    /// `fq` on the sender's device, at a rate where one is given: another way.
+    /// `fq` on the sender's device, at a rate if one is given: an alternative.
     fn spaced(&self, draft: &mut Draft, name: &str, reason: Reason, goodput: Option<f64>) {
         let end = self.way.sender();
         let Some((device, qdisc)) = self.sender.device() else { return };
@@ -227,7 +227,7 @@ impl Ends<'_> {
         draft.alternative(name, vec![Change { end, target, from, to, reason, gain: None }]);
     }
 
-    /// A goodput as the device counts it, which has the headers of IP and Ethernet.
+    /// A goodput as the device counts it, with IP and Ethernet headers.
     fn on_the_wire(&self, bps: f64) -> f64 {
         const ETHERNET: u64 = 14;
         let headers = (ETHERNET + header_bytes(Family::Ipv4, Transport::TcpTimestamps)) as f64;
@@ -247,7 +247,7 @@ impl Ends<'_> {
         draft.change(Change { end, target, from: None, to: to.to_string(), reason, gain: None });
     }
 
-    /// A shorter least timeout on the route, where timeouts came on a path whose round trip is a small part of the kernel's own.
+    /// A shorter minimum timeout on the route, if timeouts occurred and the round trip is a small part of the kernel's minimum.
     fn timeouts(&self, draft: &mut Draft) {
         let facts = &self.way.facts;
         let timeouts = facts.sent.last().and_then(|last| last.timeouts).unwrap_or(0);

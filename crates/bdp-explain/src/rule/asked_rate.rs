@@ -1,4 +1,4 @@
-//! Connections that were held to a rate, and reached it.
+//! Connections with a requested rate that they reached.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
@@ -7,10 +7,10 @@ use bdp_model::threshold::{QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT};
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
-/// The server's option that bounds what it sends.
+/// The server's option that limits its sending rate.
 const SERVER_BOUND: &str = "--max-rate";
 
-/// Claims the limit where the goodput is the rate that was asked for.
+/// Claims the limit if the goodput is the requested rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let asked = facts.kept_rate_bps()?;
     let queue = facts.standing_queue();

@@ -1,4 +1,4 @@
-//! The devices give all that they can.
+//! Devices used to their full capacity.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Confidence, Finding, Limit, Place};
@@ -6,7 +6,7 @@ use bdp_model::threshold::{ABOVE_CEILING, AT_CEILING};
 
 use crate::observed;
 
-/// Claims the limit where the goodput is the ceiling's.
+/// Claims the limit if the goodput reaches the ceiling.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let share = facts.of_ceiling().filter(|&share| share >= AT_CEILING)?;
     let ceiling = facts.ceiling.as_ref()?;

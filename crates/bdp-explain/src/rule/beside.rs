@@ -1,14 +1,14 @@
-//! What a rule is, and those that see what is true of the connection or the path whatever else binds: marks, counters, options.
+//! The type of a rule, and the rules for what is true in addition to the limit: marks, counters, options.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;
 
 use crate::rule::{ecn_marks, host_drops, path_step, reverse_path, sack_missing, timestamps_missing};
 
-/// A rule: it claims the limit, or does not.
+/// A rule: claims the limit, or returns `None`.
 pub type Rule = fn(&Facts) -> Option<Finding>;
 
-/// Those whose findings stand beside the limit.
+/// The rules whose findings are reported in addition to the limit.
 pub const BESIDE: [Rule; 6] = [
     path_step::judge,
     ecn_marks::judge,

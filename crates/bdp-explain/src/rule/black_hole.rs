@@ -1,13 +1,13 @@
-//! Packets of full size that vanish without a word (RFC 2923), so that nothing comes through.
+//! Full-size packets that vanish silently (RFC 2923), so that nothing gets through.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bytes};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
-/// Claims that packets of full size vanish: none was acknowledged, however often it was retransmitted, and small ones came through.
+/// Claims that full-size packets vanish: none was acknowledged, however often it was retransmitted, while small ones got through.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    /// Retransmissions that prove it.
+    /// Retransmissions that are proof.
     const AGAIN: u64 = 2;
     let last = facts.sent.last()?;
     let mss = facts.mss_bytes?;
@@ -39,7 +39,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether the sender's kernel looks for the path's MTU itself, already.
+/// Whether the sender's kernel probes the path MTU already.
 fn probes_mtu(facts: &Facts) -> bool {
     let probing = facts.sender.host.sysctls.get("net.ipv4.tcp_mtu_probing");
     probing.is_some_and(|value| value.trim() != "0")

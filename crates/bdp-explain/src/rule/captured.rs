@@ -1,5 +1,5 @@
-//! What a capture shows of a sender that neither the path nor the receiver holds back: a congestion window would grow until something is lost or a
-//! queue stands, and what is in flight does not.
+//! A captured sender that neither the path nor the receiver holds back: a congestion window would grow until something is lost or a
+//! queue stands, but the data in flight does not.
 
 use bdp_model::facts::{Facts, Source, TimeSpent, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -11,22 +11,22 @@ use crate::observed;
 
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.9;
-/// No queue stands where even the 95th percentile of the round trip is no further above the least: a share of it, and a time.
+/// Without a queue, the 95th percentile of the round trip is at most this share, and this time, above the minimum.
 const FLOOR: (f64, Nanos) = (0.05, Nanos::millis(1));
-/// What is in flight each round trip is the goodput.
+/// Range of goodput / (in flight / round trip) in which the data in flight explains the goodput.
 const FLIGHT_EXPLAINS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-/// A transfer of fewer round trips has not grown as far as it will.
+/// A shorter transfer, in round trips, has not finished growing.
 const ROUND_TRIPS: u64 = 20;
 
-/// Whether a capture was taken at the sender: elsewhere nobody knows what its program did.
+/// Whether a capture was taken at the sender: elsewhere, what its program did is unknown.
 fn is_at_sender(facts: &Facts) -> bool {
     facts.sent.iter().any(|s| s.app_limited.is_some())
 }
 
-/// Lowers how sure a finding of a capture is: a level where the capture was not taken at the sender, and where a program is blamed whose buffer may
-/// be what is full (docs/captures.md has how often each level is right).
+/// Lowers the confidence of a capture's finding: by one level if it was not taken at the sender, or if a program is blamed whose buffer may
+/// be the limit (docs/captures.md shows how often each level is right).
 pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
-    // A program that writes evenly looks as a host does that keeps a rate.
+    // A program that writes evenly looks like a host that limits its rate.
     let is_of_program = matches!(finding.limit, Limit::SlowWriter | Limit::AskedRate);
     let is_blurred = !is_at_sender(facts) || is_of_program;
     if facts.source == Source::Captured && is_blurred {
@@ -38,12 +38,12 @@ pub fn temper(facts: &Facts, mut finding: Finding) -> Finding {
     finding
 }
 
-/// Claims the send buffer: what is in flight stays the same, is acknowledged within the least round trip, and nothing is lost.
+/// Claims the send buffer: the data in flight is constant, is acknowledged within the minimum round trip, and nothing is lost.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.source != Source::Captured || facts.counted(|s| s.retransmits)? > 0 {
         return None;
     }
-    // Elsewhere than at the sender, a program that writes steadily looks the same.
+    // Away from the sender, a program that writes steadily looks the same.
     if !is_at_sender(facts) {
         return None;
     }
@@ -86,12 +86,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Where the time went, of a capture: an end that was asked has more to go by.
+/// Where the time went in a capture; an end that reports itself has more data.
 fn of_capture(facts: &Facts) -> Option<TimeSpent> {
     facts.time_spent().filter(|_| facts.source == Source::Captured)
 }
 
-/// What slow start lost was the last: since then the path carries what it can, by a queue that stands or at the rate that the sender's model has found.
+/// The last losses were slow start's: since then the path carries its full rate, with a standing queue or at the rate that the sender's model found.
 pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
     const FULL: f64 = 0.5;
     let share =
@@ -101,7 +101,7 @@ pub fn full_since_the_start(facts: &Facts) -> Option<Finding> {
     (settled == 0 && share >= FULL).then(|| full(facts, queued, Confidence::Medium))
 }
 
-/// A queue stands nearly all the time that the path takes: what is lost now and then is what fills it.
+/// A queue stands nearly all the time that the path takes: occasional losses are its overflow.
 pub fn full_mostly(facts: &Facts) -> Option<Finding> {
     const NEARLY: f64 = 0.75;
     let spent = of_capture(facts)?;
@@ -111,7 +111,7 @@ pub fn full_mostly(facts: &Facts) -> Option<Finding> {
     (share > 0.0 && share >= NEARLY * of_path).then(|| full(facts, queued, Confidence::Medium))
 }
 
-/// A queue stood, or something was lost, and that is all that is known.
+/// A queue stood, or something was lost, and no more is known.
 pub fn plain_path(facts: &Facts) -> Option<Finding> {
     let spent = of_capture(facts)?;
     let share = spent.share(TimeState::FullPath);
@@ -121,14 +121,14 @@ pub fn plain_path(facts: &Facts) -> Option<Finding> {
     Some(full(facts, Evidence::share(fact::QueuedMostly, share), Confidence::Low))
 }
 
-/// The path carries what it can, by the time in which a queue stood.
+/// The path is full, by the time in which a queue stood.
 fn full(facts: &Facts, queued: Evidence, confidence: Confidence) -> Finding {
     Finding::new(Limit::PathRate, Place::path(), confidence)
         .evidence([queued])
         .evidence(observed::retransmitted(facts))
 }
 
-/// Something was lost, and of what is not known.
+/// Losses with an unknown cause.
 fn losses(facts: &Facts) -> Option<Finding> {
     let again = observed::retransmitted(facts)?;
     let spent = facts.time_spent()?;

@@ -1,5 +1,5 @@
-//! A connection whose account says for whom it waited: what took most of its time is what limits it. Which rule words that, and by what cause, is asked of
-//! the rules of that part alone.
+//! A connection with an account of what it waited for: what took most of its time is the limit. The rules of that part alone
+//! give the finding and its cause.
 
 use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bytes};
@@ -11,20 +11,20 @@ use crate::rule::beside::BESIDE;
 use crate::rule::part::{self, sure};
 use crate::rule::{self, black_hole, captured, unknown};
 
-/// Where the other end has its turn for so much of the time, its own direction says what limits the connection.
+/// If the other end has its turn for this share of the time, its own direction explains the connection.
 const OTHERS_TURN: f64 = 0.5;
-/// What took so much of it stands beside the largest part.
+/// Share of the time from which a further part is reported in addition to the largest.
 const FURTHER: f64 = 0.2;
-/// Nothing was going on for so much of the time: the connection was left open.
+/// Idle share of the time from which the connection counts as left open.
 const LEFT_OPEN: f64 = 0.8;
-/// A program's wait of so many round trips is no way of the network.
+/// A program's wait of this many round trips is not the network's.
 const NO_WAY: f64 = 2.0;
-/// Times that the same amount was in flight when the sender stopped, at the least; and that amount, in segments.
+/// Fewest stops of the sender with the same amount in flight, and that amount in segments.
 const STOPS: (u64, u64) = (5, 4);
-/// Data that was sent again so often, and never acknowledged, has nobody who takes it.
+/// Fewest retransmissions without acknowledgement that show that the peer is gone.
 const IN_VAIN: u64 = 2;
 
-/// What limits it, first, and what stands beside that; nothing where the other direction says it.
+/// The limit first, then further findings; none if the other direction explains the connection.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     let spent = &conversation.spent;
     if let Some(refusal) = conversation.refused {
@@ -42,7 +42,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     {
         return vec![broken_off(facts, conversation)];
     }
-    // Of the time in which anything was going on.
+    // As a share of the time in which anything was going on.
     let active = (1.0 - spent.share(TimeState::Finished)).max(f64::EPSILON);
     if spent.share(TimeState::OtherWay) >= OTHERS_TURN * active {
         return Vec::new();
@@ -74,7 +74,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     );
     let limit = binding.limit;
     let mut binding = binding;
-    // A question that was never answered: what its connection waits for the capture does not have.
+    // A request without a response: what its connection waits for is not in the capture.
     if waits == Waits::RoundTrips
         && conversation.sender == Role::Client
         && conversation.turns == 0
@@ -83,7 +83,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         binding.confidence = Confidence::Low;
     }
     let binding = if is_of_a_program { binding } else { captured::temper(facts, binding) };
-    // What else took a good part of the time.
+    // Other parts that took a good part of the time.
     let further = parts
         .iter()
         .filter(|part| part.0 != waits && part.1 / active >= FURTHER && is_of_an_end(part.0))
@@ -98,7 +98,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         .collect()
 }
 
-/// Of a capture that lacks much only pauses are known, and none of them surely.
+/// With much missing from the capture only pauses are known, none of them for certain.
 fn of_pauses(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
     let missing = Evidence::share(fact::CaptureLacks, conversation.missing).at_least(CAPTURE_LACKS);
     let is_known = matches!(waits, Waits::Client | Waits::Server | Waits::Writer | Waits::RoundTrips);
@@ -110,7 +110,7 @@ fn of_pauses(facts: &Facts, conversation: &Conversation, waits: Waits, share: f6
     finding.evidence([missing])
 }
 
-/// Whether what is waited for is at one of the ends: a part of the time of its own, whatever the path does in the rest.
+/// Whether one of the ends is waited for: a separate part of the time, whatever the path does in the rest.
 const fn is_of_an_end(waits: Waits) -> bool {
     matches!(
         waits,
@@ -118,7 +118,7 @@ const fn is_of_an_end(waits: Waits) -> bool {
     )
 }
 
-/// What a part of the time says that is waited for.
+/// The finding for a part of the time, by what is waited for.
 pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) -> Finding {
     if matches!(waits, Waits::Client | Waits::Server)
         && let Some(finding) = both_pause(facts, conversation)
@@ -160,7 +160,7 @@ pub fn of(facts: &Facts, conversation: &Conversation, waits: Waits, share: f64) 
     }
 }
 
-/// Seconds of a state, and of how many waits.
+/// Time in a state, with the number of waits.
 fn waited(conversation: &Conversation, state: TimeState, waits: u64) -> Evidence {
     let (share, total) = (conversation.spent.share(state), conversation.spent.total_ns());
     Evidence::share(fact::WaitedForProgram { time: Nanos((share * total as f64) as u64), waits }, share)
@@ -176,7 +176,7 @@ fn program(facts: &Facts, conversation: &Conversation, whose: Role, state: TimeS
     let of_all = conversation.spent.share(state) * conversation.spent.total_ns() as f64;
     let each_ns = of_all / waits.max(1) as f64;
     let rtt = facts.rtt_least().map_or(0.0, |rtt| rtt.0 as f64);
-    // A wait that is not much longer than the way may be some of it, and one that nobody ended may be for either end.
+    // A wait not much longer than a round trip may include it, and an unfinished wait may be for either end.
     let is_unproved = each_ns < NO_WAY * rtt || conversation.is_unproved();
     let confidence = match sure(share) {
         Confidence::High if is_unproved => Confidence::Medium,
@@ -192,7 +192,7 @@ fn program(facts: &Facts, conversation: &Conversation, whose: Role, state: TimeS
         .remedy(remedy.map(|action| Remedy::new(action).host(&end.name)))
 }
 
-/// Both ends let the other one wait for long, as people do: neither is slow.
+/// Both ends make the other one wait for long, as people do: neither is slow.
 fn both_pause(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     const EACH: f64 = 0.25;
     const LONG: Nanos = Nanos::millis(250);
@@ -212,7 +212,7 @@ fn both_pause(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     })
 }
 
-/// The end whose program says how much may be on its way.
+/// The end whose program decides how much may be in flight.
 pub fn giver(facts: &Facts, conversation: &Conversation) -> Place {
     match conversation.gives_room == conversation.sender {
         true => Place::sender(&facts.sender.name),
@@ -220,7 +220,7 @@ pub fn giver(facts: &Facts, conversation: &Conversation) -> Place {
     }
 }
 
-/// The end that asks.
+/// The requesting end.
 fn client<'a>(facts: &'a Facts, conversation: &Conversation) -> (&'a str, Place) {
     match conversation.sender {
         Role::Client => (&facts.sender.name, Place::sender(&facts.sender.name)),
@@ -228,7 +228,7 @@ fn client<'a>(facts: &'a Facts, conversation: &Conversation) -> (&'a str, Place)
     }
 }
 
-/// The end that answers.
+/// The responding end.
 fn server<'a>(facts: &'a Facts, conversation: &Conversation) -> &'a str {
     match conversation.sender {
         Role::Client => &facts.receiver.name,
@@ -236,12 +236,12 @@ fn server<'a>(facts: &'a Facts, conversation: &Conversation) -> &'a str {
     }
 }
 
-/// Nanoseconds of a state.
+/// Time in a state, nanoseconds.
 fn spent_on(conversation: &Conversation, state: TimeState) -> u64 {
     (conversation.spent.share(state) * conversation.spent.total_ns() as f64) as u64
 }
 
-/// One round trip after the other: to make the connection, to agree on keys, to ask and to be answered. What took longest is the cause.
+/// Consecutive round trips: to connect, to agree on keys, to request and be answered. The longest part is the cause.
 fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let setup = [(TimeState::TlsSetup, Cause::TlsSetup), (TimeState::Handshake, Cause::Handshake)];
     let of = |state: TimeState| conversation.spent.share(state);
@@ -261,7 +261,7 @@ fn round_trips(facts: &Facts, conversation: &Conversation, share: f64) -> Findin
         .remedy(Remedy::new(Action::ReuseConnection))
 }
 
-/// The same amount went out each time.
+/// The same amount was sent each time.
 fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
     let mss = facts.mss_bytes.unwrap_or(1);
     let stops = conversation.stops_at_amount;
@@ -270,13 +270,13 @@ fn stopped_at(facts: &Facts, conversation: &Conversation) -> Option<Evidence> {
     })
 }
 
-/// More than one segment was never acknowledged, and all that was smaller came through.
+/// More than one segment was never acknowledged, and all smaller ones got through.
 fn swallowed(facts: &Facts) -> Option<Finding> {
     let is_full = facts.sent.last().and_then(|last| last.unacked).is_some_and(|unacked| unacked > 1);
     black_hole::judge(facts).filter(|_| is_full)
 }
 
-/// A segment was never acknowledged that is larger than all that were: a hop drops what is too big for it, and does not say so.
+/// A segment larger than all acknowledged ones was never acknowledged: a hop drops oversized packets silently.
 pub fn oversized(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     let found = conversation.oversized.filter(|_| conversation.sent_in_vain >= IN_VAIN)?;
     let confidence = if found.is_heard { Confidence::High } else { Confidence::Medium };
@@ -297,7 +297,7 @@ pub fn oversized(facts: &Facts, conversation: &Conversation) -> Option<Finding> 
     Some(finding)
 }
 
-/// Questions and answers one after the other.
+/// Consecutive requests and responses.
 fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let took = Nanos(spent_on(conversation, TimeState::RoundTrips));
     let each = Nanos(took.0 / conversation.turns.max(1));
@@ -309,7 +309,7 @@ fn turns(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
         .remedy(Remedy::new(Action::AskMore))
 }
 
-/// No connection was made.
+/// The connection was not established.
 fn not_made(facts: &Facts, conversation: &Conversation, refusal: Refusal) -> Finding {
     let name = &facts.receiver.name;
     let tried = Nanos(conversation.spent.total_ns());
@@ -325,7 +325,7 @@ fn not_made(facts: &Facts, conversation: &Conversation, refusal: Refusal) -> Fin
         .remedy(Remedy::new(Action::OpenPort).host(name))
 }
 
-/// A transfer stopped in its midst, as seen from elsewhere than its sender: nothing of it comes through, or its host is gone.
+/// A transfer that stopped midway, as seen away from its sender: nothing of it gets through, or its host is gone.
 fn broken_off(facts: &Facts, conversation: &Conversation) -> Finding {
     let gap = Nanos(conversation.broken_off_ns);
     let share = gap.0 as f64 / conversation.spent.total_ns().max(1) as f64;
@@ -338,7 +338,7 @@ fn broken_off(facts: &Facts, conversation: &Conversation) -> Finding {
         .remedy(Remedy::new(Action::FindOutage))
 }
 
-/// Nobody takes the data any more.
+/// The peer no longer takes the data.
 fn peer_gone(facts: &Facts, conversation: &Conversation) -> Finding {
     let name = &facts.receiver.name;
     Finding::new(Limit::PeerGone, Place::receiver(name), Confidence::High)

@@ -1,8 +1,8 @@
-//! The processor of an end: its thread wants to run all the time, and waits for nothing of the network.
+//! The processor of an end: its thread is runnable all the time, and does not wait for the network.
 //!
-//! A thread that sends or receives runs, is ready to run, or waits for its socket. One that hardly waits for its socket is what limits the
+//! A thread that sends or receives runs, is runnable, or waits for its socket. One that hardly waits for its socket limits the
 //! transfer, whatever keeps it from running: its own work, the quota of its control group, a hypervisor, or other programs. Linux counts
-//! the time of a thread that a quota holds back as time ready to run.
+//! the time of a thread that a quota holds back as runnable.
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{End, Facts};
@@ -13,16 +13,16 @@ use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, T
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
-/// From here on a thread never waits for the network.
+/// Share of the time from which a thread never waits for the network.
 const WANTED_ALWAYS: f64 = 0.9;
 
-/// What keeps the thread of an end busy.
+/// An end's demand for its processor.
 struct Demand<'a> {
     task: Task,
     end: &'a End,
     /// Processor time / time.
     ran: f64,
-    /// Time ready to run / time; `None` where the kernel does not count it.
+    /// Runnable time / time; `None` if the kernel does not count it.
     waited: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Demand<'a> {
         Self { task, end, ran, waited: facts.waited_for_processor(task) }
     }
 
-    /// Share of the time in which the thread wanted to run.
+    /// Share of the time in which the thread was running or runnable.
     fn wanted(&self) -> f64 {
         (self.ran + self.waited.unwrap_or(0.0)).min(1.0)
     }
@@ -46,7 +46,7 @@ impl<'a> Demand<'a> {
         if throttled >= THROTTLED_ALONE && self.waited.is_none() || throttled >= THROTTLED && wants {
             return Some(Cause::Throttled);
         }
-        // What a hypervisor takes counts as time in which the thread ran, or was ready to.
+        // Time taken by a hypervisor counts as running or runnable time.
         if wants && self.end.steal().is_some_and(|steal| steal >= STOLEN) {
             return Some(Cause::Stolen);
         }
@@ -57,7 +57,7 @@ impl<'a> Demand<'a> {
     }
 }
 
-/// Claims the limit where a thread of an end wants its processor all the time.
+/// Claims the limit if a thread of an end needs its processor all the time.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.duration_ns < LONG_ENOUGH.as_ns() {
         return None;
@@ -68,7 +68,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let (cause, demand) = both
         .into_iter()
         .filter_map(|(cause, demand)| Some((cause?, demand)))
-        // Of two ends that both want more, a quota is what was set; otherwise the one that wants it more.
+        // If both ends do, a quota was set on purpose; otherwise the end with the higher demand.
         .max_by(|(_, a), (_, b)| {
             (held_back(a) >= THROTTLED)
                 .cmp(&(held_back(b) >= THROTTLED))
@@ -93,7 +93,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What keeps the thread from running, by the machine's own count.
+/// What keeps the thread from running, as counted by the host.
 fn reason(demand: &Demand, cause: Cause) -> Option<Evidence> {
     let name = &demand.end.name;
     match cause {
@@ -106,7 +106,7 @@ fn reason(demand: &Demand, cause: Cause) -> Option<Evidence> {
     }
 }
 
-/// For how long it ran and was ready to; of a thread that runs all the time the former alone is worth a word.
+/// How long it was running and runnable; for a thread that runs all the time only the former.
 fn ready(demand: &Demand, cause: Cause) -> Option<Evidence> {
     demand.waited.filter(|_| cause != Cause::ThreadFull)?;
     let (ran, wanted) = (Share(demand.ran), demand.wanted());

@@ -1,5 +1,5 @@
-//! A full path that carries others too. A bottleneck that a flow fills alone gives it the same rate all the time; where its queue stands and the goodput
-//! changes nevertheless, others take what is missing, or the rate of the link changes, as radio does.
+//! A full path that carries other traffic. A bottleneck filled by one flow alone gives it a constant rate; if its queue stands and the goodput
+//! still changes, other traffic takes the rest, or the link's rate changes, as with radio.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps};
@@ -10,21 +10,21 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::reordering;
 
-/// Goodput that is not steady: lower / upper quartile, at the most.
+/// Largest lower / upper quartile of an unsteady goodput.
 const UNSTEADY: f64 = 0.93;
-/// The same below which the flow's own losses are as likely: a queue that drained would show less of the time.
+/// The ratio below which the flow's own losses are as likely: a queue that drained would show less of the time.
 const STEADY_LEAST: f64 = 0.6;
-/// Share of the probes under load that met a queue, and how many there are at the least.
+/// Share of the probes under load that met a queue, and their smallest number.
 const MET_QUEUE: (f64, usize) = (0.95, 20);
-/// Goodput / the highest rate of delivery, at the most: who never had more than this lacks nothing.
+/// Largest goodput / highest delivery rate: a flow close to its peak lacks nothing.
 const OF_PEAK: f64 = 0.97;
-/// How far probes were apart before the load / the queue, at the most: more is jitter.
+/// Largest spread of idle probes / queue: more is jitter.
 const IDLE_SPREAD: f64 = 0.05;
 
-/// Share of the time that repairs of the flow's own losses take, from which on its reader gets data in bursts by those.
+/// Share of the time in recovery from which the flow's own losses make data arrive in bursts.
 const REPAIRS: f64 = 0.2;
 
-/// Claims that others use the path, where a queue stands nearly all the time and the goodput changes.
+/// Claims other traffic if a queue stands nearly all the time and the goodput changes.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let queue = facts.standing_queue()?;
     let steady = facts.steadiness().filter(|steady| (STEADY_LEAST..=UNSTEADY).contains(steady))?;
@@ -57,7 +57,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether acknowledgements waited as long as data did, at times: what makes the goodput change may be on their way then.
+/// Whether acknowledgements waited as long as data at times: the reverse path may then cause the changes.
 fn way_back_waits(facts: &Facts, queue: Nanos) -> bool {
     let back = facts.one_way.and_then(|ways| ways.back_idle.zip(ways.back_loaded));
     let added = back.map(|(idle, loaded)| loaded.p95.unwrap_or(loaded.max).saturating_sub(idle.p50));

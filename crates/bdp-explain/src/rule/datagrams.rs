@@ -1,4 +1,4 @@
-//! What became of datagrams: all that was asked for came through, or where it was lost, or what the sender could not send.
+//! Limits of datagram tests: everything requested got through, datagrams were lost somewhere, or the sender could not send them.
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::fact::{self, Bps, Bytes, Share};
@@ -12,12 +12,12 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::setting::{SOCKET_BUFFER, Setting, name_of, value_of};
 
-/// This share of what was lost explains it.
+/// Share of the losses that explains them.
 const EXPLAINED: f64 = 0.5;
-/// Less than this of what was sent in the same time still waits somewhere.
+/// Arrived / sent below which datagrams are still waiting somewhere.
 const ARRIVED: f64 = 0.99;
 
-/// Says what limits a direction that sent datagrams; nothing of connections.
+/// Returns the limit of a direction that sent datagrams; `None` for connections.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let udp = facts.udp.as_ref()?;
     if let Some(next) = lossy_above(udp) {
@@ -35,12 +35,12 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(if fell_short(udp) { late_sender(facts, udp) } else { carried(facts, udp) })
 }
 
-/// Datagrams that may be lost: what a search was allowed.
+/// Number of datagrams that a search allowed to be lost.
 fn allowed(facts: &Facts, udp: &UdpReport) -> u64 {
     (loss_ratio(facts) * udp.sent as f64) as u64
 }
 
-/// The share of them.
+/// Share of datagrams lost.
 fn loss_ratio(facts: &Facts) -> f64 {
     let search = facts.asked.udp.as_ref().and_then(|udp| udp.search);
     search.map_or(0.0, |search| search.loss_ratio)
@@ -51,12 +51,12 @@ fn lost_as_allowed(facts: &Facts, udp: &UdpReport) -> Evidence {
         .at_most(loss_ratio(facts))
 }
 
-/// The delay above the least that half of the datagrams had, where that is a queue.
+/// Median delay above the minimum, if it is a queue.
 fn queue(udp: &UdpReport) -> Option<Nanos> {
     udp.delay_variation_ns.map(|d| Nanos(d.p50)).filter(|&added| added >= QUEUE_NOISE)
 }
 
-/// Of a search that found a rate, the lowest above it that lost.
+/// The lowest lossy rate above the one that a search found.
 fn lossy_above(udp: &UdpReport) -> Option<&Trial> {
     let found = udp.trials.last().filter(|_| udp.search == Some(SearchEnd::Held))?;
     let offered = |trial: &Trial| trial.rate_bps.unwrap_or(trial.sent_bps);
@@ -72,20 +72,20 @@ fn held_back_by_receiver(dropped: Option<u64>, lost: u64) -> bool {
     dropped.is_some_and(|dropped| dropped as f64 >= EXPLAINED * lost as f64)
 }
 
-/// What the sending device dropped of its queue, nothing where that is unknown.
+/// Packets dropped by the sending device's queue; `None` if unknown.
 fn dropped_by_device(facts: &Facts) -> Option<u64> {
     Some(facts.sender.host.counters.as_ref()?.device.as_ref()?.tx_dropped)
 }
 
-/// Whether the sending device dropped most of what was lost. Its counter is of the whole measurement, so it says nothing of
-/// one trial among others, nor where it counts more than was sent.
+/// Whether the sending device dropped most of the losses. Its counter covers the whole measurement, so it is not valid for
+/// one of several trials, nor if it exceeds what was sent.
 fn lost_by_sender(facts: &Facts, udp: &UdpReport) -> bool {
     udp.trials.is_empty()
         && dropped_by_device(facts)
             .is_some_and(|dropped| dropped <= udp.sent && dropped as f64 >= EXPLAINED * udp.lost as f64)
 }
 
-/// What the next rate above the one found met.
+/// A search result, with the losses at the next higher rate.
 fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
     let by_receiver = held_back_by_receiver(next.dropped_by_receiver, next.lost);
     let (limit, place) = match by_receiver {
@@ -113,7 +113,7 @@ fn found(facts: &Facts, udp: &UdpReport, next: &Trial) -> Finding {
         .missing(unknown_drops(next.dropped_by_receiver))
 }
 
-/// All that was asked for came through.
+/// Everything requested got through.
 fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
     if let Some(queue) = queue(udp).filter(|_| facts.goodput_bps < ARRIVED * udp.sent_bps) {
         return fuller_and_fuller(facts, udp, queue);
@@ -142,7 +142,7 @@ fn carried(facts: &Facts, udp: &UdpReport) -> Finding {
         .remedy(search)
 }
 
-/// Nothing was lost, and less came than was sent: what is missing waits in a queue that grows.
+/// Nothing was lost, but less arrived than was sent: the rest waits in a growing queue.
 fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
     Finding::new(Limit::PathRate, Place::path(), Confidence::Medium)
         .evidence([received(facts, udp).at_most(ARRIVED * udp.sent_bps), standing(queue)])
@@ -151,7 +151,7 @@ fn fuller_and_fuller(facts: &Facts, udp: &UdpReport, queue: Nanos) -> Finding {
         .remedy(lower_rate(facts).value(Quantity::rate(facts.goodput_bps)).also(search(facts, udp)))
 }
 
-/// Nothing was lost, and the sender did not reach what was asked of it.
+/// Nothing was lost, but the sender did not reach the requested rate.
 fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
     let busy = facts.sender_thread() >= BUSY_THREAD;
     let confidence = if busy || udp.left_out > 0 { Confidence::High } else { Confidence::Medium };
@@ -176,7 +176,7 @@ fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
         )
 }
 
-/// Most of what was lost was dropped by the receiving socket.
+/// The receiving socket dropped most of the losses.
 fn receiving_host(facts: &Facts, udp: &UdpReport) -> Finding {
     let name = &facts.receiver.name;
     Finding::new(Limit::ReceivingHost, Place::receiver(name), Confidence::High)
@@ -188,7 +188,7 @@ fn receiving_host(facts: &Facts, udp: &UdpReport) -> Finding {
         .remedy(receiver_remedy(facts, udp))
 }
 
-/// The sending device's queue dropped it.
+/// The sending device's queue dropped them.
 fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
     let least = EXPLAINED * udp.lost as f64;
     Finding::new(Limit::SendingHost, Place::sender(&facts.sender.name), Confidence::Medium)
@@ -203,9 +203,9 @@ fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
         )
 }
 
-/// Lost between the two hosts.
+/// Losses between the two hosts.
 fn path(facts: &Facts, udp: &UdpReport) -> Finding {
-    // Loss alone may be of a policer, or have nothing to do with the rate: a standing queue means that the path was full.
+    // Losses alone may be a policer's, or independent of the rate: a standing queue shows that the path was full.
     let full = queue(udp).filter(|_| udp.loss_ratio >= OVERLOAD_BESIDE_QUEUE);
     let rose = udp.delay_variation_ns.and_then(|d| d.p95).map(Nanos).filter(|&added| added >= QUEUE_NOISE);
     let backlog = facts.receiver.host.counters.as_ref().and_then(|counters| counters.softnet_dropped);
@@ -274,7 +274,7 @@ fn busiest(thread: f64, method: &str) -> Evidence {
     if method.is_empty() { evidence } else { evidence.named(method) }
 }
 
-/// The largest socket buffer that may be asked for.
+/// The largest socket buffer that can be requested.
 fn rmem_maximum(facts: &Facts) -> Option<Evidence> {
     const RMEM_MAX: &str = "net.core.rmem_max";
     let most: u64 = value_of(&facts.receiver, RMEM_MAX)?.parse().ok()?;
@@ -301,7 +301,7 @@ fn larger_datagrams(facts: &Facts) -> Remedy {
     Remedy::new(Action::LargerDatagrams).setting(name_of(facts, Setting::Datagram))
 }
 
-/// A search for the rate, where it can be asked for and was not.
+/// A search for the rate, if it is possible and was not requested.
 fn search(facts: &Facts, udp: &UdpReport) -> Option<Remedy> {
     let may_search = facts.source == Source::Measured && udp.search.is_none();
     may_search.then(|| Remedy::new(Action::SearchRate).setting("-b auto"))

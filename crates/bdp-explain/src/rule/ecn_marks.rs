@@ -8,10 +8,11 @@ use bdp_model::record::EpisodeKind;
 
 /// Marked / delivered segments.
 const MARKED: f64 = 0.000_5;
-/// What reductions of the window allow / what the sender had, from which on they leave room: a response function is a mean over many, and a transfer has few.
+/// Rate allowed by the window reductions / the sender's rate from which there is room: a response function is a mean over many, and a transfer has
+/// few.
 const MORE: f64 = 3.0;
 
-/// Claims marks, where the sender reduces its window for them and not for losses.
+/// Claims marks if the sender reduces its window for them and not for losses.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     // Of the whole transfer: the end of slow start may have met the queue, and the window still grows.
     let last = facts.sent.last()?;
@@ -24,7 +25,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if share < MARKED || lost > reduced {
         return None;
     }
-    // As many losses, or marks that leave room for much more than the sender had: something else may be what holds it back.
+    // With as many losses, or marks that leave room for much more, something else may hold the sender back.
     let by_marks = 2 * lost <= reduced
         && allowed_bps(facts, reduced + lost, delivered)
             .is_none_or(|allowed| allowed <= MORE * facts.stream_bps());
@@ -39,7 +40,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the response function of the congestion control gives where it reduces its window so many times; `None` of one that has none.
+/// Rate by the congestion control's response function with this many window reductions; `None` if it has none.
 fn allowed_bps(facts: &Facts, reductions: usize, delivered: u64) -> Option<f64> {
     let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
     let signals = (reductions as f64 / delivered as f64).min(1.0);

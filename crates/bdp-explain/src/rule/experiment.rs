@@ -1,4 +1,4 @@
-//! What experiments after a test decide: losses caused by the load end below its rate, and a limit that all connections share stays if there are more of them.
+//! What experiments after a test decide: losses caused by the load end below its rate; a limit shared by all connections stays with more of them.
 
 use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
@@ -10,42 +10,42 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::{part, threshold};
 
-/// Losses of a slower flow / those expected by the test: from here on they stay, up to here they have ended.
+/// Losses of a slower flow / those expected from the test: from this on they persist, below it they have ended.
 const STAY: f64 = 0.4;
 const ENDED: f64 = 0.1;
-/// Losses expected at the least: none of them by chance is rare (1 in 18).
+/// Smallest number of expected losses: seeing none by chance is rare (1 in 18).
 const EXPECTED: f64 = 2.9;
-/// A slower flow reaches this share of its rate at least, and more connections this share of the goodput of the test, or something else has changed.
+/// Smallest share of its rate that a slower flow reaches, and of the test's goodput that more connections reach; below it something else has changed.
 const KEPT: f64 = 0.85;
-/// What a flow below the rate of the path adds to the round trip at the most / the least round trip: a longer queue belongs to others.
+/// Largest round trip added by a flow below the path's rate / minimum round trip: a longer queue is other traffic's.
 const EMPTY: f64 = 0.15;
-/// Goodput of more connections / that of the test, at the most if they have no more of the path beyond doubt, and if the test had all that the path carries.
+/// Largest goodput of more connections / that of the test if they certainly gain nothing, and if the test used all of the path.
 const NO_MORE: f64 = 1.05;
 const FILLED: f64 = 1.08;
-/// The same if all connections share the limit, and at the least if each has its own.
+/// The largest ratio if all connections share the limit, and the smallest if each has its own.
 const SHARED: f64 = 1.15;
 const EACH: f64 = 1.2;
-/// A delay of fewer segments than this, at the rate of the connections, is no queue: those are their own.
+/// A delay of fewer segments than this, at the connections' rate, is their own and not a queue.
 const SEGMENTS: f64 = 1.5;
-/// A queue / the least round trip, from which on it is no short one.
+/// Queue / minimum round trip from which it is not short.
 const DEEP: f64 = 0.1;
-/// What is added to their own round trips at the most if nothing makes them wait: this share of the least one, within these bounds. CoDel allows 5 ms.
+/// Largest addition to their own round trips if they do not wait: this share of the minimum round trip, within these bounds. CoDel allows 5 ms.
 const OWN: (f64, Nanos, Nanos) = (0.05, Nanos::millis(1), Nanos::millis(2));
-/// Share that more connections retransmit at the least if the path drops what exceeds its rate.
+/// Smallest share that more connections retransmit if the path drops what exceeds its rate.
 const DROPPED: f64 = 0.003;
-/// A burst is sent so many times as fast as the connections at the least.
+/// Smallest rate of a burst / rate of the connections.
 const FASTER: f64 = 2.0;
-/// Delay that a burst adds / the least round trip: up to here a queue that overflows is short, and from here on it is not.
+/// Delay added by a burst / minimum round trip: up to this, a queue that overflows is short.
 const SHORT: f64 = 0.18;
 const LONG: f64 = 0.2;
-/// Share of a burst that is lost at the least if it overflows a queue.
+/// Smallest share of a burst that is lost if it overflows a queue.
 const OVERFLOWN: f64 = 0.1;
-/// A burst arrives so many times as fast as the connections at the least if a bucket lets it pass.
+/// Smallest arrival rate of a burst / rate of the connections if a token bucket lets it pass.
 const FAR_ABOVE: f64 = 1.5;
-/// Losses of the test after slow start: a single one may be slow start's own.
+/// Smallest number of losses after slow start: a single one may be slow start's own.
 const LOSSES_MIN: usize = 2;
 
-/// The findings as experiments confirm them: a first one that they deny is replaced.
+/// Applies the experiments to the findings: a first finding that they refute is replaced.
 pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
     if facts.experiments.is_empty() || !part::may_be_path(facts) {
         return findings;
@@ -65,7 +65,7 @@ pub fn decide(facts: &Facts, mut findings: Vec<Finding>) -> Vec<Finding> {
         *place = decided;
         return findings;
     }
-    // A denied finding is dropped, not listed beside the one that replaces it.
+    // A refuted finding is dropped, not listed next to its replacement.
     if findings.first().is_some_and(|first| is_denied(first, &decided)) {
         findings.remove(0);
     }
@@ -95,10 +95,10 @@ fn is_denied(before: &Finding, now: &Finding) -> bool {
     of_losses(before.limit) && of_losses(now.limit)
 }
 
-/// A flow that was kept below the goodput of the test.
+/// A flow paced below the goodput of the test.
 struct Slower {
     losses: Losses,
-    /// Whether the path had no queue meanwhile.
+    /// Whether the path had no queue during it.
     is_empty: bool,
     evidence: Evidence,
 }
@@ -141,14 +141,14 @@ struct More {
     /// Their goodput / that of the test.
     gain: f64,
     queue: Depth,
-    /// Whether their own segments did not wait either, as they would in a queue of each flow's own.
+    /// Whether their own segments did not wait either, as they would in a queue per flow.
     waited_nowhere: bool,
     /// Retransmitted segments / segments sent.
     lost: f64,
     evidence: Evidence,
 }
 
-/// The queue that more connections make.
+/// The queue built by more connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     None,
@@ -188,15 +188,15 @@ impl More {
     }
 }
 
-/// A burst of datagrams, and the queue that it made.
+/// A burst of datagrams and its queue.
 struct Bursts {
     queue: Room,
-    /// The rate at which they arrived / goodput of the test, or of more connections if that is higher.
+    /// Their arrival rate / goodput of the test, or of more connections if that is higher.
     passed: f64,
     evidence: Evidence,
 }
 
-/// How much of a burst fits into the queue of the path.
+/// How much of a burst fits in the path's queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Short,
@@ -214,7 +214,7 @@ impl Bursts {
         let delay = burst.delay_added_ns as f64 / least.as_ns() as f64;
         let lost = burst.lost as f64 / burst.sent.max(1) as f64;
         let queue = match () {
-            // Who sends no faster than the path makes no queue.
+            // A burst no faster than the path builds no queue.
             () if burst.sent_bps < FASTER * goodput => Room::Unclear,
             () if delay <= SHORT && lost >= OVERFLOWN => Room::Short,
             () if delay >= LONG => Room::Enough,
@@ -234,11 +234,11 @@ impl Bursts {
     }
 }
 
-/// What a burst says about a limit that losses show.
+/// What a burst shows about a limit found by losses.
 fn by_burst(facts: &Facts, first: &Finding, burst: Option<&Bursts>, more: Option<&More>) -> Option<Finding> {
     let (burst, more) = (burst?, more?);
     match (first.limit, burst.queue) {
-        // It overflows a queue that more connections pass by: a policer lets nothing more through.
+        // It overflows a queue that more connections avoid: a policer would pass no more.
         (Limit::ShallowQueue | Limit::Unknown, Room::Short) if more.gain >= SHARED => {
             shallow_queue(facts, first)
         }
@@ -249,7 +249,7 @@ fn by_burst(facts: &Facts, first: &Finding, burst: Option<&Bursts>, more: Option
         (Limit::RandomLoss, Room::Enough) if more.gain >= EACH => {
             Some(surer(first.clone(), Confidence::High))
         }
-        // It passes far above the rate that all connections share: no link is as slow as that. One that overflows a short queue does so, too.
+        // It passes far above the rate shared by all connections: no link is that slow. A burst that overflows a short queue does so, too.
         (Limit::Policer | Limit::PathRate | Limit::Unknown, Room::Enough | Room::Unclear)
             if burst.passed >= FAR_ABOVE
                 && more.queue != Depth::Deep
@@ -273,7 +273,7 @@ fn shallow_queue(facts: &Facts, first: &Finding) -> Option<Finding> {
     Some(finding)
 }
 
-/// What losses below the goodput of the test say about those of the test.
+/// What losses below the goodput of the test show about those of the test.
 fn by_losses(
     facts: &Facts,
     first: &Finding,
@@ -284,7 +284,7 @@ fn by_losses(
     match slower.losses {
         Losses::Unclear => None,
         Losses::Stay if first.limit == Limit::Reordering => Some(surer(first.clone(), Confidence::High)),
-        // They do not slow down a sender by a model; and a queue filled by others drops at any rate of this flow.
+        // They do not slow down a model-based sender; and a queue filled by other traffic drops at any rate of this flow.
         Losses::Stay if facts.is_paced() || !slower.is_empty => None,
         Losses::Stay => {
             let confidence = match more {
@@ -306,7 +306,7 @@ fn by_losses(
     }
 }
 
-/// Losses that the load does not cause.
+/// Losses that do not depend on the load.
 fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option<Finding> {
     if first.limit == Limit::RandomLoss {
         return Some(surer(first.clone(), confidence));
@@ -318,7 +318,7 @@ fn random_loss(facts: &Facts, first: &Finding, confidence: Confidence) -> Option
     Some(finding)
 }
 
-/// The test had all that the path carries.
+/// The test used all of the path's capacity.
 fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
     if first.limit == Limit::PathRate {
         let sure = if more.gain < NO_MORE { Confidence::High } else { Confidence::Medium };
@@ -329,7 +329,7 @@ fn path_rate(facts: &Facts, first: &Finding, more: &More) -> Finding {
         .missing(observed::nic_speed(facts))
 }
 
-/// The path drops what exceeds a rate, and queues nothing.
+/// The path drops what exceeds a rate, without a queue.
 fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     if first.limit == Limit::Policer {
         return Some(surer(first.clone(), Confidence::High));
@@ -340,13 +340,13 @@ fn policer(facts: &Facts, first: &Finding) -> Option<Finding> {
     Some(finding)
 }
 
-/// What more connections say about a limit.
+/// What more connections show about a limit.
 fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Finding> {
-    // Less goodput than the test had: the path has changed meanwhile.
+    // Less goodput than in the test: the path has changed meanwhile.
     let more = more.filter(|more| more.gain >= KEPT)?;
     let lost = facts.loss_picture().is_some_and(|picture| {
         let had_queue = facts.rtt_least().is_none_or(|least| picture.queue.0 as f64 >= DEEP * least.0 as f64);
-        // The path carries what it carried before its rate seemed to fall: one loss without a queue is enough to explain that.
+        // The path carries what it did before its rate seemed to fall: one loss without a queue explains that.
         picture.settled >= LOSSES_MIN
             || first.limit == Limit::PathChanged && picture.settled > 0 && !had_queue
     });
@@ -367,13 +367,13 @@ fn by_streams(facts: &Facts, first: &Finding, more: Option<&More>) -> Option<Fin
         {
             policer(facts, first)
         }
-        // Beside other traffic one connection has its share of the path, and four have four shares.
+        // With other traffic, one connection has one share of the path, and four have four.
         (Limit::PathRate | Limit::CrossTraffic, Depth::Deep)
             if more.gain >= EACH && facts.standing_queue().is_some() =>
         {
             Some(cross_traffic(first))
         }
-        // They fill a queue that one connection never filled: its losses were not that queue's.
+        // They fill a queue that one connection never filled: its losses were not caused by that queue.
         (_, Depth::Deep)
             if of_losses
                 && more.gain >= EACH

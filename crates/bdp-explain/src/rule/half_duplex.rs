@@ -7,17 +7,17 @@ use bdp_model::units::Nanos;
 
 use super::reverse_path;
 
-/// What load adds to the way of the data at least, and to the way of the acknowledgements, which fill no queue of their own: they wait for
+/// Smallest delay added to the data, and to the acknowledgements, which fill no queue of their own: they wait for
 /// the data's turn.
 const ADDED: (Nanos, Nanos) = (Nanos::millis(1), Nanos::micros(400));
-/// The same / the time that a full segment takes at the goodput: an acknowledgement waits for part of one at the least.
+/// Smallest delay added / time of a full segment at the goodput: an acknowledgement waits for at least part of a segment.
 const OF_SEGMENT: f64 = 0.2;
-/// What it adds to the way back / to the way there, at the most: more, and that way has a queue of its own.
+/// Largest delay added to the reverse path / to the forward path: above it the reverse path has a queue of its own.
 const BACK: f64 = 1.5;
-/// Probes lost under load: a way back that is full loses more.
+/// Share of probes lost under load: a full reverse path loses more.
 const LOST: f64 = 0.1;
 
-/// Claims a half-duplex medium, where data one way adds delay to both.
+/// Claims a half-duplex medium if data in one direction adds delay to both.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let (own, back) = facts.own_way_added().zip(facts.way_back_added())?;
     let lost =
@@ -34,7 +34,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     {
         return None;
     }
-    // Who waits for less than a segment waited for the one that was on its way: turns cost little beside that, and something else may limit.
+    // A wait shorter than a segment was for the one being sent: turns cost little then, and something else may be the limit.
     let turns = back > ADDED.0 && back.0 as f64 >= segment_ns;
     let confidence = if turns { Confidence::High } else { Confidence::Medium };
     let finding = Finding::new(Limit::HalfDuplex, Place::path(), confidence)

@@ -1,22 +1,22 @@
-//! Packets that a host dropped by itself: its device for want of buffers, or its kernel. To TCP they are losses like those of the path, but
+//! Packets dropped by a host itself: by its device for lack of buffers, or by its kernel. To TCP they look like losses on the path, but
 //! each host counts its own.
 
 use bdp_model::facts::{End, Facts, TimeState};
 use bdp_model::finding::fact;
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 
-/// Packets that a host dropped / segments that were retransmitted: so many explain them.
+/// Packets dropped by a host / segments retransmitted from which the drops explain them.
 const EXPLAINED: f64 = 0.5;
-/// From here on hardly any is left for the path.
+/// From this share on, hardly any loss is left for the path.
 const EXPLAINED_ALL: f64 = 0.9;
-/// Fewer drops are noise of counters that all programs of a machine share.
+/// Fewer drops are noise, since all programs of a host share the counters.
 const DROPS_MIN: u64 = 10;
-/// Share of the time in which losses held the window back: less, and they limit nothing.
+/// Share of the time in which losses held the window back: below it, they are not the limit.
 const HELD_BACK: f64 = 0.3;
 
 const BACKLOG: &str = "net.core.netdev_max_backlog";
 
-/// What an end dropped, and where.
+/// The drops of an end, and where they occurred.
 struct Dropped {
     at: At,
     packets: u64,
@@ -29,7 +29,7 @@ enum At {
     Stack,
 }
 
-/// Claims the limit where one end counts drops for most of what was retransmitted.
+/// Claims the limit if one end's drops account for most of the retransmissions.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let retransmits = facts.retransmits.filter(|&count| count > 0)?;
     if facts.is_paced() || !losses_hold_back(facts) {
@@ -83,7 +83,7 @@ fn losses_hold_back(facts: &Facts) -> bool {
     facts.time_spent().is_some_and(|spent| spent.share_of(of_losses) >= HELD_BACK)
 }
 
-/// Of data that had come to the receiver: the place that dropped most of it.
+/// Data that had reached the receiver: the place that dropped most of it.
 fn on_receipt(end: &End) -> Option<Dropped> {
     let counters = end.host.counters.as_ref()?;
     let device = counters.device.as_ref().map(|d| d.rx_missed.saturating_add(d.rx_fifo).max(d.rx_dropped));
@@ -93,7 +93,7 @@ fn on_receipt(end: &End) -> Option<Dropped> {
     known.max_by_key(|dropped| dropped.packets)
 }
 
-/// Of data that had not left the sender.
+/// Data that had not left the sender.
 fn on_the_way_out(end: &End) -> Option<Dropped> {
     let device = end.host.counters.as_ref()?.device.as_ref()?;
     let packets = device.tx_dropped.max(device.tx_fifo);

@@ -1,4 +1,4 @@
-//! The rules, one in each file, and which of them name the cause of each part of the account of time, in an order in which an earlier answer makes later ones
+//! The rules, one per file, and those that name the cause of each part of the time, in an order in which an earlier answer makes later ones
 //! meaningless.
 
 pub mod asked_rate;
@@ -44,7 +44,7 @@ use bdp_model::finding::Finding;
 
 use beside::Rule;
 
-/// What is true of a path that is busy all the time, or that changed: whatever else is full is full because of it.
+/// Rules for a path that is busy all the time, or that changed: anything else that is full is full because of it.
 const BUSY_PATH: [Rule; 8] = [
     at_ceiling::judge,
     outage::judge,
@@ -56,28 +56,28 @@ const BUSY_PATH: [Rule; 8] = [
     path_rate::judge,
 ];
 
-/// What keeps a congestion window below what the path holds: segments that overtake each other, taken for lost;
+/// Rules for what keeps a congestion window below the path's capacity: reordered segments, taken for lost;
 pub const OVERTAKEN: [Rule; 1] = [reordering::judge];
-/// a queue that is short, or that losses don't empty;
+/// a queue that is short, or that losses do not empty;
 const SHORT_QUEUE: [Rule; 4] =
     [path_rate::judge_shallow, plateau::judge, captured::full_since_the_start, captured::full_mostly];
-/// losses, or what stands for them.
+/// losses, or what resembles them.
 pub const LOSSES: [Rule; 5] = [
     ecn_marks::judge,
-    // What a host dropped is no loss of the path.
+    // Packets dropped by a host are not losses of the path.
     host_drops::judge,
     random_loss::judge,
     threshold::judge,
-    // It makes the repair of losses slow, whatever they are of.
+    // It slows down loss recovery, whatever the cause of the losses.
     sack_missing::judge,
 ];
-/// A path of which no more is known.
+/// Rules for a path of which no more is known.
 const PLAIN_PATH: [Rule; 2] = [slow_start::outlasted, captured::plain_path];
 
 const RECEIVE_WINDOW: [Rule; 2] = [receive_window::half_scaled, receive_window::judge];
 const SEND_BUFFER: [Rule; 3] = [send_buffer::runs_dry, send_buffer::judge, captured::judge];
 
-/// Without an account: a program that pauses closes windows and fills queues in bursts, so that what later rules make of those would be wrong.
+/// Without an account of the time: a program that pauses closes windows and fills queues in bursts, which would mislead later rules.
 const WITHOUT: [&[Rule]; 13] = [
     &[receive_window::half_scaled],
     &[asked_rate::judge],
@@ -94,7 +94,7 @@ const WITHOUT: [&[Rule]; 13] = [
     &PLAIN_PATH,
 ];
 
-/// The rules that name the cause of a part.
+/// The rules that name the cause of a part of the time.
 const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
     match waits {
         Waits::Path => &[&BUSY_PATH, &OVERTAKEN, &SHORT_QUEUE, &LOSSES, &PLAIN_PATH],
@@ -118,12 +118,12 @@ const fn rules(waits: Waits) -> &'static [&'static [Rule]] {
     }
 }
 
-/// The cause of a part, by the first of its rules that claims it.
+/// The cause of a part of the time, by the first of its rules that claims it.
 pub fn cause(facts: &Facts, waits: Waits) -> Option<Finding> {
     rules(waits).iter().copied().flatten().find_map(|rule| rule(facts))
 }
 
-/// Every cause that a rule of the part claims, in their order.
+/// All causes that the rules of a part claim, in order.
 pub fn causes(facts: &Facts, waits: Waits) -> impl Iterator<Item = Finding> {
     rules(waits).iter().copied().flatten().filter_map(|rule| rule(facts))
 }

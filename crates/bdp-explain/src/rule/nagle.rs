@@ -1,5 +1,5 @@
-//! Small writes that wait: Nagle's algorithm holds the second of two back until the first is acknowledged (RFC 896), and the receiver waits
-//! before it acknowledges one alone (RFC 9293, section 3.8.6.3).
+//! Small writes that wait: Nagle's algorithm holds the second of two back until the first is acknowledged (RFC 896), and the receiver delays
+//! the acknowledgement of a single one (RFC 9293, section 3.8.6.3).
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bytes};
@@ -8,7 +8,7 @@ use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Re
 /// Share of the samples in which data waits in the send buffer though both windows have room for it.
 const HELD: f64 = 0.2;
 
-/// Claims the limit where data is held back that both windows have room for, and less than a segment of it.
+/// Claims the limit if less than a segment of data is held back though both windows have room for it.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let mss = facts.mss_bytes.filter(|&mss| mss > 0)?;
     if facts.paced_bps.is_some() || facts.asked.nodelay {

@@ -1,4 +1,4 @@
-//! The parts of the account of time, and the plain finding of each, which stands if no rule names its cause.
+//! The parts of the time, and the plain finding of each, which is used if no rule names a cause.
 
 use bdp_model::facts::{Facts, Source, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps};
@@ -7,26 +7,26 @@ use bdp_model::threshold::SAMPLES_MIN;
 
 use crate::rule::unknown;
 
-/// From these shares of the time on it is most of it, and nearly all.
+/// Shares of the time from which it is most of it, and nearly all.
 pub const MOST: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.8;
 
-/// Of a program that pauses, where the cause of what takes more of the time is not known.
+/// Share of a program's pauses, if the cause of the larger part is unknown.
 pub const PAUSES: f64 = 0.2;
 
-/// What took most of the time, and for how much of it; `None` of too few readings.
+/// What took most of the time, with its share; `None` with too few samples.
 pub fn largest(facts: &Facts) -> Option<(Waits, f64)> {
     let spent = facts.time_counted()?;
     let is_seen = facts.conversation.is_some() || spent.stretches.len() >= SAMPLES_MIN;
     spent.waited_for().filter(|_| is_seen)
 }
 
-/// Whether the path may be what took most of the time: the account says so, or names nothing else.
+/// Whether the path may have taken most of the time: the account says so, or names nothing else.
 pub fn may_be_path(facts: &Facts) -> bool {
     matches!(largest(facts).map(|part| part.0), None | Some(Waits::Path | Waits::Unknown))
 }
 
-/// A part as it is: the state that took its time is all that is known.
+/// The plain finding of a part: only the state that took its time is known.
 pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
     let (sender, receiver) = (&facts.sender.name, &facts.receiver.name);
     let of = |limit, place, state: TimeState| {
@@ -61,7 +61,7 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
             let finding = of(Limit::Cpu, place, state);
             Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding }
         }
-        // Its kernel had data and room in both windows, or the data leaves evenly whenever acknowledgements come.
+        // The kernel had data and room in both windows, or the data leaves evenly whenever acknowledgements arrive.
         Waits::Pacing if matches!(facts.source, Source::Watched | Source::Captured) => {
             of(Limit::AskedRate, Place::sender(sender), TimeState::Pacing).cause(Cause::KeptByHost).evidence(
                 facts
@@ -73,14 +73,14 @@ pub fn plain(facts: &Facts, waits: Waits, share: f64) -> Finding {
     }
 }
 
-/// From how many segments the congestion window grew, and to how many.
+/// Growth of the congestion window, in segments.
 fn window_grew(facts: &Facts) -> Option<Evidence> {
     let windows = facts.sent.iter().filter_map(|s| s.cwnd);
     let (first, most) = windows.clone().next().zip(windows.max()).filter(|(first, most)| most > first)?;
     Some(Evidence::count(fact::WindowGrew { from: u64::from(first) }, u64::from(most)))
 }
 
-/// How sure a part of the time is that has this share.
+/// The confidence of a part of the time with this share.
 pub fn sure(share: f64) -> Confidence {
     match share {
         share if share >= NEARLY_ALL => Confidence::High,

@@ -1,4 +1,4 @@
-//! A hop between the devices gives all that it can: a queue stands before it while the goodput is steady.
+//! A full bottleneck between the devices: a queue stands before it while the goodput is steady.
 
 use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::fact::{self, Bps};
@@ -14,20 +14,20 @@ use crate::setting::{Setting, name_of};
 
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
-/// The same beside a short queue.
+/// Smallest lower / upper quartile with a short queue.
 const STEADIER: f64 = 0.85;
-/// A goodput that is not so steady is the path's all the same where a queue stands for this part of the time.
+/// A less steady goodput is still the path's if a queue stands for this share of the time.
 const QUEUED_MOSTLY: f64 = 0.8;
 /// A short queue / idle round trip.
 const SHALLOW: f64 = 0.05;
 
-/// Claims the limit where the load added a queue that stands on the data's own way, the goodput is steady and no thread was
-/// the reason.
+/// Claims the limit if load added a standing queue in the data's own direction, the goodput is steady and no thread is
+/// the cause.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     claim(facts, facts.standing_queue()?, QUEUE_SHARE, STEADY)
 }
 
-/// Claims the same of a queue that is short beside the round trip, where neither window nor send buffer is the limit and the
+/// Claims the limit with a queue that is short compared with the round trip, if neither window nor send buffer is the limit and the
 /// goodput is steadier.
 pub fn judge_shallow(facts: &Facts) -> Option<Finding> {
     let finding = claim(facts, facts.queue_of(SHALLOW)?, SHALLOW, STEADIER)?;
@@ -35,12 +35,12 @@ pub fn judge_shallow(facts: &Facts) -> Option<Finding> {
     (window_is_free || facts.queue_never_drains()).then_some(finding)
 }
 
-/// A window that keeps the goodput and empties the queue, if one is known to; else only a faster bottleneck helps.
+/// A window that keeps the goodput and empties the queue, if one is known; otherwise only a faster bottleneck helps.
 fn remedy(facts: &Facts) -> Remedy {
     let Some(bytes) = smaller(facts).filter(|_| is_level(facts)) else {
         return Remedy::new(Action::AddCapacity);
     };
-    // One window is asked for, and the other direction may need a larger one.
+    // One window is requested for both directions, and the other may need a larger one.
     let action = match facts.source {
         Source::Measured if facts.both_directions => Action::SmallerWindowOneWay,
         _ => Action::SmallerWindow,
@@ -48,10 +48,10 @@ fn remedy(facts: &Facts) -> Remedy {
     Remedy::new(action).setting(name_of(facts, Setting::Window)).value(Quantity::bytes(bytes))
 }
 
-/// What the path carries without the queue, in the longest round trips that it has by itself, and room for acknowledgements that wait; `None` if that leaves more than
-/// half of the queue.
+/// The data in flight that the path needs without the queue, with its own longest round trips and room for delayed acknowledgements; `None` if that
+/// leaves more than half of the queue.
 fn smaller(facts: &Facts) -> Option<f64> {
-    /// Above rate x round trip, and segments.
+    /// Headroom over rate x round trip, and in segments.
     const ROOM: (f64, f64) = (1.1, 4.0);
     let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
     let longest = facts.rtt.idle.and_then(|rtt| rtt.answers().p95).map_or(idle, |p95| idle.max(Nanos(p95)));
@@ -62,9 +62,9 @@ fn smaller(facts: &Facts) -> Option<f64> {
     (window - carried(idle)? <= queue / 2.0).then_some(window)
 }
 
-/// Whether the least round trips under load stay the same: if they do not, the path may have become longer, and what held all of it before does no more.
+/// Whether the minimum round trip under load is constant: otherwise the path may have become longer, and what filled it before no longer does.
 fn is_level(facts: &Facts) -> bool {
-    /// Of the least, at the most.
+    /// Largest difference / minimum.
     const DIFFER: f64 = 0.25;
     let Some(series) = &facts.probes else { return true };
     let trips: Vec<u64> = series.counted().filter_map(ProbePoint::rtt_ns).collect();
@@ -82,7 +82,7 @@ fn claim(facts: &Facts, queue: Queue, queue_share: f64, steady_from: f64) -> Opt
     if reordering::hinders(facts) {
         return None;
     }
-    // What a goodput that is not so steady has in its stead.
+    // What a less steady goodput must show instead.
     let (at_peak, queued) = match steady >= steady_from {
         true => (None, None),
         false => {

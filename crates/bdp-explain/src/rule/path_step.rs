@@ -1,41 +1,41 @@
-//! A path that has another rate or another length from some moment on.
+//! A path whose rate or length changed at some moment.
 
 use bdp_model::facts::{Facts, Step, TimeState};
 use bdp_model::finding::fact::{self, Bps, Count};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
-/// The lower rate / the higher one, at the most.
+/// Largest lower rate / higher rate.
 const RATE: f64 = 0.7;
-/// The shorter round trip / the longer one, at the most, and the least difference.
+/// Largest shorter round trip / longer one, and smallest difference.
 const TRIP: (f64, Nanos) = (0.9, Nanos::millis(2));
-/// The same window in a longer round trip is less in proportion: by this part of it at the least, as an exponent.
+/// The same window in a longer round trip gives a proportionally lower rate: at least by this exponent.
 const RATE_BY_TRIP: f64 = 0.5;
-/// Distance of the two levels / how far values lie from their own, at the least: what grows evenly is 4 apart.
+/// Smallest distance of the two levels / deviation of the values: even growth gives 4.
 const APART: f64 = 8.0;
-/// A fall to so little of the rate, of which less is needed: a cut of the window halves it.
+/// A fall to this share of the rate needs less: a window reduction halves it.
 const RATE_FAR: f64 = 0.4;
 const APART_FAR: f64 = 6.0;
-/// The same of a rate that rises, as that of a window that grows does.
+/// Smallest distance / deviation for a rise, since a growing window's rate rises too.
 const APART_RISING: f64 = 15.0;
 
-/// A jump of the round trip in one go / the floor before, the floor before / the floor after, and the rate after / the rate before: behind a standing queue, whose
-/// own changes are slower, and come back.
+/// Jump of the round trip / floor before, floor before / floor after, and rate after / rate before: for a standing queue, whose
+/// own changes are slower and reverse.
 const JUMP: (f64, f64, f64) = (0.2, 0.85, 0.92);
 
-/// Share of the time in which a program paused, from which on steps may be its own.
+/// Share of the time in which a program paused from which steps may be its own.
 const PAUSED: f64 = 0.2;
 
 /// Round trips within which a loss explains a step.
 const CUT_WITHIN: u64 = 6;
 
-/// The receive window is full in so many of the samples: it is what sets the rate all the time.
+/// Share of samples with a full receive window from which it sets the rate all the time.
 const WINDOW_RULES: f64 = 0.9;
-/// Then a rate changes with the round trip, by this part of it at the least, as an exponent: a slower path has a queue before it.
+/// Then the rate changes with the round trip, at least by this exponent: a slower path has a queue before it.
 const TRIP_BY_RATE: f64 = 0.5;
 
-/// Whether a rate changed though a full receive window set it all the time, and probes saw no change of the round trip that explains it: it is the sender's own, as
-/// where acknowledgements of a small window begin to be delayed. The path carries what it carried before.
+/// Whether a rate changed though a full receive window set it all the time, and probes saw no round trip change that explains it: the sender caused
+/// it, as when acknowledgements of a small window begin to be delayed. The path's rate is unchanged.
 fn is_own(facts: &Facts, step: &Step) -> bool {
     if facts.window_use().is_none_or(|window| window.receive_full < WINDOW_RULES) {
         return false;
@@ -45,14 +45,14 @@ fn is_own(facts: &Facts, step: &Step) -> bool {
     longer < shorter * step.ratio().max(f64::MIN_POSITIVE).powf(-TRIP_BY_RATE)
 }
 
-/// Whether a rate fell where the sender reduced its window, of its own.
+/// Whether a rate fell because the sender itself reduced its window.
 fn is_cut(facts: &Facts, step: &Step) -> bool {
     let near = CUT_WITHIN * facts.rtt_loaded().or_else(|| facts.rtt_idle()).unwrap_or_default().as_ns()
         + facts.asked.interval.as_ns();
     step.after < step.before && facts.loss_episodes.iter().any(|e| e.at_ns.abs_diff(step.at.as_ns()) <= near)
 }
 
-/// A jump of the round trip behind a queue, which costs goodput.
+/// A jump of the round trip behind a queue that costs goodput.
 fn jumped(facts: &Facts, step: &Step) -> Option<Step> {
     let step = facts.rtt_jump(step)?;
     let (before, after) = facts.rates_around(step.at)?;
@@ -69,7 +69,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false if step.ratio() <= RATE_FAR => APART_FAR,
             false => APART,
         };
-        // Up from nothing is the end of a stall.
+        // A rise from zero is the end of a stall.
         step.clearness >= least
             && step.ratio() <= RATE
             && step.before > 0.0
@@ -79,18 +79,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let rtt_step = facts.rtt_step();
     let longer = rtt_step.filter(|step| {
         let apart = (step.after - step.before).abs();
-        // A queue that grows makes the round trip longer, and takes nothing from the rate; a longer path with the same window does.
+        // A growing queue lengthens the round trip without a lower rate; a longer path with the same window lowers it.
         let rate = facts.rates_around(step.at).filter(|(before, after)| {
             (after < before) == (step.after > step.before)
                 && after.min(*before) <= step.ratio().powf(RATE_BY_TRIP) * after.max(*before)
         });
-        // A queue that drains after a repair does the same: a shorter path is shorter than before the load.
+        // A queue that drains after a recovery does the same, but a shorter path is shorter than before the load.
         let is_new = step.after > step.before
             || facts.rtt_least().is_some_and(|least| step.after < TRIP.0 * least.0 as f64);
         is_new && clear(step) && step.ratio() <= TRIP.0 && apart >= TRIP.1.0 as f64 && rate.is_some()
     });
     let longer = longer.or_else(|| jumped(facts, &rtt_step?));
-    // A transfer that was over, or held back by a program, has steps of its own.
+    // A transfer that had ended, or that a program held back, has steps of its own.
     let programs = facts.time_counted().map(|spent| {
         spent.share_of(|state| matches!(state, TimeState::SenderApplication | TimeState::ReceiverApplication))
     });

@@ -1,4 +1,4 @@
-//! The bottleneck is full without a standing queue: the sender keeps to the rate that the path gives, as BBR does by its model, or a loss-based one beside a
+//! A full bottleneck without a standing queue: the sender keeps to the path's rate, by its model as BBR does, or loss-based with a
 //! queue that is short or marks.
 
 use bdp_model::facts::Facts;
@@ -9,14 +9,14 @@ use bdp_model::threshold::AT_PEAK;
 use crate::observed;
 use crate::rule::reordering;
 
-/// Goodput / the highest rate of delivery of a round trip, of a sender that probes for more all the time.
+/// Goodput / highest delivery rate in a round trip, for a sender that probes all the time.
 const PROBED: f64 = 0.85;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
-/// What a sender that probes retransmits at the most: more, and something drops what it adds.
+/// Largest share that a probing sender retransmits: above it, something drops what it adds.
 const LOST: f64 = 0.005;
 
-/// The same where nothing is lost: goodput is flat while the congestion window still grows, behind a queue of this share of the least round trip.
+/// Bounds without losses: the goodput is flat while the congestion window still grows, with a queue of this share of the minimum round trip.
 const FLAT: (f64, f64, f64) = (0.98, 0.98, 0.015);
 
 /// Whether more segments in flight add delay and no goodput.
@@ -33,10 +33,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let least = if probes { PROBED } else { AT_PEAK };
     let reached = observed::of_peak(facts, least)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
-    // What arrives in another order is retransmitted, and not lost.
+    // Reordered segments are retransmitted, but not lost.
     let overtaken = reordering::seen(facts).is_some() || reordering::often_counted(facts).is_some();
     let lost = if overtaken { 0.0 } else { facts.retransmitted_share()? };
-    // One that goes by losses grows on until it meets one: without a queue it is not at the rate yet, or something else holds it back.
+    // A loss-based sender grows until it meets a loss: without a queue it has not reached the rate, or something else holds it back.
     if observed::held_back(facts)
         || facts.busy_thread().is_some()
         || probes && lost > LOST

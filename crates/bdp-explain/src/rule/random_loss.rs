@@ -1,8 +1,8 @@
-//! Losses that keep the congestion window small while no queue stands, and that come at any rate.
+//! Losses at any rate that keep the congestion window small while no queue stands.
 //!
-//! A sender that goes by losses always satisfies its own response function, whatever the losses come of. What differs is the rate at
-//! which they come: a threshold, be it of a policer or of a queue, is met at about the same rate each time, and overshot by far at the end of slow start; losses
-//! that have nothing to do with the load come at any rate, one or a few segments at a time (`benches/explain` has the figures behind the bounds).
+//! A loss-based sender always satisfies its own response function, whatever the cause of the losses. What differs is the rate at
+//! which they occur: a threshold, of a policer or a queue, is met at about the same rate each time, and overshot by far at the end of slow start;
+//! losses independent of the load occur at any rate, one or a few segments at a time (`benches/explain` has the figures behind the bounds).
 
 use bdp_model::facts::{Facts, LossPicture, SettledLosses};
 use bdp_model::finding::fact::{self, Bps, Share};
@@ -12,26 +12,26 @@ use bdp_model::path::{cubic, mathis};
 use crate::observed;
 use crate::rule::threshold::{self, QUEUE_ANYWAY, QUEUE_LONG};
 
-/// Fewer losses have no spread to go by.
+/// Fewer losses give no variation.
 const EVENTS_MIN: usize = 4;
-/// Losses at rates that vary by more than this have nothing to do with the load.
+/// Losses at rates that vary by more than this are independent of the load.
 const AT_ANY_RATE: f64 = 0.2;
-/// The same where slow start ended by the loss of so few segments, and such a share of those in flight: a threshold is overshot by more.
+/// Bounds if slow start ended by a loss of so few segments, and such a share of those in flight: a threshold is overshot by more.
 const ENDED_BY: (u64, f64, f64) = (2, 0.1, 0.12);
-/// So many losses after slow start outweigh its end, which may have met a queue all the same.
+/// Losses after slow start that outweigh its end, which may have met a queue.
 const SETTLED: usize = 8;
-/// What load adds to the round trip of probes at the 95th percentile / the least round trip, at the most.
+/// Largest round trip of probes added by load (95th percentile) / minimum round trip.
 const PROBES_QUEUE: f64 = 0.1;
-/// A loss that costs so many segments met a threshold, where tokens had gathered before.
+/// A loss of this many segments met a threshold with accumulated tokens.
 const MANY: f64 = 8.0;
-/// Goodput / its peak above which such a loss does too: losses at any rate leave a sender well below.
+/// Goodput / peak from which such a loss did too: losses at any rate leave a sender well below its peak.
 const NEAR_PEAK: f64 = 0.8;
 
 /// Claims losses that come at any rate.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let picture = facts.loss_picture().filter(|_| !facts.is_paced())?;
     let least = facts.rtt_least()?;
-    // A small window lengthens its own round trip by delayed acknowledgements; probes beside it see queues alone.
+    // A small window lengthens its own round trip by delayed acknowledgements; parallel probes see only queues.
     let is_queued = picture.queue.as_secs_f64() > QUEUE_LONG * least.as_secs_f64()
         && (picture.queue.as_secs_f64() > QUEUE_ANYWAY * least.as_secs_f64()
             || facts
@@ -68,10 +68,10 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Ten losses at rates that differ by a quarter are no threshold's.
+/// Ten losses at rates that differ by a quarter are not from a threshold.
 fn confidence(picture: &LossPicture) -> Confidence {
     match () {
-        // What slow start met was a threshold all the same.
+        // Slow start met a threshold all the same.
         () if threshold::overshot(picture) => Confidence::Medium,
         () if picture.settled >= 10 && picture.variation >= 0.25 => Confidence::High,
         () if picture.settled >= 6 => Confidence::Medium,
@@ -79,8 +79,8 @@ fn confidence(picture: &LossPicture) -> Confidence {
     }
 }
 
-/// What the response function of the congestion control gives for such losses. Its probability is that of a reduction of the window, however many segments were
-/// lost at a time (Mathis et al., section 2: a congestion signal), and slow start is before the state that it is a mean of.
+/// Rate by the congestion control's response function for such losses. Its probability counts window reductions, however many segments were
+/// lost at a time (Mathis et al., section 2: a congestion signal), and excludes slow start, which precedes the steady state.
 fn model(facts: &Facts, settled: SettledLosses) -> Option<Evidence> {
     let (mss, rtt) = facts.mss_bytes.zip(facts.rtt_loaded())?;
     if settled.reductions == 0 || settled.delivered == 0 {

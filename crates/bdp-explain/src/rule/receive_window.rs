@@ -1,4 +1,4 @@
-//! The receiver's window is full most of the time, and the goodput is what that window carries in a round trip.
+//! A receive window that is full most of the time, with the goodput that it allows per round trip.
 
 use bdp_model::facts::{Facts, WindowBound, WindowUse};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -12,27 +12,27 @@ use crate::scaling::{LARGEST_UNSCALED, Unscaled};
 use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, maximum, name_of, value_of};
 use crate::{capacity, next, observed};
 
-/// Full less often, the goodput has to be just what it carries, and doubt remains.
+/// Full less often than this, the goodput must match the window exactly, and doubt remains.
 const FULL_AT_TIMES: f64 = 0.4;
-/// It is full all the time but for slow start.
+/// Full all the time except in slow start.
 const FULL_ALWAYS: f64 = 0.8;
 /// Window and round trip explain the goodput.
 const REACHED_WELL: f64 = 0.85;
-/// What is above by more than this was not limited by that window.
+/// Ratio above which the goodput was not limited by that window.
 const ABOVE: f64 = 1.25;
-/// Share of the busy time that the kernel counts as limited by the window: it under-reports, so that half of it is most.
+/// Share of the busy time that the kernel counts as limited by the window: it under-reports, so that half is most.
 const COUNTED: f64 = 0.5;
-/// Of few segments in flight a loss is repaired by a timer: above this share of the segments those take time that counts as the window's.
+/// With few segments in flight, losses are repaired by a timer: above this share they take time that counts as the window's.
 const LOST: f64 = 0.01;
 
-/// Claims the limit where both agree; the kernel's own count corroborates, and stands in for the samples where it is high: as
-/// it is known to under-report, a low one denies little.
+/// Claims the limit if window and goodput agree; the kernel's own count corroborates, and replaces the samples if it is high: since
+/// it under-reports, a low one proves little.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let counted = facts.rwnd_limited().is_some_and(|share| share >= COUNTED);
     let window = facts.window_use().filter(|w| w.receive_full >= FULL_AT_TIMES || counted)?;
     let bound = facts.window_bound()?;
     let reached = facts.stream_bps() / bound.stream_bps;
-    // Of few segments less comes through than window / round trip: what they lose is no other limit.
+    // With few segments the rate is less than window / round trip: their losses are not another limit.
     let of_least = (facts.stream_bps() / bound.stream_least_bps).min(1.0).max(reached);
     if !(WINDOW_REACHED..=ABOVE).contains(&of_least) && !holds_no_segment(facts, window, reached) {
         return None;
@@ -41,18 +41,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     if at_times && !counted && !(REACHED_WELL..=ABOVE).contains(&of_least) {
         return None;
     }
-    // Others of several streams that have more than it allows have a larger one.
+    // Several streams with more than this allows have larger windows.
     if facts.goodput_bps > ABOVE * bound.bps {
         return None;
     }
     let kernel_denies = facts.rwnd_limited().is_some_and(|share| share < WORTH_A_WORD);
     let explained = !(WINDOW_REACHED..REACHED_WELL).contains(&of_least);
-    // Between what delayed acknowledgements and none make of a window of few segments anything lies: that much is no proof.
+    // With few segments the rate may be anywhere between those with and without delayed acknowledgements: that is no proof.
     let anywhere = reached < WINDOW_REACHED
         && facts.stream_bps() > ABOVE * bound.stream_least_bps
         && !holds_no_segment(facts, window, reached);
-    // What is in flight comes through in the round trip that it has, always. That the window sets the rate shows where it would in the idle one, too: what load adds
-    // is a queue, of whomever.
+    // What is in flight always arrives in its own round trip. The window sets the rate only if it would with the idle round trip, too: what load adds
+    // is a queue, whoever fills it.
     let is_inflated = reached >= WINDOW_REACHED
         && facts.queue_of_the_other_way().is_none()
         && facts.rtt_idle().is_some_and(|idle| WINDOW_REACHED * bound.rtt.0 as f64 > idle.0 as f64);
@@ -83,8 +83,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Claims that the two ends read windows differently, where one uses window scaling and the other does not: then the option
-/// was removed from one of the handshake's two segments (RFC 7323, section 2.2).
+/// Claims that the ends interpret windows differently, if only one of them uses window scaling: a middlebox removed the option
+/// from one of the handshake's two segments (RFC 7323, section 2.2).
 pub fn half_scaled(facts: &Facts) -> Option<Finding> {
     let (using, without) = match (facts.sender.window_scaling?, facts.receiver.window_scaling?) {
         (true, false) => (&facts.sender.name, &facts.receiver.name),
@@ -103,24 +103,24 @@ pub fn half_scaled(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What keeps a window from being larger.
+/// What limits the window's size.
 enum Origin {
     /// The connection has no window scaling.
     Unscaled(Unscaled),
-    /// Autotuning is off: the buffer stays at its first size.
+    /// Autotuning is off: the buffer keeps its initial size.
     AutotuningOff,
-    /// The largest buffer of `tcp_rmem`, or it is not known.
+    /// The maximum of `tcp_rmem`; also if unknown.
     Maximum,
-    /// The buffer could still grow.
+    /// The buffer is below its maximum.
     Elsewhere { buffer: f64, maximum: f64 },
-    /// The window or the buffer was asked for.
+    /// The window or the buffer was requested.
     Asked,
 }
 
 fn origin(facts: &Facts) -> Origin {
     let is_asked = facts.asked.window.is_some() || facts.asked.socket_buffer.is_some();
     match Unscaled::of(facts) {
-        // Window scaling alone adds nothing to a smaller window that was asked for.
+        // Window scaling does not enlarge a smaller requested window.
         unscaled if is_asked && (unscaled.is_none() || asks_for_less(facts)) => return Origin::Asked,
         Some(unscaled) => return Origin::Unscaled(unscaled),
         None => {}
@@ -139,20 +139,20 @@ fn origin(facts: &Facts) -> Origin {
     }
 }
 
-/// Whether what was asked for keeps the window below what it may be without window scaling. Nobody means 64 KiB - 1 by 64K.
+/// Whether the request keeps the window below the limit without window scaling. Nobody means 64 KiB - 1 by 64K.
 fn asks_for_less(facts: &Facts) -> bool {
     let asked = facts.asked.window.is_some_and(|window| window.as_bytes() as f64 <= LARGEST_UNSCALED + 1.0);
     asked || facts.window_bound().is_some_and(|bound| bound.bytes < AT_MAXIMUM * LARGEST_UNSCALED)
 }
 
-/// The same, by its name.
+/// The named cause of what limits the window's size.
 fn cause(facts: &Facts, origin: &Origin) -> Option<Cause> {
     Some(match origin {
         Origin::Unscaled(Unscaled::Off(_)) => Cause::ScalingOff,
         Origin::Unscaled(Unscaled::Removed) => Cause::ScalingStripped,
         Origin::Unscaled(Unscaled::Unknown) => Cause::ScalingMissing,
         Origin::AutotuningOff => Cause::AutotuningOff,
-        // It is not known without the setting.
+        // Unknown without the setting.
         Origin::Maximum => return maximum(&facts.receiver, RMEM).map(|_| Cause::RmemMaximum),
         Origin::Elsewhere { .. } => Cause::BelowMaximum,
         Origin::Asked if facts.asked.window.is_some() => Cause::WindowAsked,
@@ -160,8 +160,8 @@ fn cause(facts: &Facts, origin: &Origin) -> Option<Cause> {
     })
 }
 
-/// Whether the window is smaller than a segment. Then the sender waits before it sends part of one, until its persist
-/// timer ends (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1), and goodput is far below window / round trip.
+/// Whether the window is smaller than a segment. The sender then sends part of a segment only when its persist
+/// timer expires (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1), and goodput is far below window / round trip.
 fn holds_no_segment(facts: &Facts, window: WindowUse, reached: f64) -> bool {
     window.receive_full >= FULL_ALWAYS
         && reached < WINDOW_REACHED
@@ -203,7 +203,7 @@ fn evidence(
     all
 }
 
-/// What shows that this keeps the window from being larger.
+/// Evidence of what limits the window's size.
 fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     let name = &facts.receiver.name;
     Some(match origin {
@@ -226,10 +226,10 @@ fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     })
 }
 
-/// What to change at the receiver; by how much, if it is known what the path carries.
+/// What to change at the receiver, with a value if the path's capacity is known.
 fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let (request, name) = (&facts.asked, &facts.receiver.name);
-    // What was asked for and not reached is no better for being asked for again.
+    // A request that was not reached does not help by being repeated.
     let asked = request.window.map_or(0.0, |asked| asked.as_bytes() as f64);
     let needed = capacity::needed_bytes(facts).filter(|&needed| needed > bound.bytes.max(asked));
     match origin(facts) {
@@ -242,7 +242,7 @@ fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     if capacity::needed_bytes(facts).is_some_and(|needed| needed <= bound.bytes) {
         return None;
     }
-    // A larger window than 64 KiB takes both.
+    // A window above 64 KiB needs both.
     let scaling = Unscaled::of(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
     let scaling = scaling.map(|unscaled| unscaled.remedy());
     if request.window.is_some() {

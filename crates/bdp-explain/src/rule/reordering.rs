@@ -1,4 +1,4 @@
-//! Segments that overtake others, so that the sender takes late ones for lost (RFC 4737).
+//! Reordered segments, which the sender takes for lost (RFC 4737).
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Share};
@@ -8,29 +8,29 @@ use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 use crate::observed;
 use crate::rule::part::MOST;
 
-/// Times that reordering was seen / segments delivered, from which on it matters; likewise of retransmissions for nothing.
+/// Reordering events / segments delivered from which it matters; also for needless retransmissions.
 const SEEN: f64 = 0.002;
-/// Of what was retransmitted so much had arrived all the same (DSACK, RFC 3708), and in so many segments, at the least: those were late, and not lost. The
-/// kernel does not count what comes later than a round trip as reordering.
+/// Smallest share, and number, of retransmitted segments that had arrived after all (DSACK, RFC 3708): they were late, not lost. The
+/// kernel does not count segments later than a round trip as reordering.
 const NEEDLESS: (f64, u64) = (0.5, 5);
 
-/// Copies that arrive / segments that were retransmitted, at the most: the kernel may send one twice.
+/// Largest number of copies that arrive / segments retransmitted: the kernel may retransmit one twice.
 const COPIES: u64 = 2;
-/// Share of the time that repairs take, from which on losses hold back the sender, where more was lost than was late.
+/// Share of the time in recovery from which losses hold back the sender, if more was lost than was late.
 const REPAIRS: f64 = 0.1;
 
 /// Fewest losses to judge by; fewer, as at the end of slow start, affect too little of the time.
 const SEVERAL: usize = 3;
 
-/// How segments were seen to overtake others.
+/// How reordering was seen.
 pub enum Seen {
-    /// The kernel counted so many times, of so many segments.
+    /// The kernel's count of events, and of segments.
     Counted(u64, u64),
-    /// Most of what was retransmitted arrived all the same, of so many segments.
+    /// Most retransmitted segments, this many, had arrived after all.
     Late(u64),
 }
 
-/// What was seen of it, where that is often enough to matter.
+/// The reordering seen, if frequent enough to matter.
 pub fn seen(facts: &Facts) -> Option<Seen> {
     // Without SACK the kernel guesses.
     if facts.connection.is_some_and(|c| c.sack == Some(false)) {
@@ -45,9 +45,9 @@ pub fn seen(facts: &Facts) -> Option<Seen> {
     counted.map(|count| Seen::Counted(count, delivered)).or_else(|| {
         let again = facts.counted(|s| s.retransmits)?;
         let needless = facts.counted(|s| s.needless_retransmits)?;
-        // A timeout that was too early retransmits for nothing too.
+        // A spurious timeout retransmits needlessly too.
         let timeouts = facts.counted(|s| s.timeouts).unwrap_or(0);
-        // More copies than were sent again are the network's own.
+        // More copies than retransmissions are duplicates from the network.
         let late = needless >= NEEDLESS.1
             && needless <= COPIES * again
             && needless as f64 >= NEEDLESS.0 * again as f64
@@ -57,13 +57,13 @@ pub fn seen(facts: &Facts) -> Option<Seen> {
     })
 }
 
-/// How often the kernel saw it, where that is often enough to matter.
+/// The kernel's count of reordering events, if frequent enough to matter.
 pub fn often_counted(facts: &Facts) -> Option<u64> {
     let delivered = facts.delivered()?;
     facts.counted(|s| s.reorder_seen).filter(|&count| count as f64 >= SEEN * delivered as f64)
 }
 
-/// Whether repairs take a good part of the time, and most of what was retransmitted had been lost indeed: whatever arrives in another order besides, the sender
+/// Whether recovery takes a good part of the time, and most retransmitted segments had really been lost: despite reordering, the sender
 /// reduces its window for losses.
 fn losses_rule(facts: &Facts) -> bool {
     let counts = facts.counted(|s| s.retransmits).zip(facts.counted(|s| s.needless_retransmits));
@@ -75,12 +75,12 @@ fn losses_rule(facts: &Facts) -> bool {
         })
 }
 
-/// Whether what was seen of it holds back the sender, whose goodput stays below what the path gave for a round trip.
+/// Whether reordering holds back the sender, with a goodput below the peak of a round trip.
 pub fn hinders(facts: &Facts) -> bool {
     seen(facts).is_some() && facts.of_peak().is_none_or(|reached| reached < AT_PEAK)
 }
 
-/// Claims segments that overtake others, where they make the sender reduce its window.
+/// Claims reordering if it makes the sender reduce its window.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let seen = seen(facts)?;
     let (Seen::Counted(_, delivered) | Seen::Late(delivered)) = seen;

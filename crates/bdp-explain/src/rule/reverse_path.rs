@@ -1,4 +1,4 @@
-//! The way of the acknowledgements, which loses or delays them, so that data waits for them.
+//! A reverse path that loses or delays acknowledgements, so that data waits for them.
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact::{self, Share};
@@ -6,29 +6,29 @@ use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Re
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
-/// Probes that are lost under load.
+/// Share of probes lost under load.
 const LOST: f64 = 0.1;
-/// Segments lost / probes lost: what is lost on the data's own way, both lose.
+/// Segments lost / probes lost: losses in the data's own direction affect both.
 const DATA_LOST: f64 = 0.34;
-/// Probes of which so many are lost on the way back say little of the queue on the way there.
+/// If this share of the probes is lost on the reverse path, they say little about the queue on the forward path.
 const LOST_MOST: f64 = 0.3;
 
-/// The delay that load adds to the way back, median / that of the data's own way at the 95th percentile, from which on the round trip is long by the way back,
-/// whatever stands on the way there at times.
+/// Delay added by load to the reverse path (median) / to the data's own (95th percentile) from which the reverse path makes the round trip long,
+/// whatever queue stands on the forward path at times.
 const BY_FAR: f64 = 2.0;
 
-/// Goodput / its peak, its steadiness, and the share of the time in which the path was full, of a way back that holds back nothing.
+/// Goodput / peak, steadiness, and share of the time with a full path, of a reverse path that holds nothing back.
 const UNHINDERED: (f64, f64, f64) = (0.97, 0.95, 0.8);
 
-/// Claims the way back: load adds delay to that way alone, or probes are lost that segments are not while the goodput is no plateau.
+/// Claims the reverse path: load adds delay to it alone, or probes but not segments are lost while the goodput is no plateau.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let noise = noise_ns(facts)?;
     let own = facts.own_way_added();
-    // A queue on the data's own way is there because the bottleneck there is full, however acknowledgements fare.
+    // A queue in the data's own direction means a full bottleneck there, whatever happens to acknowledgements.
     let is_queued = facts.own_way_added_p95().or(own).is_some_and(|own| own.0 >= noise);
-    // Of a full bottleneck the queue stands most of the time.
+    // With a full bottleneck the queue stands most of the time.
     let stands = own.is_some_and(|own| own.0 >= noise);
-    // Where the other end counts probes, those that are lost there are known apart.
+    // If the other end counts probes, those lost there are known separately.
     let lost =
         facts.probes_lost_shares().map(|(idle, loaded)| (idle, facts.probes_lost_back().unwrap_or(loaded)));
     let lost = lost.filter(|&(_, loaded)| loaded >= LOST);
@@ -45,7 +45,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let is_longest = |back: Nanos| !is_queued || !stands && back.0 as f64 >= BY_FAR * own_most;
     let delayed =
         facts.way_back_added().filter(|&back| back.0 >= noise && is_longest(back) && !is_unhindered(facts));
-    // Data that runs the other way loses probes of its own; a queue that it makes is one all the same.
+    // Data in the other direction loses probes of its own; a queue that it builds still counts.
     let lost = lost.filter(|_| !facts.both_directions);
     if lost.is_none() && delayed.is_none() {
         return None;
@@ -66,19 +66,19 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether so many lost acknowledgements leave whole windows without one again and again: then the sender retransmits what has arrived, and what its own way loses
-/// shows by probes.
+/// Whether so many lost acknowledgements leave whole windows unacknowledged: the sender then retransmits data that has arrived, and losses
+/// in its own direction show only by probes.
 fn times_out(facts: &Facts, lost: f64) -> bool {
-    /// Segments that one acknowledgement is for.
+    /// Segments per acknowledgement.
     const EACH: f64 = 2.0;
-    /// Windows of which none comes, of all.
+    /// Share of the windows without any acknowledgement.
     const WINDOWS: f64 = 0.01;
     let segments =
         facts.window_use().zip(facts.mss_bytes).map(|(used, mss)| used.in_flight_bytes / mss.max(1) as f64);
     segments.is_some_and(|segments| lost.powf((segments / EACH).max(1.0)) >= WINDOWS)
 }
 
-/// Sees a queue on the way back beside one on the data's own way: acknowledgements that stand in it come in bursts, and some are lost.
+/// A queue on the reverse path in addition to one in the data's own direction: acknowledgements in it arrive in bursts, and some are lost.
 pub fn is_full_too(facts: &Facts) -> Option<Finding> {
     let back = queued(facts).filter(|_| !facts.both_directions && !is_unhindered(facts))?;
     let queued = fact::QueueWayBackP95 { there: facts.own_way_added_p95() };
@@ -88,8 +88,8 @@ pub fn is_full_too(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What load adds to the way back at the 95th percentile, where that is a queue: on a half-duplex medium an acknowledgement waits for the turns of a few
-/// segments, give or take a tick of the clocks, and for much less than a segment at the end of the data's queue.
+/// Delay added by load to the reverse path, 95th percentile, if it is a queue: on a half-duplex medium an acknowledgement waits for turns of a few
+/// segments, within a tick of the clocks, and for much less than a segment at the end of the data's queue.
 pub fn queued(facts: &Facts) -> Option<Nanos> {
     const TURNS: f64 = 2.5;
     const TICK_NS: f64 = 1e6;
@@ -100,7 +100,7 @@ pub fn queued(facts: &Facts) -> Option<Nanos> {
     facts.way_back_added_p95().filter(|back| back.0 >= least)
 }
 
-/// Whatever delays them, acknowledgements cost nothing where a sender that goes by the rate has as much as it ever had.
+/// Whatever delays them, acknowledgements cost nothing if a rate-based sender reaches its peak.
 fn is_unhindered(facts: &Facts) -> bool {
     facts.is_paced()
         && facts.of_peak().is_some_and(|reached| reached >= UNHINDERED.0)
@@ -108,7 +108,7 @@ fn is_unhindered(facts: &Facts) -> bool {
         && facts.time_counted().is_some_and(|spent| spent.share(TimeState::FullPath) >= UNHINDERED.2)
 }
 
-/// A delay that is no queue.
+/// A delay that is not a queue.
 fn noise_ns(facts: &Facts) -> Option<u64> {
     Some(QUEUE_NOISE.0.max((QUEUE_SHARE * facts.rtt_idle()?.0 as f64) as u64))
 }

@@ -1,4 +1,4 @@
-//! Losses that are repaired without selective acknowledgements: one segment each round trip (RFC 6582), or after a timeout.
+//! Loss recovery without selective acknowledgements: one segment per round trip (RFC 6582), or after a timeout.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact;
@@ -6,10 +6,10 @@ use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Re
 
 use crate::observed;
 
-/// Share of the time that repairs take.
+/// Share of the time spent in recovery.
 const REPAIRS: f64 = 0.1;
 
-/// Claims the limit where losses take long to repair and the connection has no SACK.
+/// Claims the limit if recovery takes long and the connection has no SACK.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.connection?.sack? {
         return None;

@@ -1,4 +1,4 @@
-//! The sending socket's buffer holds no more, while both windows have room.
+//! A full send buffer, while both windows have room.
 
 use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -10,18 +10,18 @@ use crate::{next, observed};
 
 /// Share of the busy time that the kernel counts as limited by the buffer.
 const LIMITED: f64 = 0.3;
-/// Most of it.
+/// The share that is most of it.
 const LIMITED_MOSTLY: f64 = 0.5;
-/// Payload in flight / `SO_SNDBUF` of a buffer that has no room, half of it or nearly: the rest is headers and the memory that packets take.
+/// Payload in flight / `SO_SNDBUF` of a full buffer, about a half: the rest is headers and the packets' memory overhead.
 const PAYLOAD_HALF: f64 = 0.42;
-/// The congestion window is full in fewer of the samples: it holds nothing back.
+/// Share of samples with a full congestion window below which it holds nothing back.
 const CWND_FREE: f64 = 0.1;
-/// Goodput / (in flight / round trip): what is in flight explains the goodput.
+/// Range of goodput / (in flight / round trip) in which the data in flight explains the goodput.
 const FLIGHT_EXPLAINS: std::ops::RangeInclusive<f64> = 0.7..=1.3;
-/// The sender has nothing to send in at least this share of the samples.
+/// Smallest share of samples in which the sender has nothing to send.
 const STARVED: f64 = 0.5;
 
-/// Claims the limit where the kernel's count, what is in flight and the goodput agree, or two of them.
+/// Claims the limit if the kernel's count, the data in flight and the goodput agree, or two of them.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use()?;
     if window.receive_full >= WINDOW_FULL || window.congestion_full >= WINDOW_FULL {
@@ -29,7 +29,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     }
     let carried = facts.rate_bps(window.in_flight_bytes)?;
     let reached = facts.stream_bps() / carried;
-    // Others of several streams that have more than that have larger buffers.
+    // Several streams with more than that have larger buffers.
     if facts.goodput_bps > FLIGHT_EXPLAINS.end() * f64::from(facts.streams()) * carried {
         return None;
     }
@@ -37,8 +37,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let counted = facts.sndbuf_limited().is_some_and(|share| share >= LIMITED);
     let full = buffer.is_some_and(|b| window.in_flight_bytes / b as f64 >= BUFFER_PAYLOAD);
     let explained = FLIGHT_EXPLAINS.contains(&reached);
-    // The kernel knows best; without its word the other two must agree, and it must not say the opposite. It counts only
-    // where a write had failed before the last segment left: a write that fits the room exactly it does not see.
+    // The kernel's count is best; without it the other two must agree, and it must not contradict them. It counts only
+    // if a write failed before the last segment was sent: it misses a write that fits the room exactly.
     let denied = facts.sndbuf_limited().is_some_and(|share| share < WORTH_A_WORD)
         && !is_used_up(facts, window, buffer);
     if !explained || denied || !(counted || full) {
@@ -89,18 +89,18 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// The largest window that the receiver gives.
+/// The largest window that the receiver advertises.
 fn receive_window(facts: &Facts, window: WindowUse) -> Option<(Limit, f64)> {
     next::receive_window(facts).or(Some((Limit::ReceiveWindow, window.receive_largest_bytes)))
 }
 
-/// The largest send buffer that autotuning may make, where none was asked for.
+/// Autotuning's largest send buffer, if none was requested.
 fn ends_at(facts: &Facts) -> Option<Evidence> {
     let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
     Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(WMEM).on(&facts.sender.name))
 }
 
-/// What keeps the buffer from being larger, where that is known.
+/// What limits the buffer's size, if known.
 fn cause(facts: &Facts, buffer: Option<u64>) -> Option<Cause> {
     if facts.asked.socket_buffer.is_some() {
         return Some(Cause::SocketBufferAsked);
@@ -108,7 +108,7 @@ fn cause(facts: &Facts, buffer: Option<u64>) -> Option<Cause> {
     buffer.filter(|&b| cannot_grow(facts, b)).map(|_| Cause::WmemMaximum)
 }
 
-/// Whether payload in flight takes half a buffer that can't grow, and no pacer holds segments back.
+/// Whether payload in flight takes half of a buffer that cannot grow, without a pacer holding segments back.
 fn is_used_up(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> bool {
     buffer.is_some_and(|b| window.in_flight_bytes >= PAYLOAD_HALF * b as f64 && cannot_grow(facts, b))
         && window.congestion_full < CWND_FREE
@@ -121,13 +121,13 @@ fn cannot_grow(facts: &Facts, buffer: u64) -> bool {
     fixed || maximum(&facts.sender, WMEM).is_some_and(|max| buffer >= max)
 }
 
-/// Claims the limit where the buffer can't grow, is smaller than what a round trip needs, and the sending kernel has nothing
-/// to send in most of the samples: large writes pass the buffer at once, and the next waits until all of one has been
-/// acknowledged. The kernel's count does not see it, and bursts fill queues on the path for a moment.
+/// Claims the limit if the buffer cannot grow, is smaller than a round trip needs, and the sending kernel has nothing
+/// to send in most samples: large writes pass through the buffer in one go, and the next waits until all of one is
+/// acknowledged. The kernel's count misses this, and the bursts fill queues on the path for a moment.
 pub fn runs_dry(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use().filter(|w| w.starved >= STARVED)?;
     let buffer = facts.send_buffer_bytes.filter(|&b| b > 0 && cannot_grow(facts, b))?;
-    // What even the rate that was reached needs; packets take more memory than their payload.
+    // The need of the rate that was reached; packets take more memory than their payload.
     let needed = facts.stream_bps() / 8.0 * facts.rtt_idle()?.as_secs_f64();
     if facts.is_paced() || facts.busy_thread().is_some() || window.receive_full >= WINDOW_FULL {
         return None;
@@ -156,7 +156,7 @@ pub fn runs_dry(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What to change at the sender: nothing of a buffer that could still grow.
+/// What to change at the sender; nothing for a buffer that could still grow.
 fn remedy(facts: &Facts, buffer: Option<u64>) -> Option<Remedy> {
     if facts.asked.socket_buffer.is_some() {
         return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));

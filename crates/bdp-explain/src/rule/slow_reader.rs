@@ -1,4 +1,4 @@
-//! The receiver's program leaves data in its socket: the receive window shrinks, and closes, until it reads again.
+//! A receiving program that leaves data in its socket: the receive window shrinks and closes until it reads again.
 
 use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, TimeState};
@@ -9,16 +9,16 @@ use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK}
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
-/// Share of the time in which the program did not read of its own accord, and in which data waited for it.
+/// Share of the time in which the program deliberately did not read, and in which data waited for it.
 const PAUSED: (f64, f64) = (0.2, 0.05);
-/// A program that does not read for so much of the time never waits for data: it takes all that comes, and more is held back for it.
+/// From this share of the time on, a program never waits for data: it takes all that arrives, and more is held back for it.
 const PAUSED_MOSTLY: f64 = 0.9;
-/// Pauses cost nothing where the goodput is so near its peak and data waited for less of the time: the receive buffer bridged them.
+/// Pauses cost nothing if the goodput is this close to its peak and data waited for less of the time: the receive buffer bridged them.
 const BRIDGED: (f64, f64) = (0.93, 0.15);
-/// Steady goodput: lower / upper quartile. That of a program that pauses is not.
+/// Steady goodput: lower / upper quartile. A pausing program's is not.
 const STEADY: f64 = 0.8;
 
-/// The share of the time in which the program paused, where that costs goodput.
+/// The share of the time in which the program paused, if that costs goodput.
 fn paused_by_itself(facts: &Facts) -> Option<f64> {
     let paused = facts.receiver_held_back().filter(|&share| share >= PAUSED.0)?;
     let waited = facts.time_counted()?.share(TimeState::ReceiverApplication);
@@ -30,14 +30,14 @@ fn paused_by_itself(facts: &Facts) -> Option<f64> {
     (waited >= PAUSED.1 && !bridged).then_some(paused)
 }
 
-/// Claims the limit where a window that had been open shrinks again and again, and holds the sender back.
+/// Claims the limit if a window that had been open shrinks repeatedly and holds the sender back.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let window = facts.window_use()?;
-    // What came and was not read, as the receiving end itself has it: it makes the window small.
+    // Unread data as reported by the receiving end itself, which makes the window small.
     let unread = facts
         .unread_bytes()
         .filter(|&bytes| bytes >= UNREAD * window.receive_bytes && bytes >= UNREAD_MIN_BYTES as f64);
-    // A program of ours says itself when it pauses.
+    // A bdp program reports its own pauses.
     let by_itself = paused_by_itself(facts);
     if window.receive_shrunk < WINDOW_SHRUNK && unread.is_none() && by_itself.is_none() {
         return None;

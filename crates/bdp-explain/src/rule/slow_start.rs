@@ -1,4 +1,4 @@
-//! A transfer that was over before slow start was.
+//! A transfer that ended before slow start did.
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -7,17 +7,17 @@ use bdp_model::units::Nanos;
 
 use crate::rule::part::MOST;
 
-/// Round trips / those in which a window that doubles carries the bytes, one of them to spare: more, and growth is less than half of what took the time.
+/// Round trips / those in which a doubling window carries the bytes, with one to spare: above it, growth took less than half of the time.
 const OF_GROWTH: f64 = 2.0;
 
-/// Round trips in which a window that doubles from the first one carries so many bytes, and as many more as there may be of it to be its growth.
+/// Round trips in which a doubling window carries this many bytes, with the tolerance within which its growth explains the time.
 fn growth_trips(facts: &Facts, bytes: f64) -> Option<f64> {
     let first = f64::from(facts.sent.iter().find_map(|s| s.cwnd)?) * facts.mss_bytes? as f64;
     (first > 0.0).then(|| OF_GROWTH * ((bytes / first + 1.0).log2() + 1.0))
 }
 
-/// Claims the path's rate where a short transfer took much longer than its window needs to grow, and lost nothing: the first windows were more than the path
-/// carries in a round trip.
+/// Claims the path's rate if a short transfer took much longer than its window needs to grow, without losses: the first windows were more than the
+/// path carries per round trip.
 pub fn outlasted(facts: &Facts) -> Option<Finding> {
     let bytes = facts.asked.bytes?.as_bytes() as f64;
     let rtt = facts.rtt_least().filter(|&rtt| rtt > Nanos::ZERO)?;
@@ -45,16 +45,16 @@ pub fn outlasted(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Claims that a transfer of so many bytes was over before slow start was.
+/// Claims that a transfer of this many bytes ended before slow start did.
 pub fn judge(facts: &Facts) -> Option<Finding> {
-    /// Doubling each round trip, a longer one has filled any path.
+    /// A longer transfer, doubling each round trip, has filled any path.
     const ROUND_TRIPS: f64 = 30.0;
     let bytes = facts.asked.bytes?.as_bytes();
     let rtt = facts.rtt_idle().filter(|&rtt| rtt > Nanos::ZERO)?;
     let trips = facts.duration_ns as f64 / rtt.as_ns() as f64;
     let left_it = facts.sent.iter().any(|s| s.ssthresh.is_some()) && !facts.is_paced();
     let by_growth = growth_trips(facts, bytes as f64).is_none_or(|growth| trips <= growth);
-    // Of a few readings, too: a buffer that is full keeps the window from growing.
+    // Even with few samples: a full buffer keeps the window from growing.
     let buffered = facts.time_counted().is_some_and(|spent| spent.share(TimeState::SendBuffer) >= MOST);
     if buffered
         || trips > ROUND_TRIPS

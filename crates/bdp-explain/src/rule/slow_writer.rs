@@ -1,4 +1,4 @@
-//! The sending program writes less than the connection could carry, or nothing for a while.
+//! A sending program that writes less than the connection could carry, or nothing for a while.
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact;
@@ -7,18 +7,18 @@ use bdp_model::threshold::BUFFER_PAYLOAD;
 
 /// Share of the time in which the sender had nothing to send.
 const DRY: f64 = 0.2;
-/// From here on it is most of the time.
+/// The share that is most of the time.
 const MOSTLY: f64 = 0.5;
-/// Pauses of a program cost nothing where the kernel had sent everything for less of the time, and the goodput is so near its peak: the send buffer
-/// bridged them.
+/// Pauses of a program cost nothing if the kernel had sent everything for less of the time, and the goodput is this close to its peak: the send
+/// buffer bridged them.
 const BRIDGED: (f64, f64) = (0.05, 0.94);
 
-/// Claims the limit where the sending kernel had nothing to send though both windows had room.
+/// Claims the limit if the sending kernel had nothing to send though both windows had room.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let spent = facts.time_counted()?;
     let ran_dry = spent.share(TimeState::SenderApplication);
     let dry = ran_dry.max(facts.sender_idle().unwrap_or(0.0));
-    // What was asked for is sent, and then there is nothing left.
+    // Once a requested amount is sent, nothing is left.
     if dry < DRY
         || ran_dry < BRIDGED.0 && facts.of_peak().is_some_and(|reached| reached >= BRIDGED.1)
         || facts.asked.bytes.is_some()
@@ -27,7 +27,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     {
         return None;
     }
-    // A write that fits the room of a full buffer exactly looks the same, unless the program is known to have waited of its own accord.
+    // A write that exactly fits the room of a full buffer looks the same, unless the program is known to have waited by its own choice.
     let by_itself = facts.sender_idle().is_some_and(|idle| idle >= MOSTLY);
     if !by_itself
         && facts

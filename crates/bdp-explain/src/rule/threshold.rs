@@ -1,4 +1,4 @@
-//! Losses at a threshold: of a queue that is shorter than the bursts that come, or of a policer. What tells them apart is the queue.
+//! Losses at a threshold: of a queue shorter than the bursts that arrive, or of a policer. The queue tells them apart.
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::fact::{self, Bps};
@@ -9,50 +9,51 @@ use bdp_model::units::Nanos;
 use crate::observed;
 use crate::rule::reordering;
 
-/// Fewer losses have no spread to go by.
+/// Fewer losses give no variation.
 const EVENTS_MIN: usize = 3;
-/// Losses at rates that vary by less come at a threshold.
+/// Losses at rates that vary by less occur at a threshold.
 const AT_ONE_RATE: f64 = 0.16;
-/// The end of slow start that lost so many segments, and such a share of those in flight, met a threshold.
+/// Segments lost at the end of slow start, and their share of those in flight, that show a threshold.
 const OVERSHOT: (u64, f64) = (4, 0.2);
-/// The same of one later on, where there are few of them: what comes at any rate costs a few segments.
+/// Segments of a later loss, and their share, if there are few losses: a loss at any rate costs a few segments.
 const COST_AT_ONCE: (f64, f64) = (20.0, 0.1);
-/// What a sender that probes by a model retransmits at least where what it adds is dropped.
+/// Smallest share that a model-based sender retransmits if what it adds when probing is dropped.
 const PROBING_LOST: f64 = 0.005;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
-/// A queue that is seen: its delay / the least round trip, and its delay, at the least; and more than so many segments of the sender's own wait behind each
+/// Smallest visible queue: delay / minimum round trip, and delay; more than this many of the sender's own segments wait behind each
 /// other at the highest rate.
 const QUEUE_SEEN: (f64, Nanos, f64) = (0.02, Nanos::micros(300), 3.0);
-/// A queue just before losses / the least round trip, from which on it is no short one.
+/// Queue just before losses / minimum round trip from which it is not short.
 pub const QUEUE_LONG: f64 = 0.25;
-/// The same, whatever probes saw.
+/// The ratio from which it is not short, whatever probes saw.
 pub const QUEUE_ANYWAY: f64 = 0.5;
-/// The same beyond doubt.
+/// The ratio from which it is certainly not short.
 const QUEUE_SURE: f64 = 0.35;
-/// Small probes that a full queue drops as it drops segments, at the least: a policer has room for them.
+/// Fewest small probes, and smallest share, that a full queue drops like segments: a policer lets them pass.
 const PROBES_LOST: (u64, f64) = (2, 0.005);
-/// What a loss costs where tokens had gathered before: segments, and their share of those in flight.
+/// Segments of a loss with accumulated tokens, and their share of those in flight.
 const COSTS_MANY: (f64, f64) = (4.0, 0.05);
-/// What a loss costs at the most that a queue made, whose sender adds a segment each round trip.
+/// Largest loss caused by a queue, for a sender that adds a segment per round trip.
 const COSTS_LITTLE: (f64, f64) = (2.5, 0.03);
-/// Of the segments in flight at the end of slow start a queue drops half at the most, as the window doubles in a round trip.
+/// Largest share of the segments in flight at the end of slow start that a queue drops: half, as the window doubles in a round trip.
 const OVERSHOT_QUEUE: f64 = 0.55;
-/// Above this it was a policer, whose tokens run out for whole round trips; between the two it may be either.
+/// Share above which it was a policer, which lacks tokens for whole round trips; between the two it may be either.
 const OVERSHOT_POLICER: f64 = 0.65;
-/// From here on, where nothing else is known.
+/// The share from which it may be either, if nothing else is known.
 const OVERSHOT_EITHER: f64 = 0.45;
-/// Segments that a share of them has at least, to say that much.
+/// Fewest segments that make a share meaningful.
 const OVERSHOT_MANY: u64 = 20;
-/// The same beyond doubt: more than were in flight at once.
+/// The share beyond doubt: more than were in flight at once.
 const OVERSHOT_ALL: f64 = 1.0;
-/// Of the segments in flight a sender that probes with a quarter more loses a fifth to a full queue, and more to a policer, where no queue tells it when to stop.
+/// A model-based sender that probes with a quarter more loses a fifth of the segments in flight to a full queue, and more to a policer, without a
+/// queue to slow it.
 const PROBED_LOST: f64 = 0.25;
-/// Probes that are lost elsewhere than on the data's own way, from which on acknowledgements are.
+/// Share of probes lost outside the data's own direction from which acknowledgements are lost.
 const ACKNOWLEDGEMENTS_LOST: f64 = 0.1;
-/// A round trip that is no longer than two of the bursts in which the kernel sends (`tcp_tso_autosize`).
+/// Largest round trip that is no longer than two of the kernel's bursts (`tcp_tso_autosize`).
 const BURSTS: Nanos = Nanos::millis(2);
-/// In fewer segments in flight one more or less is too much of the rate.
+/// With fewer segments in flight, one more or less changes the rate too much.
 const SEGMENTS_MIN: f64 = 8.0;
 
 /// Claims a short queue, or a policer.
@@ -61,7 +62,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let picture = facts.loss_picture()?;
-    // The end of slow start alone, beside delays of the way back, says nothing of what came after it.
+    // The end of slow start alone, with delays on the reverse path, says nothing about later times.
     if picture.settled == 0 && !facts.is_paced() && only_way_back_waits(facts) {
         return None;
     }
@@ -90,13 +91,13 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
             false => is_queue(&picture, seen_by(facts, &picture, bound), least)?,
         };
     let evidence = Evidence::time(fact::QueueBeforeLosses { least }, queue);
-    // Several losses at one rate are a threshold; what a single one cost is that, or a burst that came at a bad moment.
+    // Several losses at one rate are a threshold; the size of a single one may be that, or a burst at a bad moment.
     let at_one_rate = met.iter().any(|e| e.fact == Fact::LossesAtOneRate) && picture.settled > EVENTS_MIN;
     let confidence = match at_one_rate && met.len() > 1 {
         true => Confidence::High,
         false => Confidence::Medium,
     };
-    // One that goes by losses has a peak of its own only after some of them.
+    // A loss-based sender has a peak of its own only after some losses.
     let is_settled = picture.settled >= EVENTS_MIN || facts.sends_by_model();
     if is_seen
         && is_settled
@@ -122,7 +123,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     Some(finding.evidence(observed::retransmitted(facts)))
 }
 
-/// The path's rate, of a sender that has as much as it ever had, though a queue drops what it adds: a longer one would give it no more.
+/// The path's rate, for a sender at its peak though a queue drops what it adds: a longer queue would give it no more.
 fn at_rate(facts: &Facts) -> Option<Finding> {
     let reached = observed::of_peak(facts, AT_PEAK)?;
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
@@ -137,7 +138,7 @@ fn at_rate(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether losses of a sender that goes by them are of a queue, beside what was seen of one; `None` where they may be of either.
+/// Whether a loss-based sender's losses are caused by a queue, with the queue seen; `None` if they may be caused by either.
 fn is_queue(picture: &LossPicture, seen_by: usize, least: Nanos) -> Option<bool> {
     let is_seen = seen_by > 0;
     let many = overshot_many(picture);
@@ -146,11 +147,11 @@ fn is_queue(picture: &LossPicture, seen_by: usize, least: Nanos) -> Option<bool>
     if share <= OVERSHOT_ALL && picture.settled > 0 && is_seen && costs_little(picture) {
         return Some(true);
     }
-    // A policer has no queue; one that all see at each of several losses outweighs how slow start ended.
+    // A policer has no queue; a queue that everything sees at several losses outweighs how slow start ended.
     if picture.settled >= EVENTS_MIN && seen_by == 2 {
         return (!costly).then_some(true);
     }
-    // The kernel sends at once what a millisecond carries: of a shorter round trip that is the window, and what a burst loses tells nothing.
+    // The kernel sends a millisecond's data at once: with a shorter round trip that is the window, and a burst's loss shows nothing.
     if least < BURSTS {
         return None;
     }
@@ -158,32 +159,32 @@ fn is_queue(picture: &LossPicture, seen_by: usize, least: Nanos) -> Option<bool>
         return Some(false);
     }
     match picture.settled {
-        // A few segments of a single loss are a large share of a window that has just begun.
+        // A few segments of a single loss are a large share of a young window.
         0 if !many && share > OVERSHOT_EITHER => None,
         0 if share > OVERSHOT_EITHER && share <= OVERSHOT_POLICER => None,
         0 => Some(share <= OVERSHOT_EITHER),
-        // A queue drops no more than what it was offered beyond its rate while slow start doubles; a policer whose tokens run out after a while more.
+        // A queue drops at most the excess over its rate while slow start doubles; a policer whose tokens run out later drops more.
         settled if settled < EVENTS_MIN => Some(share <= OVERSHOT_QUEUE && (is_seen || !costly)),
         _ if costly && is_seen => None,
         _ => Some(!costly && is_seen),
     }
 }
 
-/// Whether losses after slow start cost no more than what a window that grows by a segment each round trip adds: a policer has let pass more than that by the time
-/// that its tokens are gone.
+/// Whether losses after slow start cost no more than a window adds that grows by a segment per round trip: a policer has passed more than that by the
+/// time its tokens are gone.
 fn costs_little(picture: &LossPicture) -> bool {
     picture.lost_each <= COSTS_LITTLE.0 && picture.lost_share <= COSTS_LITTLE.1
 }
 
-/// Of the segments in flight the largest share that was lost at once: at the end of slow start, or where that lost none later on.
+/// Largest share of the segments in flight lost at once: at the end of slow start or, if that lost none, later.
 fn lost_at_once(picture: &LossPicture) -> f64 {
     let later = if picture.settled < EVENTS_MIN { picture.lost_share } else { 0.0 };
     picture.overshoot.map_or(later, |(_, share)| share)
 }
 
-/// Losses of a queue that was long before them: an ordinary one, which was full.
+/// Losses at a queue that was long before them: an ordinary full queue.
 fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
-    // What is held back on the way waits as in a queue.
+    // Segments held back on the path wait as in a queue.
     let few = picture.settled < EVENTS_MIN;
     if observed::held_back(facts) || few && reordering::seen(facts).is_some() {
         return None;
@@ -191,11 +192,11 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     let least = facts.rtt_least()?;
     let settled = picture.settled >= EVENTS_MIN;
     let queue = if settled { picture.queue } else { picture.queue.max(picture.overshoot_queue) };
-    // Small windows lengthen their own round trips; where slow start alone met the queue, what it lost tells a policer apart.
+    // Small windows lengthen their own round trips; if only slow start met the queue, its losses identify a policer.
     let probes = facts.rtt_added_p95().map_or(1.0, |added| added.as_secs_f64() / least.as_secs_f64());
     let share = queue.as_secs_f64() / least.as_secs_f64();
     let at_once = lost_at_once(picture);
-    // An ordinary queue drops half of a window that doubles, however long it is.
+    // An ordinary queue drops half of a doubling window, however long it is.
     let many = overshot_many(picture);
     let by_policer = at_once > OVERSHOT_QUEUE && share < QUEUE_SURE
         || !facts.is_paced()
@@ -216,15 +217,15 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     })
 }
 
-/// Whether the end of slow start says nothing of what dropped: segments that overtake each other begin a repair long before there is a loss, and of
-/// acknowledgements that are lost each that comes releases a burst.
+/// Whether the end of slow start says nothing about what dropped: reordering starts a recovery long before there is a loss, and with
+/// lost acknowledgements each one that arrives releases a burst.
 fn is_disturbed(facts: &Facts) -> bool {
     let lost = facts.probes_lost_shares().map_or(0.0, |(idle, loaded)| idle.max(loaded));
     let on_the_way_back = lost - facts.probes_lost_own_way().unwrap_or(0.0);
     reordering::often_counted(facts).is_some() || on_the_way_back >= ACKNOWLEDGEMENTS_LOST
 }
 
-/// Whether load adds delay to the way back, and none to the data's own.
+/// Whether load adds delay to the reverse path, and none to the data's own direction.
 fn only_way_back_waits(facts: &Facts) -> bool {
     let waits = |added: Option<Nanos>| added.is_some_and(|added| added >= QUEUE_NOISE);
     waits(facts.way_back_added()) && !waits(facts.own_way_added())
@@ -235,7 +236,7 @@ pub fn overshot(picture: &LossPicture) -> bool {
     picture.overshoot.is_some_and(|(segments, share)| segments >= OVERSHOT.0 && share >= OVERSHOT.1)
 }
 
-/// Whether that cost enough segments to go by their share.
+/// Whether it cost enough segments to judge by their share.
 fn overshot_many(picture: &LossPicture) -> bool {
     picture.overshoot.is_some_and(|(segments, _)| segments >= OVERSHOT_MANY)
 }
@@ -251,7 +252,7 @@ fn queue_bound(facts: &Facts, least: Nanos) -> Option<f64> {
     Some((QUEUE_SEEN.0 * least.0 as f64).max(QUEUE_SEEN.1.0 as f64).max(own))
 }
 
-/// Of a sender that goes by losses: they come at one rate, or at the end of slow start in numbers.
+/// For a loss-based sender: losses occur at one rate, or in numbers at the end of slow start.
 fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     let at_one_rate = picture.settled >= EVENTS_MIN && picture.variation <= AT_ONE_RATE;
     let few = picture.settled < EVENTS_MIN;
@@ -279,7 +280,7 @@ fn going_by_losses(picture: &LossPicture) -> Option<Vec<Evidence>> {
     Some(met)
 }
 
-/// Of a sender that probes by a model: its goodput is steady, and what it adds is dropped.
+/// For a model-based sender: its goodput is steady, and what it adds is dropped.
 fn probing(facts: &Facts, lost: f64) -> Option<Vec<Evidence>> {
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     (lost >= PROBING_LOST).then(|| {
@@ -290,13 +291,13 @@ fn probing(facts: &Facts, lost: f64) -> Option<Vec<Evidence>> {
     })
 }
 
-/// Of probes and the sender itself just before losses, how many saw a queue of so many nanoseconds.
+/// How many of the two, probes and the sender just before losses, saw a queue of at least `bound` nanoseconds.
 fn seen_by(facts: &Facts, picture: &LossPicture, bound: f64) -> usize {
     let probes = facts.rtt_added_p95().unwrap_or_default();
     [probes, picture.queue].into_iter().filter(|queue| queue.0 as f64 >= bound).count()
 }
 
-/// The most that a queue added: as probes saw it, or the sender just before losses.
+/// The most delay that a queue added, as seen by probes, or by the sender just before losses.
 fn most_queue(facts: &Facts, picture: &LossPicture) -> Nanos {
     let probes = facts.rtt_added_p95().unwrap_or_default();
     if facts.is_paced() { probes } else { probes.max(picture.queue) }

@@ -1,5 +1,5 @@
-//! A connection without timestamps (RFC 7323): a sender can't tell by them that a retransmission was not needed (RFC 3522), and measures no round trip of
-//! what it retransmits (RFC 6298, section 3). It costs where segments are retransmitted, and is never the only limit.
+//! A connection without timestamps (RFC 7323): its sender cannot recognise needless retransmissions (RFC 3522), and measures no round trip of
+//! retransmitted segments (RFC 6298, section 3). It matters with retransmissions, and is never the only limit.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact;
@@ -7,10 +7,10 @@ use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Re
 
 use crate::observed;
 
-/// Retransmitted segments / delivered ones: of fewer there is little to tell.
+/// Retransmitted / delivered segments: fewer do not matter.
 const RETRANSMITTED: f64 = 0.01;
 
-/// Says so of a connection that has none, and that retransmits.
+/// Reports missing timestamps on a connection that retransmits.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     if facts.connection?.timestamps? {
         return None;

@@ -1,4 +1,5 @@
-//! A policer whose tokens had gathered: all that comes passes until they are used up, and its rate from then on. To a receiver that is a path that became slower.
+//! A policer with accumulated tokens: everything passes until they are used up, then only its rate. To a receiver it looks like a path that became
+//! slower.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Count};
@@ -7,16 +8,16 @@ use bdp_model::units::Nanos;
 
 use crate::observed;
 
-/// The rate after / the rate before, at the most.
+/// Largest rate after / rate before.
 const RATE: f64 = 0.7;
-/// Distance of the two levels / how far values lie from their own, at the least.
+/// Smallest distance of the two levels / deviation of the values.
 const APART: f64 = 6.0;
-/// Losses since then, at the least.
+/// Fewest losses since then.
 const LOSSES: usize = 3;
-/// What is no queue: this share of the idle round trip.
+/// Share of the idle round trip below which there is no queue.
 const NO_QUEUE: f64 = 0.01;
 
-/// Claims a policer, where the rate falls, losses begin, and the queue that stood before is gone: a link that became slower empties its queue more slowly.
+/// Claims a policer if the rate falls, losses begin, and the earlier queue is gone: a link that became slower empties its queue more slowly.
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let step = facts
         .rate_step()

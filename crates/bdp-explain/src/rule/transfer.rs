@@ -1,4 +1,4 @@
-//! A transfer, of a measurement or of the lab: what took most of its time is what limits it. Which cause that has is asked of the rules of that part alone.
+//! A transfer in a measurement or the lab: what took most of its time is the limit. The rules of that part alone give its cause.
 
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::{Confidence, Finding, Limit};
@@ -8,10 +8,10 @@ use crate::next;
 use crate::rule::beside::BESIDE;
 use crate::rule::{self, beyond_doubt, black_hole, part, paused, unknown};
 
-/// What limits it, first, and what stands beside that.
+/// The limit first, then further findings.
 pub fn explain(facts: &Facts) -> Vec<Finding> {
     let (waits, share) = part::largest(facts).unwrap_or((Waits::Unknown, 1.0));
-    // Where nothing of full size comes through, whatever is full is full of that.
+    // If nothing of full size gets through, anything full is full because of that.
     let binding = black_hole::judge(facts).or_else(|| rule::cause(facts, waits));
     let binding = binding.unwrap_or_else(|| uncaused(facts, waits, share));
     let binding = match binding.limit {
@@ -26,16 +26,16 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     all.map(|finding| paused::temper(facts, finding)).collect()
 }
 
-/// Share of the time in which a program pauses, that is worth a word.
+/// Share of a program's pauses that is worth reporting.
 const GOOD_PART: f64 = 0.1;
 
-/// Where nobody knows what holds back the rest of the time, the program that pauses for a good part of it: after each pause a window begins anew.
+/// If the limit of the rest is unknown, the program that pauses for a good part of the time: after each pause a window starts again.
 fn program_that_pauses(facts: &Facts, largest: Waits) -> Option<Finding> {
     let program = programs_beside(facts, largest, part::PAUSES).next()?;
     Some(Finding { confidence: Confidence::Low, ..program })
 }
 
-/// Programs that pause for a part of the time, beside what takes more of it.
+/// Programs that pause for a part of the time, in addition to a larger part.
 fn programs_beside(facts: &Facts, largest: Waits, least: f64) -> impl Iterator<Item = Finding> {
     let parts = facts.time_counted().map(|spent| spent.parts()).unwrap_or_default();
     let is_one = move |part: &(Waits, f64)| {
@@ -44,8 +44,8 @@ fn programs_beside(facts: &Facts, largest: Waits, least: f64) -> impl Iterator<I
     parts.into_iter().filter(is_one).filter_map(|(waits, _)| rule::cause(facts, waits))
 }
 
-/// A part of the time whose cause no rule sees. It is that of the first stream, whose windows the rules of the part deny: they hold back less than was measured,
-/// and more is no evidence.
+/// A part of the time without a rule for its cause. It is the first stream's, whose windows the rules of the part exclude: they hold back less than
+/// was measured, and more is no evidence.
 fn uncaused(facts: &Facts, waits: Waits, share: f64) -> Finding {
     let carries = match waits {
         Waits::ReceiveWindow => facts.window_bound().map(|bound| bound.bps),

@@ -1,4 +1,4 @@
-//! What no rule claims: what was seen all the same, and what is missing for an answer.
+//! What no rule claims, with what was seen and what is missing for an answer.
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -8,12 +8,12 @@ use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN, WORTH_A_WORD};
 use crate::observed;
 use crate::setting::{Setting, name_of};
 
-/// Says that the limit is unknown.
+/// Reports that the limit is unknown.
 pub fn judge(facts: &Facts) -> Finding {
     Finding::new(Limit::Unknown, Place::path(), Confidence::Low).evidence(seen(facts)).missing(missing(facts))
 }
 
-/// What is said where TCP's own figures are those of a tunnel's ends.
+/// The finding if TCP's own figures are those of a tunnel's ends.
 pub fn through_tunnel() -> Finding {
     Finding::new(Limit::Unknown, Place::path(), Confidence::Low)
         .cause(Cause::Tunnel)
@@ -21,12 +21,12 @@ pub fn through_tunnel() -> Finding {
         .missing([Missing::new(Lack::DirectConnection)])
 }
 
-/// What may be the reason, the strongest first.
+/// Possible reasons, strongest first.
 fn seen(facts: &Facts) -> Vec<Evidence> {
     let mut all = Vec::new();
     all.extend(facts.busy_thread().map(observed::busy_thread));
     if let Some(retransmitted) = observed::retransmitted(facts) {
-        // The kernel may retransmit a segment twice, and hears of each copy.
+        // The kernel may retransmit a segment twice, and learns of each copy.
         let again = facts.retransmits.unwrap_or(0);
         let needless = facts.needless_retransmits.map(|n| n.min(again)).filter(|&n| n > 0);
         all.push(retransmitted);
@@ -69,7 +69,7 @@ fn missing(facts: &Facts) -> Vec<Missing> {
     }
     if facts.window_use().is_none() {
         let after_omit = facts.sent.iter().filter(|s| s.at_ns >= facts.omit_ns);
-        // Those that lack a figure say nothing; where none has them all, it isn't for want of time.
+        // Streams without a figure are ignored; if none has all figures, the reason is not lack of time.
         let telling =
             after_omit.clone().filter(|s| s.unacked.and(s.cwnd).and(s.snd_wnd_bytes).is_some()).count();
         let counted = if telling > 0 { telling } else { after_omit.count() };
@@ -92,7 +92,7 @@ fn missing(facts: &Facts) -> Vec<Missing> {
     if facts.both_directions && !each_way {
         all.push(Missing::new(Lack::QueueDirection));
     }
-    // A link of the lab without a rate has none to be known.
+    // A lab link without a rate has none to know.
     if facts.ceiling.is_none() && facts.source == Source::Measured {
         all.push(Missing::new(Lack::NicSpeed));
     }

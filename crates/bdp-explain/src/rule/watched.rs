@@ -1,5 +1,5 @@
-//! A socket that is watched from one end: without probes and without the other end's figures, its own have to do. What they can't show
-//! stands among what is missing.
+//! A socket watched from one end: without probes and the other end's figures, its own must suffice. What they cannot show
+//! is listed as missing.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -15,18 +15,18 @@ use crate::buffer::AT_MAXIMUM;
 use crate::observed;
 use crate::setting::{RMEM, maximum};
 
-/// Unread data / what the receiver's buffer offers, from which a reader is behind.
+/// Unread data / the receiver's buffer from which a reader is behind.
 const UNREAD: f64 = 0.25;
-/// From which it is behind beyond doubt.
+/// The ratio from which it is certainly behind.
 const UNREAD_MOSTLY: f64 = 0.5;
-/// A sender whose kernel marks more of its samples as limited by the program does not use up its rate.
+/// Share of samples that the kernel marks as limited by the program, above which a sender does not use its rate.
 const APP_LIMITED: f64 = 0.2;
-/// Goodput / what a window carries in the round trip: more was not limited by it.
+/// Goodput / rate of a window above which the window was not the limit.
 const ABOVE: f64 = 1.25;
 /// Steady rate: lower / upper quartile.
 const STEADY: f64 = 0.7;
 
-/// Data that waits unread: as a share of what the socket holds, in bytes, and the share of samples in which it is much.
+/// Unread data: as a share of the socket's capacity, in bytes, and the share of samples with much of it.
 struct Unread {
     share: f64,
     bytes: f64,
@@ -73,7 +73,7 @@ pub fn own_reader(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the window that this end gives carries in a round trip, by the kernel's estimate of that: goodput / it, with its terms.
+/// Goodput / the rate that this end's window carries, by the kernel's estimate of the round trip, with its terms.
 fn of_own_window<F: Figures>(facts: &Facts, fact: impl FnOnce(Bytes, Nanos, Bps) -> F) -> Option<Evidence> {
     let mut windows: Vec<f64> =
         facts.received.iter().filter_map(|s| s.rcv_wnd_bytes).map(|bytes| bytes as f64).collect();
@@ -90,7 +90,7 @@ fn of_own_window<F: Figures>(facts: &Facts, fact: impl FnOnce(Bytes, Nanos, Bps)
     Some(Evidence::share(fact(Bytes(window), rtt, Bps(carries)), facts.goodput_bps.max(usual) / carries))
 }
 
-/// The window that this end gives is what arrives in a round trip.
+/// What arrives per round trip is the window that this end advertises.
 pub fn own_window(facts: &Facts) -> Option<Finding> {
     let of_window =
         |window, round_trip, carries| fact::OfWindowRate { window, round_trip, carries, streams: None };
@@ -107,7 +107,7 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
         Some(true) => Evidence::bytes(fact::SettingMaximum, largest).named(RMEM).on(name),
         _ => Evidence::bytes(fact::BufferBelowMaximum { maximum: Bytes(largest) }, buffer).on(name),
     });
-    // A window that is used up for seconds would have grown, so that its program may have asked for it: only that can tell.
+    // A window full for seconds would have grown, so its program may have fixed it: only the program can tell.
     let may_grow = at_maximum == Some(false) && asked == Some(false);
     let finding = Finding::new(Limit::ReceiveWindow, Place::receiver(name), Confidence::Medium)
         .cause(match at_maximum {
@@ -128,7 +128,7 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// Nothing at this end holds the data back, as far as it can tell.
+/// Nothing at this end holds the data back, as far as it can see.
 pub fn elsewhere(facts: &Facts) -> Finding {
     let keeps_up = Unread::of(facts).filter(|unread| unread.share < UNREAD);
     let has_room = |window, round_trip, carries| fact::WindowHasRoom { window, round_trip, carries };
@@ -147,7 +147,7 @@ pub fn elsewhere(facts: &Facts) -> Finding {
         .missing([Missing::new(Lack::SenderFigures).host(&facts.sender.name)])
 }
 
-/// The round trip is longer than its minimum while the congestion window, or bbr's rate, is used up.
+/// The round trip is above its minimum while the congestion window, or bbr's rate, is fully used.
 pub fn standing_queue(facts: &Facts) -> Option<Finding> {
     let queue = queue_of(facts).filter(|queue| queue.value >= queue.at_least.unwrap_or(0.0))?;
     let full = facts.window_use().map(|w| w.congestion_full).filter(|&full| full >= WINDOW_FULL);
@@ -174,7 +174,7 @@ pub fn congestion_full(facts: &Facts, share: f64) -> Evidence {
     evidence.share_of(facts.sent.len() as u64).named(&facts.congestion_control)
 }
 
-/// The usual round trip above the smallest that the kernel remembers, beside what a queue adds at least.
+/// The usual round trip above the smallest in the kernel's memory, with the smallest addition that is a queue.
 pub fn queue_of(facts: &Facts) -> Option<Evidence> {
     let least = Nanos(facts.sent.iter().filter_map(|s| s.min_rtt_ns).min()?);
     let mut usual: Vec<f64> = facts.sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
@@ -189,7 +189,7 @@ pub fn queue_of(facts: &Facts) -> Option<Evidence> {
     )
 }
 
-/// Share of the samples that say yes, of those that say anything; `None` of too few.
+/// Share of the samples with the answer yes, of those with an answer; `None` of too few.
 fn share_of(samples: &[SenderSample], says: impl Fn(&SenderSample) -> Option<bool>) -> Option<f64> {
     let said: Vec<bool> = samples.iter().filter_map(says).collect();
     (said.len() >= SAMPLES_MIN).then(|| said.iter().filter(|&&yes| yes).count() as f64 / said.len() as f64)

@@ -1,4 +1,4 @@
-//! A socket that is watched, by the account of its time: the largest part of it is what limits it. What one end can't know is said to be missing.
+//! A watched socket by the account of its time: the largest part is the limit. What one end cannot know is listed as missing.
 
 use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps, Bytes};
@@ -15,21 +15,21 @@ use crate::rule::{conversation, watched};
 use crate::setting::WMEM;
 use crate::{observed, rule};
 
-/// Data that was sent again so often without an answer vanishes, or has nobody who takes it; of a SYN one may have been lost.
+/// Fewest retransmissions without an answer: the data vanishes, or the peer is gone; a single SYN may have been lost.
 const IN_VAIN: u64 = 2;
-/// So many of the readings, and round trips, or a finding is not sure.
+/// Fewest samples and round trips for a certain finding.
 const READINGS: usize = 10;
 const ROUND_TRIPS: u64 = 10;
-/// So many turns, or whose turn it is is not sure.
+/// Fewest turns to be certain whose turn it is.
 const TURNS: u64 = 2;
-/// Losses that show that they come at an idle round trip.
+/// Fewest losses that show that they occur at an idle round trip.
 const LOSSES: u64 = 10;
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.7;
-/// Readings in which more waits to be sent, of one that has more all the time.
+/// Share of samples with more waiting to be sent, for a sender that always has more.
 const MORE_TO_SEND: f64 = 0.8;
 
-/// What limits it; nothing where it has not been seen for long enough.
+/// The limit first; nothing if the socket was not watched for long enough.
 pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     let Some((waits, share)) = conversation.spent.waited_for() else { return Vec::new() };
     let finding = match waits {
@@ -54,7 +54,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
     vec![temper(facts, conversation, waits, finding)]
 }
 
-/// Lowers how sure a finding of few readings, of few round trips, or of few turns is.
+/// Lowers the confidence of a finding with few samples, round trips or turns.
 fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding: Finding) -> Finding {
     let readings = facts.sent.len().max(facts.received.len());
     let round_trips = facts.rtt_least().map_or(u64::MAX, |rtt| facts.duration_ns / rtt.0.max(1));
@@ -62,13 +62,13 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
     let most = match () {
         () if of_programs && conversation.turns < TURNS => Confidence::Low,
         () if of_programs && conversation.is_unproved() => Confidence::Medium,
-        // By gaps in what came: a sender's own window may leave them too.
+        // Known by gaps in the arrivals: a sender's own window may leave gaps too.
         () if waits == Waits::Writer && facts.sent.is_empty() => Confidence::Medium,
-        // The kernel counts it seldom: then a queue behind the window can't be told from a reader.
+        // The kernel counts it rarely: then a queue behind the window cannot be told from a reader.
         () if waits == Waits::ReceiveWindow && finding.observed(Fact::TimeShare).is_some() => {
             Confidence::Medium
         }
-        // A round trip that is much longer than the least is a queue's, or a reader's: a larger window may help little.
+        // A round trip much longer than the minimum is caused by a queue or a reader: a larger window may help little.
         () if waits == Waits::ReceiveWindow && is_stretched(facts) => Confidence::Medium,
         () if readings < READINGS || round_trips < ROUND_TRIPS => Confidence::Medium,
         () => Confidence::High,
@@ -77,7 +77,7 @@ fn temper(facts: &Facts, conversation: &Conversation, waits: Waits, mut finding:
     finding
 }
 
-/// Whether a round trip is usually longer than the least by more than half.
+/// Whether the round trip is usually longer than the minimum by more than half.
 fn is_stretched(facts: &Facts) -> bool {
     let queue = watched::queue_of(facts).and_then(|queue| queue.figures());
     queue.is_some_and(|fact::RoundTripAboveLeast { round_trip, least }| {
@@ -89,7 +89,7 @@ fn unknown(facts: &Facts) -> Finding {
     if facts.sent.is_empty() { watched::elsewhere(facts) } else { rule::unknown::judge(facts) }
 }
 
-/// A connection that is being made; nothing while its first SYN may still be answered.
+/// A connection being established; nothing while its first SYN may still be answered.
 fn not_established(conversation: &Conversation) -> Option<Finding> {
     let tries = conversation.sent_in_vain;
     if tries == 0 {
@@ -125,7 +125,7 @@ fn throttled(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the programs' own protocol allows is in flight. A sender that writes at a steady rate, and is answered all the time, looks the same.
+/// As much is in flight as the programs' own protocol allows. A sender that writes steadily, and is answered all the time, looks the same.
 fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Finding {
     let amount = conversation.amount_bytes as f64;
     Finding::new(
@@ -140,7 +140,7 @@ fn program_window(facts: &Facts, conversation: &Conversation, share: f64) -> Fin
     .remedy(Remedy::new(Action::LargerProgramWindow).value(Quantity::bytes(amount)))
 }
 
-/// Packets in flight take the whole send buffer, and the next write waits until some are acknowledged.
+/// Packets in flight fill the send buffer, and the next write waits until some are acknowledged.
 fn send_buffer(facts: &Facts, share: f64) -> Finding {
     let socket = socket(facts);
     let name = &facts.sender.name;
@@ -156,7 +156,7 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
     let window = facts.window_use();
     let (met, of) = socket.buffer_taken;
     let explained = window.and_then(|w| {
-        // Of a socket that was empty in most of the samples it explains nothing.
+        // A socket that was empty in most samples explains nothing.
         let carried = facts.rate_bps(w.in_flight_bytes).filter(|&bps| bps > 0.0)?;
         Some(Evidence::share(
             fact::OfFlightRate {
@@ -198,7 +198,7 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
         })
 }
 
-/// What the path does: nothing comes through, a queue stands, or losses keep the window small.
+/// The path's effect: nothing gets through, a queue stands, or losses keep the window small.
 fn path(facts: &Facts, conversation: &Conversation) -> Finding {
     if let Some(finding) = vanished(facts, conversation) {
         return finding;
@@ -223,9 +223,9 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
         .unwrap_or_else(|| watched::standing_queue(facts).unwrap_or_else(|| unknown(facts)))
 }
 
-/// What a receiver can see of the path: data that flows all the time by way of a queue, or of which some is missing at an idle round trip.
+/// A receiver's view of the path: data that flows all the time through a queue, or of which some is missing at an idle round trip.
 fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
-    // What this end said was lost, and sent again by its timer, before it was answered.
+    // What this end sent was lost, and retransmitted by its timer, before it was answered.
     let of_path = conversation.spent.share_of(|state| state.waits() == Waits::Path);
     let repaired = conversation.spent.share(TimeState::Timeout);
     if repaired >= part::MOST * of_path {
@@ -250,7 +250,7 @@ fn path_at_receiver(facts: &Facts, conversation: &Conversation) -> Finding {
     }
     let out_of_order = |sample: Option<&ReceiverSample>| sample.and_then(|s| s.out_of_order).unwrap_or(0);
     let late = out_of_order(facts.received.last()).saturating_sub(out_of_order(facts.received.first()));
-    // What was lost and what was overtaken look alike from here.
+    // From here lost and reordered segments look alike.
     Finding::new(Limit::RandomLoss, Place::path(), Confidence::Low)
         .evidence([Evidence::count(fact::CameOutOfOrder, late).at_least(LOSSES as f64), queue])
         .remedy(Remedy::new(Action::FindErrors))
@@ -265,7 +265,7 @@ fn queue_at_receiver(facts: &Facts) -> Option<Evidence> {
     Some(Evidence::time(fact::RoundTripAboveLeast { round_trip: usual, least }, usual.saturating_sub(least)))
 }
 
-/// Data that was sent again and again, and of which nothing was acknowledged.
+/// Data retransmitted repeatedly, none of which was acknowledged.
 fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     let (again, took) = (conversation.sent_in_vain, Nanos(conversation.in_vain_ns));
     let mss = facts.mss_bytes?;
@@ -302,7 +302,7 @@ fn vanished(facts: &Facts, conversation: &Conversation) -> Option<Finding> {
     Some(finding)
 }
 
-/// What was said of data that was sent in vain, when it came through after all.
+/// The finding for unacknowledged data that got through after all.
 pub fn outage_over(gone: &Finding, rtt_ns: Option<u64>) -> Finding {
     let gap = gone.figures().map(|fact::SentInVain { time }| {
         Evidence::time(fact::Gap { round_trips: time.0 / rtt_ns.unwrap_or(0).max(1) }, time)
@@ -312,7 +312,7 @@ pub fn outage_over(gone: &Finding, rtt_ns: Option<u64>) -> Finding {
         .remedy(Remedy::new(Action::FindOutage))
 }
 
-/// A queue stands for most of the time, whatever was lost when slow start filled it.
+/// A queue stands most of the time, whatever was lost when slow start filled it.
 fn full(facts: &Facts, queued: f64) -> Finding {
     if let Some(finding) = watched::standing_queue(facts) {
         return finding;
@@ -329,7 +329,7 @@ fn full(facts: &Facts, queued: f64) -> Finding {
         .missing([Missing::new(Lack::ProbeBeside).host(&facts.receiver.name)])
 }
 
-/// A congestion control that sends by its own model of the path, and has more to send all the time, gets what the path gives.
+/// A model-based congestion control that always has more to send gets what the path allows.
 fn by_model(facts: &Facts, share: f64) -> Option<Finding> {
     let steady = facts.steadiness().filter(|&steady| steady >= STEADY)?;
     let has_more = facts.sent.iter().filter(|s| s.not_sent_bytes > facts.mss_bytes).count();
@@ -349,7 +349,7 @@ fn by_model(facts: &Facts, share: f64) -> Option<Finding> {
     Some(finding)
 }
 
-/// Losses that no queue stands beside keep the congestion window small.
+/// Losses without a standing queue keep the congestion window small.
 fn losses(facts: &Facts, share: f64) -> Option<Finding> {
     let again = observed::retransmitted(facts)?;
     let mut queue = watched::queue_of(facts)?;

@@ -1,4 +1,4 @@
-//! Delay of each way and its variation, by probes before the load.
+//! One-way delays and their variation, from probes before the load.
 
 use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
@@ -9,14 +9,14 @@ use bdp_model::twin::{Parameter, Source, TwinJitter, Unseen};
 
 use super::view::Notes;
 
-/// A deviation of less is what timers of hosts add.
+/// A smaller deviation is the hosts' timers.
 const JITTER_LEAST_NS: f64 = 100_000.0;
-/// The same / the least round trip.
+/// A smaller deviation / minimum round trip is the hosts' timers.
 const JITTER_SHARE: f64 = 0.01;
-/// Fewer probes have no distribution.
+/// Fewer probes give no distribution.
 const PROBES_MIN: usize = 10;
 
-/// Delays of both ways.
+/// Delays of both directions.
 pub struct Delays {
     base_ns: u64,
     noise_ns: u64,
@@ -25,7 +25,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Of a measurement; `None` where no round trip is known.
+    /// Derives the delays from a measurement; `None` if no round trip is known.
     pub fn of(measurement: &Measurement, facts: &Facts, notes: &mut Notes) -> Option<Self> {
         let base_ns = facts.rtt_least().or_else(|| facts.rtt_idle())?.as_ns();
         notes.learned(None, Parameter::Delay, Source::IdleProbes);
@@ -39,7 +39,7 @@ impl Delays {
         let mut both =
             [way(one_way(|p| p.there_ns), Direction::To), way(one_way(|p| p.back_ns), Direction::From)];
         if both.iter().all(Option::is_none) && one_way(|p| p.there_ns).is_empty() {
-            // Without times of the far end the variation is taken to be the data's own way's.
+            // Without times of the far end the variation is attributed to the data's own direction.
             let trips = idle.iter().filter_map(|p| Some((p.sent_ns, p.rtt_ns()? as f64))).collect();
             both[0] = way(trips, Direction::To);
         }
@@ -58,17 +58,17 @@ impl Delays {
         Some(Self { base_ns, noise_ns: to.2 + from.2, to: (to.0, to.1), from: (from.0, from.1) })
     }
 
-    /// The least round trip.
+    /// The minimum round trip.
     pub const fn base_ns(&self) -> u64 {
         self.base_ns
     }
 
-    /// Standard deviations of both ways.
+    /// Combined standard deviation of both directions.
     pub const fn noise_ns(&self) -> u64 {
         self.noise_ns
     }
 
-    /// Delay and variation of a way.
+    /// Delay and variation of a direction.
     pub const fn of_way(&self, way: Direction) -> (u64, &Option<TwinJitter>) {
         match way {
             Direction::To => (self.to.0, &self.to.1),
@@ -77,16 +77,16 @@ impl Delays {
     }
 }
 
-/// How a delay varies.
+/// The variation of a delay.
 struct Varies {
     jitter: TwinJitter,
     deviation_ns: u64,
-    /// Its middle above the least.
+    /// Middle of the distribution above the minimum.
     middle_above_least_ns: u64,
 }
 
 impl Varies {
-    /// Of delays with their moments; `None` where they vary by less than timers do.
+    /// Derives the variation from delays with their times; `None` if it is smaller than that of timers.
     fn of(delays: &[(i64, f64)], bound_ns: f64) -> Option<Self> {
         let values: Vec<f64> = delays.iter().map(|d| d.1).collect();
         let moments = Moments::of(&values).filter(|m| m.n >= PROBES_MIN)?;
@@ -111,14 +111,14 @@ impl Varies {
     }
 }
 
-/// A distribution that leans to one side so far is neither even nor normal.
+/// A distribution this skewed is neither uniform nor normal.
 const SKEWED: f64 = 0.9;
-/// From the smallest to the largest of some dozens of values: an even distribution has 3.4 standard deviations, a normal one 4.4.
+/// Range of some dozens of values: 3.4 standard deviations for a uniform distribution, 4.4 for a normal one.
 const NARROW: f64 = 3.8;
 
-/// Time in which the correlation of neighbours falls to 1/e; `None` where they have none.
+/// Time in which the correlation of neighbours falls to 1/e; `None` if they are uncorrelated.
 fn correlation_ns(delays: &[(i64, f64)], mean: f64, deviation: f64) -> Option<u64> {
-    /// Below it neighbours are alike by chance.
+    /// A smaller correlation may be chance.
     const LEAST: f64 = 0.35;
     let n = delays.len().saturating_sub(1).max(1) as f64;
     let products: f64 = delays.windows(2).map(|w| (w[0].1 - mean) * (w[1].1 - mean)).sum();

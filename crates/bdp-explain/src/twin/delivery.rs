@@ -1,32 +1,32 @@
-//! What arrived in stretches of time, and whether a queue stood meanwhile.
+//! Data arriving in stretches of time, and whether a queue stood meanwhile.
 
 use bdp_model::stats::percentile;
 use bdp_model::threshold::QUEUE_NOISE;
 
 use super::view::Path;
 
-/// What arrived in a stretch of time.
+/// The data that arrived in a stretch of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretch {
     /// Its end since the flow's start, nanoseconds.
     pub until_ns: u64,
-    /// Rate on the wire of what arrived, bit/s.
+    /// Arrival rate on the wire, bit/s.
     pub bps: f64,
-    /// Whether a queue stood at its beginning and at its end.
+    /// Whether a queue stood at both its beginning and its end.
     pub queued: bool,
 }
 
 /// The stretches of a transfer.
 #[derive(Debug)]
 pub struct Delivery {
-    /// In their order.
+    /// The stretches in order of time.
     pub stretches: Vec<Stretch>,
-    /// Moments with the bytes on the wire that had arrived by then.
+    /// Times with the bytes on the wire that had arrived by then.
     pub arrived: Vec<(u64, f64)>,
 }
 
 impl Delivery {
-    /// By what the sender's kernel counts as delivered, which holes in the data don't hold back; or by what was read.
+    /// Derives it from what the sender's kernel counts as delivered, which gaps in the data do not hold back, or from what was read.
     pub fn of(path: &Path<'_>) -> Self {
         let facts = path.facts;
         let mss = facts.mss_bytes.unwrap_or(u64::from(path.mtu.saturating_sub(52))).max(1) as f64;
@@ -42,7 +42,7 @@ impl Delivery {
         };
         let bound = path.base_ns + queue_bound_ns(path);
         let probes = if facts.both_directions { path.waits() } else { Vec::new() };
-        // Of data both ways the round trip has the other way's queue in it, and probes tell the two apart.
+        // With data in both directions the round trip includes the other direction's queue; probes tell the two apart.
         let is_queued = |at: u64, srtt: Option<u64>| match probes.is_empty() {
             true => srtt.is_some_and(|ns| ns > bound),
             false => {
@@ -51,7 +51,7 @@ impl Delivery {
                 !near.is_empty() && near.iter().all(|probe| probe.1 > (bound - path.base_ns) as f64)
             }
         };
-        // Within a round trip deliveries come in bursts.
+        // Within a round trip, data arrives in bursts.
         let least = (facts.rtt_loaded().map_or(0, |rtt| rtt.as_ns())).max(path.base_ns).min(1_000_000_000);
         let (mut stretches, mut first, mut queued) = (Vec::new(), None::<(u64, f64)>, true);
         for &(at, bytes, srtt) in &readings {
@@ -70,7 +70,7 @@ impl Delivery {
         Self { stretches, arrived: readings.iter().map(|r| (r.0, r.1)).collect() }
     }
 
-    /// Those in which a queue stood.
+    /// The stretches in which a queue stood.
     pub fn queued(&self) -> impl Iterator<Item = &Stretch> {
         self.stretches.iter().filter(|stretch| stretch.queued)
     }
@@ -80,15 +80,15 @@ impl Delivery {
         percentile(&mut self.stretches.iter().map(|s| s.bps).collect::<Vec<_>>(), percent)
     }
 
-    /// The rate that it had for a good part of the time at the least.
+    /// The rate that was reached for a good part of the time.
     pub fn most_bps(&self) -> f64 {
         self.percentile_bps(90.0).unwrap_or(0.0)
     }
 }
 
-/// A smoothed round trip that is longer than the least one by this has waited in a queue.
+/// Excess of the smoothed round trip over the minimum from which a queue is assumed.
 fn queue_bound_ns(path: &Path<'_>) -> u64 {
-    /// Segments of the sender's own that wait behind each other without a queue that stands.
+    /// Segments of the sender that wait behind each other without a standing queue.
     const OWN: f64 = 3.0;
     let peak = path.facts.delivery_peak_bps().unwrap_or(f64::INFINITY).max(1.0);
     let own = OWN * path.wire_bytes() * 8e9 / peak;

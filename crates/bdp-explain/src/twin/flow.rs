@@ -1,4 +1,4 @@
-//! The transfer: what was asked for, and where programs held it back.
+//! The transfer: what was requested, and where programs held it back.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
@@ -38,7 +38,7 @@ pub fn of(facts: &Facts) -> TwinFlow {
     }
 }
 
-/// Whether something on the path took window scaling out of the handshake: both kernels use it, and the connection does not.
+/// Whether something on the path removed window scaling from the handshake: both kernels use it, but the connection does not.
 pub fn is_scaling_stripped(facts: &Facts) -> bool {
     const SETTING: &str = "net.ipv4.tcp_window_scaling";
     let on = |end: &bdp_model::facts::End| end.host.sysctls.get(SETTING).is_some_and(|value| value != "0");

@@ -1,4 +1,4 @@
-//! Losses by their kind: at any load, alone or in bursts; of the bottleneck's queue; of a policer. Outages and reordering.
+//! Losses by kind: independent of load (single or in bursts), at the bottleneck's queue, or at a policer. Outages and reordering.
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::Limit;
@@ -8,24 +8,24 @@ use bdp_model::twin::{Parameter, Source, TwinLoss, TwinOutage, TwinPolicer, Twin
 use super::delivery::Delivery;
 use super::view::{Notes, Path};
 
-/// Segments of a loss from which on losses come in bursts.
+/// Segments per loss from which losses come in bursts.
 const BURST: f64 = 1.7;
 
-/// What losses are of.
+/// The kind of the losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// There are none that matter.
+    /// No significant losses.
     None,
-    /// They come at any load.
+    /// Losses at any load.
     Random,
-    /// The bottleneck's queue overflows.
+    /// Overflow of the bottleneck's queue.
     Queue,
-    /// Something drops what exceeds a rate.
+    /// A policer that drops what exceeds a rate.
     Policer,
 }
 
 impl Kind {
-    /// Of a way.
+    /// Determines the kind of the losses in a direction.
     pub fn of(path: &Path<'_>, delivery: &Delivery, limit: Limit) -> Self {
         let facts = path.facts;
         let lost = facts.retransmits.unwrap_or(0).saturating_sub(facts.needless_retransmits.unwrap_or(0));
@@ -49,12 +49,12 @@ impl Kind {
         }
     }
 
-    /// Whether they show that the bottleneck was full.
+    /// Whether the losses show that the bottleneck was full.
     pub const fn are_the_bottlenecks(&self) -> bool {
         matches!(self, Self::Queue)
     }
 
-    /// Losses at any load.
+    /// Losses that do not depend on the load.
     pub fn loss(&self, path: &Path<'_>, notes: &mut Notes) -> Option<TwinLoss> {
         if *self != Self::Random {
             return None;
@@ -76,7 +76,7 @@ impl Kind {
         })
     }
 
-    /// A policer by what passed it.
+    /// A policer, derived from what passed it.
     pub fn policer(&self, path: &Path<'_>, delivery: &Delivery, notes: &mut Notes) -> Option<TwinPolicer> {
         if *self != Self::Policer {
             return None;
@@ -84,7 +84,7 @@ impl Kind {
         let ip = f64::from(path.mtu) / path.wire_bytes();
         let passed = delivery.percentile_bps(50.0)? * ip;
         let kept_to = path.facts.loss_picture().filter(|p| p.settled >= SETTLED).map(|picture| {
-            // Of what is sent in the round trip of a loss, what exceeds the rate is dropped.
+            // Of the data sent in the round trip of a loss, the excess over the rate is dropped.
             let payload = path.facts.mss_bytes.unwrap_or(1448) as f64 / f64::from(path.mtu);
             picture.rate_bps / payload * (1.0 - picture.lost_share)
         });
@@ -102,10 +102,10 @@ impl Kind {
     }
 }
 
-/// Losses after slow start from which on they tell a policer's rate.
+/// Losses after slow start from which a policer's rate can be derived.
 const SETTLED: usize = 3;
 
-/// The most that passed in any time beyond the rate, which is what a token bucket holds.
+/// The most that passed in any time beyond the rate: the size of the token bucket.
 fn burst_bytes(path: &Path<'_>, delivery: &Delivery, rate_bps: f64) -> u64 {
     let ip = f64::from(path.mtu) / path.wire_bytes();
     let (mut least, mut most) = (f64::INFINITY, 0f64);
@@ -117,14 +117,14 @@ fn burst_bytes(path: &Path<'_>, delivery: &Delivery, rate_bps: f64) -> u64 {
     most.max(3.0 * f64::from(path.mtu)) as u64
 }
 
-/// Lost segments / those that were sent, but for what the end of slow start overshot a threshold by: that is lost once, at no rate.
+/// Lost segments / segments sent, without the overshoot at the end of slow start, which is lost only once.
 fn lost_share(facts: &Facts) -> Option<f64> {
-    /// Segments of one loss, and their share of those in flight, from which on it was of a threshold.
+    /// Segments of one loss, and their share of those in flight, from which it was an overshoot.
     const OVERSHOT: (u64, f64) = (10, 0.2);
     let overshot = facts.loss_picture().and_then(|picture| picture.overshoot);
     let overshot = overshot.filter(|&(lost, share)| lost >= OVERSHOT.0 && share >= OVERSHOT.1);
     let overshot = overshot.map_or(0, |(lost, _)| lost);
-    // Of the stream that the samples are of, as its picture and what it delivered.
+    // Only of the stream with samples, like its loss picture and delivered segments.
     let most = |of: fn(&SenderSample) -> Option<u64>| facts.sent.iter().filter_map(of).max();
     let again = most(|s| s.retransmits).or(facts.retransmits.filter(|_| facts.streams() == 1))?;
     let needless = most(|s| s.needless_retransmits).unwrap_or(0);
@@ -133,12 +133,12 @@ fn lost_share(facts: &Facts) -> Option<f64> {
     (delivered > 0.0 && again > 0.0).then(|| again / (delivered + again))
 }
 
-/// Segments that a loss costs in the mean.
+/// Mean number of segments per loss.
 fn mean_burst(picture: &LossPicture) -> f64 {
     picture.lost_each.max(1.0)
 }
 
-/// The time in which nothing came, where the path was silent.
+/// The time in which nothing arrived, if the path was silent.
 pub fn outages(path: &Path<'_>, limit: Limit) -> Vec<TwinOutage> {
     let _ = (path, limit);
     Vec::new()
@@ -146,7 +146,7 @@ pub fn outages(path: &Path<'_>, limit: Limit) -> Vec<TwinOutage> {
 
 /// Reordering as the sender's kernel counts it.
 pub fn reordering(path: &Path<'_>) -> Option<TwinReorder> {
-    /// Times that reordering was seen / segments, at the least.
+    /// Smallest number of reordering events / segments.
     const LEAST: f64 = 0.002;
     let delivered = path.facts.delivered()? as f64;
     let seen = path.facts.counted(|s| s.reorder_seen)? as f64;

@@ -1,6 +1,6 @@
-//! From a measurement to its twin: what the lab has to emulate so that the same transfer comes out.
+//! From a measurement to its twin: the emulation that gives the same transfer in the lab.
 //!
-//! Each file derives one thing. What nothing shows is not made up: it is left out, and listed as unseen.
+//! Each file derives one property. What nothing shows is not invented: it is left out and listed as unseen.
 
 mod delay;
 mod delivery;
@@ -21,16 +21,16 @@ use delay::Delays;
 use delivery::Delivery;
 use view::{Notes, Path};
 
-/// What a measurement does not show of its path.
+/// Properties of the path that the measurement does not show.
 #[derive(Debug, Clone, Default)]
 pub struct TwinOptions {
-    /// Rate of the bottleneck of the direction's own way, bit/s on the wire.
+    /// Bottleneck rate in the direction of the data, bit/s on the wire.
     pub rate_bps: Option<f64>,
-    /// Another run of the same path, which may have seen more of it.
+    /// Another run on the same path, which may have seen more of it.
     pub also: Option<Box<Measurement>>,
 }
 
-/// The twin of a direction, or of both where they ran at once; `None` where that direction was not measured, or no round trip is known.
+/// Derives the twin of a direction, or of both if they ran at once; `None` if it was not measured, or no round trip is known.
 pub fn derive(measurement: &Measurement, direction: Direction, options: &TwinOptions) -> Option<Twin> {
     let facts = Facts::measured(measurement, direction)?;
     let mut notes = Notes::default();
@@ -123,7 +123,7 @@ fn learn_way(
             .or_else(|| rate::Known::of_nic(path)),
     };
     let Some(rate) = rate else {
-        // Of the way back the rate matters little where nothing shows it.
+        // The rate of the reverse path matters little if nothing shows it.
         if is_own {
             let at_least_bps = delivery.most_bps();
             let perhaps_bps = rate::by_own_bursts(path).filter(|&bps| bps > at_least_bps);

@@ -1,4 +1,4 @@
-//! The queue before the bottleneck: how much it holds, and what manages it.
+//! The queue before the bottleneck: its size and its discipline.
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
@@ -8,21 +8,21 @@ use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
 use super::rate::Known;
 use super::view::{Notes, Path};
 
-/// Packets of a queue of which nothing is known, as Linux and the lab have it.
+/// Size of a queue of which nothing is known, packets, as in Linux and the lab.
 const USUAL: u64 = 1000;
 
-/// A queue as it was seen.
+/// A queue as observed.
 pub struct Found {
-    /// What it holds.
+    /// Its size.
     pub packets: u64,
-    /// What manages it.
+    /// Its discipline.
     pub discipline: Discipline,
-    /// From how many packets on it marks.
+    /// Marking threshold in packets.
     pub mark_packets: Option<u64>,
 }
 
 impl Found {
-    /// Of a bottleneck of this rate.
+    /// Derives the queue of a bottleneck with this rate.
     pub fn of(path: &Path<'_>, rate: &Known, limit: Limit, notes: &mut Notes) -> Self {
         let probed = most_waiting(path, rate);
         let smoothed = if path.facts.both_directions { 0.0 } else { smoothed_waiting(path, rate) };
@@ -65,14 +65,14 @@ impl Found {
     }
 }
 
-/// The most bytes that a probe found waiting on the data's own way.
+/// Most bytes that a probe found waiting in the data's own direction.
 fn most_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     let waits = path.waits();
     let mut waited: Vec<f64> = waits.iter().map(|&(at, ns)| ns * rate.at(at) / 8e9).collect();
     percentile(&mut waited, 99.0).unwrap_or(0.0)
 }
 
-/// Bytes that waited just before losses, or at the most where none is reported, by the sender's smoothed round trip.
+/// Bytes waiting just before losses (or the maximum, if none is reported), from the sender's smoothed round trip.
 fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     let above =
         |at: u64, srtt: u64| srtt.saturating_sub(path.base_ns + path.noise_ns) as f64 * rate.at(at) / 8e9;
@@ -90,14 +90,14 @@ fn smoothed_waiting(path: &Path<'_>, rate: &Known) -> f64 {
     }
 }
 
-/// A discipline that holds the delay near a target, where it shows: the delay that stands is far below what slow start once built, and losses are few and
-/// single; and of one with a queue for each flow, probes wait for nothing.
+/// A discipline that keeps the delay near a target, if recognisable: the standing delay is far below the one at the end of slow start, and losses are
+/// few and single; with a queue per flow, probes do not wait at all.
 fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
-    /// Standing delay of one that is managed.
+    /// Standing delay with active queue management.
     const STANDS_NS: (f64, f64) = (1.5e6, 30e6);
-    /// The highest delay / the standing one, at the least.
+    /// Smallest highest delay / standing delay.
     const ONCE: f64 = 2.5;
-    /// What probes waited / what the flow's own segments did, at the most.
+    /// Largest wait of probes / wait of the flow's own segments.
     const OWN_QUEUE: f64 = 0.3;
     let facts = path.facts;
     if facts.both_directions {

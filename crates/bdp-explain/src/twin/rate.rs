@@ -1,4 +1,4 @@
-//! Rate of the bottleneck, and how it changes in time.
+//! The rate of the bottleneck, and its changes over time.
 
 use bdp_model::facts::{Facts, Step};
 use bdp_model::finding::Limit;
@@ -9,34 +9,34 @@ use super::delivery::{Delivery, Stretch};
 use super::loss::Kind;
 use super::view::Path;
 
-/// Stretches in which a queue stood, and their share of all, from which on they tell the rate.
+/// Number of stretches with a queue, and their share of all, from which they show the rate.
 const QUEUED: (usize, f64) = (4, 0.08);
-/// The highest rates / the one while a queue stood, at the most.
+/// Largest ratio of the highest rates to the rate with a queue.
 const MOST: f64 = 1.25;
-/// Beside losses that come at any load a queue stands for this share of the time.
+/// Share of the time with a queue that is required if losses occur at any load.
 const MOSTLY: f64 = 0.4;
-/// Two rates / each other, and their distance / how far values lie from their own, to be two.
+/// Ratio of two rates, and their distance / deviation of the values, from which they count as two.
 const STEP: (f64, f64) = (0.85, 8.0);
-/// A path with more changes than these changes all the time.
+/// A path with more changes changes all the time.
 const STEPS_MOST: usize = 6;
 
-/// A rate that is known.
+/// A known rate.
 pub struct Known {
-    /// On the wire, bit/s; where it changes, the first.
+    /// On the wire, bit/s; the first, if it changes.
     pub bps: f64,
-    /// Later ones.
+    /// Later rates with their times.
     pub steps: Vec<(u64, f64)>,
-    /// How it is known.
+    /// The source of the rate.
     pub how: Source,
 }
 
 impl Known {
-    /// One that does not change.
+    /// A constant rate.
     pub const fn flat(bps: f64, how: Source) -> Self {
         Self { bps, steps: Vec::new(), how }
     }
 
-    /// By what arrived while a queue stood, or at the moments of losses that are the bottleneck's.
+    /// From what arrived while a queue stood, or at the bottleneck's losses.
     pub fn of(path: &Path<'_>, delivery: &Delivery, limit: Limit, losses: &Kind) -> Option<Self> {
         let queued: Vec<Stretch> = delivery.queued().copied().collect();
         let share = queued.len() as f64 / delivery.stretches.len().max(1) as f64;
@@ -46,7 +46,7 @@ impl Known {
                 return Some(Self::stepped(path, delivery, &queued, &steps));
             }
             let bps = median(&mut queued.iter().map(|s| s.bps).collect::<Vec<_>>())?;
-            // Where more came at other times, what waited was no bottleneck's.
+            // If more arrived at other times, the queue was not the bottleneck's.
             let is_most = delivery.percentile_bps(95.0).is_some_and(|most| most <= MOST * bps);
             if is_most && (share >= MOSTLY || *losses != Kind::Random) {
                 return Some(Self::flat(bps, Source::DeliveryBehindQueue));
@@ -69,26 +69,26 @@ impl Known {
             .map(|bps| Self::flat(bps, Source::DeliveryAtLosses))
     }
 
-    /// By another run of the same path: it carried more.
+    /// From another run on the same path that carried more.
     pub fn of_another(path: &Path<'_>, also: &Facts) -> Option<Self> {
         let other = Path { facts: also, ..*path };
         let delivery = Delivery::of(&other);
         let limit = crate::explain(also).first()?.limit;
         let known = Self::of(&other, &delivery, limit, &Kind::None);
-        // Of several streams together the rate is steady, and above its middle is what queues gave back.
+        // The rate of several streams together is steady; values above its median were held back in queues before.
         let carried = || delivery.percentile_bps(50.0).map(|bps| Self::flat(bps, Source::AlsoRun));
         let known = known.map(|known| Self { how: Source::AlsoRun, ..known }).or_else(carried)?;
         (known.bps > 1.05 * Delivery::of(path).most_bps()).then_some(known)
     }
 
-    /// By the speed of a NIC on the way.
+    /// From the speed of a NIC on the path.
     pub fn of_nic(path: &Path<'_>) -> Option<Self> {
         let ceiling = path.facts.ceiling.as_ref()?;
         let mss = path.facts.mss_bytes? as f64;
         Some(Self::flat(ceiling.goodput_bps * path.wire_bytes() / mss, Source::Nic))
     }
 
-    /// The rate at a moment.
+    /// The rate at a time.
     pub fn at(&self, at_ns: u64) -> f64 {
         self.steps.iter().take_while(|step| step.0 <= at_ns).last().map_or(self.bps, |step| step.1)
     }
@@ -110,10 +110,10 @@ impl Known {
     }
 }
 
-/// A rate by how long the flow's own bursts waited for each other: of a window that is sent at once, a segment waits for half of it in the mean. Shorter
-/// bursts wait for less, so that the rate is this at the most.
+/// Rate derived from how long the flow's own bursts wait: in a window sent at once, a segment waits for half of it on average. Shorter
+/// bursts wait for less, so this is an upper bound.
 pub fn by_own_bursts(path: &Path<'_>) -> Option<f64> {
-    /// Less is what timers add.
+    /// Shorter waits are the timers'.
     const LEAST_NS: f64 = 50_000.0;
     let sent: Vec<_> = path.facts.sent_after_omit().collect();
     let mut trips: Vec<f64> = sent.iter().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
@@ -123,7 +123,7 @@ pub fn by_own_bursts(path: &Path<'_>) -> Option<f64> {
     (waited > LEAST_NS && bytes > 0.0).then(|| bytes / 2.0 * 8e9 / waited)
 }
 
-/// Ends of the stretches behind which the rate is another.
+/// Ends of the stretches after which the rate changes.
 fn changes(queued: &[Stretch]) -> Vec<u64> {
     let values: Vec<(u64, f64)> = queued.iter().map(|s| (s.until_ns, s.bps)).collect();
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ fn split(values: &[(u64, f64)], found: &mut Vec<u64>) {
     split(after, found);
 }
 
-/// When the rate changed: where the line of what had arrived before meets that of what came after.
+/// Time of a rate change: where the line of earlier arrivals meets that of later ones.
 fn moment(delivery: &Delivery, near_ns: u64, before_bps: f64, after_bps: f64) -> u64 {
     let split = delivery.arrived.partition_point(|arrived| arrived.0 <= near_ns);
     let earlier = delivery.arrived.get(split.saturating_sub(3));
@@ -163,7 +163,7 @@ mod tests {
     fn delivery(rate: &dyn Fn(u64) -> f64) -> Delivery {
         let (mut arrived, mut stretches, mut bytes) = (vec![(0, 0.0)], Vec::new(), 0.0);
         for i in 1..=100u64 {
-            // A tenth of a second in steps of a millisecond, so that a change may fall between two readings.
+            // A tenth of a second in steps of a millisecond, so that a change may fall between two samples.
             bytes += (0..100).map(|ms| rate((i - 1) * 100 + ms) / 8e3).sum::<f64>();
             let bps = (bytes - arrived.last().map_or(0.0, |a: &(u64, f64)| a.1)) * 80.0;
             arrived.push((i * 100_000_000, bytes));

@@ -1,47 +1,47 @@
-//! One way of a measured path, as all files here see it, and what comes together of it.
+//! One direction of a measured path, as all modules here use it, and the notes that they collect.
 
 use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
 use bdp_model::probes::ProbePoint;
 use bdp_model::twin::{Learned, Parameter, Source, Unseen};
 
-/// What comes together while a twin is derived.
+/// Notes collected while a twin is derived.
 #[derive(Default)]
 pub struct Notes {
-    /// What was learned, and how.
+    /// What was learned, with the source.
     pub learned: Vec<Learned>,
     /// What was not seen.
     pub unseen: Vec<Unseen>,
 }
 
 impl Notes {
-    /// Adds something that was learned.
+    /// Adds a note of what was learned.
     pub fn learned(&mut self, way: impl Into<Option<Direction>>, what: Parameter, how: Source) {
         self.learned.push(Learned { way: way.into(), what, how });
     }
 }
 
-/// One way, and what its files need of it.
+/// One direction of a path.
 pub struct Path<'a> {
-    /// Which.
+    /// The direction.
     pub way: Direction,
-    /// What is known of its transfer.
+    /// The facts of its transfer.
     pub facts: &'a Facts,
-    /// The least round trip.
+    /// The minimum round trip.
     pub base_ns: u64,
-    /// How far round trips vary without load.
+    /// Variation of round trips without load.
     pub noise_ns: u64,
-    /// Largest IP packet.
+    /// Largest IP packet, bytes.
     pub mtu: u32,
 }
 
 impl Path<'_> {
-    /// A full segment on the wire.
+    /// Bytes of a full segment on the wire.
     pub fn wire_bytes(&self) -> f64 {
         f64::from(self.mtu + bdp_model::link::ETHERNET_OVERHEAD_BYTES)
     }
 
-    /// What probes waited on the data's own way, each with its moment; of the round trip where the ways are not told apart.
+    /// Waits of probes in the data's own direction, with their times; of the round trip if the directions cannot be told apart.
     pub fn waits(&self) -> Vec<(u64, f64)> {
         let Some(series) = &self.facts.probes else { return Vec::new() };
         let own = |p: &ProbePoint| match self.way {

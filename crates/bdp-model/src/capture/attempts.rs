@@ -1,4 +1,4 @@
-//! Flows that are alike and never came to anything, counted together: floods and scans.
+//! Similar flows without any exchange of data, counted together: floods and scans.
 
 use std::net::IpAddr;
 
@@ -6,60 +6,60 @@ use serde::{Deserialize, Serialize};
 
 use super::FlowProtocol;
 
-/// More such flows than this are counted together instead of one by one.
+/// If more such flows exist, they are counted together instead of individually.
 pub const MANY_ATTEMPTS: usize = 1000;
 
-/// Flows of at most three packets without an exchange of data, which have in common what is stated and else differ.
+/// Flows of at most three packets without data that share the given properties.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedAttempts {
-    /// What they speak.
+    /// Their protocol.
     pub protocol: FlowProtocol,
-    /// What became of them.
+    /// Their outcome.
     pub outcome: AttemptOutcome,
-    /// Who began all of them; null where several addresses did.
+    /// The initiating address; null if there are several.
     pub from: Option<IpAddr>,
-    /// Whom all of them were meant for; null where that were several addresses.
+    /// The destination address; null if there are several.
     pub to: Option<IpAddr>,
-    /// The port there; null where they are several, or there are none.
+    /// The destination port; null if there are several or none.
     pub port: Option<u16>,
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Their packets, both ways.
+    /// Packets in both directions.
     pub packets: u64,
-    /// The bytes of these from the IP header on.
+    /// Bytes of these packets, from the IP header on.
     pub bytes: u64,
-    /// Addresses that began one.
+    /// Number of initiating addresses.
     pub sources: u64,
-    /// Addresses that one was meant for.
+    /// Number of destination addresses.
     pub destinations: u64,
-    /// Ports that one was meant for.
+    /// Number of destination ports.
     pub ports: u64,
-    /// Packets that went the same way when the memory limit had been reached.
+    /// Packets of the same kind after the memory limit was reached.
     pub further_packets: u64,
-    /// The first packet, since that of the capture.
+    /// Time of the first packet, since the first of the capture.
     pub from_ns: u64,
-    /// The last one.
+    /// Time of the last packet, since the first of the capture.
     pub to_ns: u64,
 }
 
-/// What became of a flow of few packets.
+/// The outcome of a flow of few packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
-    /// Nothing came back: of TCP a SYN and no answer, of others packets one way.
+    /// No answer: a TCP SYN without an answer, or other packets in one direction only.
     Unanswered,
-    /// The SYN was answered by a reset: nothing listens there, or something on the way refuses it.
+    /// The SYN was answered by a reset: nothing listens there, or a middlebox refuses it.
     Refused,
-    /// The SYN was answered, and that was not acknowledged.
+    /// The SYN was answered, but the answer was not acknowledged.
     HalfOpen,
-    /// Who began reset it when the SYN had been answered, as scanners do.
+    /// The initiator reset the connection after the SYN was answered, as scanners do.
     Abandoned,
-    /// The answer to a SYN that was not captured, as who is flooded sends it to addresses that were forged.
+    /// The answer to a SYN that was not captured, as a flooded host sends to forged addresses.
     AnswerAlone,
-    /// A reset without what it resets.
+    /// A reset without the packet that it answers.
     ResetAlone,
-    /// Segments of a connection that was not seen to begin.
+    /// Segments of a connection whose beginning was not captured.
     Stray,
 }

@@ -1,10 +1,10 @@
-//! To which state each moment of a sender belongs.
+//! Which state each moment of a sender belongs to.
 //!
-//! Between two readings of `TCP_INFO` the kernel's chronographs (`tcp_chrono_start` in Linux) say for how long nothing was to be sent, the receive window
-//! was full, and the send buffer was. The rest belongs to the congestion window, and by the congestion events, the slow start threshold, the round trip and
-//! the processors to what it was doing. Where the chronographs are known to count too little, other readings take over: an interval at whose ends no
-//! further segment fits the receive window is the window's as a whole; and what a program does about its socket says whether it had
-//! nothing to write or no room to write.
+//! Between two samples of `TCP_INFO`, the kernel's chronographs (`tcp_chrono_start` in Linux) count the time with nothing to send, with the receive
+//! window full, and with the send buffer full. The rest belongs to the congestion window; congestion events, slow start threshold, round trip and
+//! processors show what it was doing. If the chronographs are known to count too little, other data is used: an interval at whose ends no further
+//! segment fits the receive window belongs to it as a whole; and the program's use of its socket shows whether it had nothing to write or no room to
+//! write.
 
 mod processor;
 
@@ -20,17 +20,17 @@ use crate::threshold::{
 use crate::units::Nanos;
 use processor::Processor;
 
-/// A reading no later than this is one of the start.
+/// Samples up to this time belong to the start.
 const AT_THE_START: Nanos = Nanos::millis(1);
 
-/// The kernel's clocks are off by a few of their ticks, and not by so much, and such a part of an interval.
+/// The kernel's clocks are wrong by a few ticks at most: by less than this time, and by less than this part of an interval.
 const STOPPED: (Nanos, f64) = (Nanos::millis(30), 0.25);
 
-/// Share of an interval from which on it is most of it.
+/// Share of an interval that counts as most of it.
 const MOSTLY: f64 = 0.5;
 
 impl Facts {
-    /// Where the time of the first stream went, from its connection on; `None` where the sender's kernel does not count it.
+    /// Where the time of the first stream went since its connection was established; `None` if the sender's kernel does not count it.
     pub fn time_spent(&self) -> Option<TimeSpent> {
         if self.udp.is_some() || self.through_tunnel {
             return None;
@@ -41,14 +41,14 @@ impl Facts {
         let mut readings: Vec<SenderSample> =
             self.sent.iter().copied().filter(|s| s.busy_ns.is_some()).collect();
         let first = readings.first()?;
-        // All clocks stand at zero when the connection is made. A watched connection was made before, and so may be one of a capture.
+        // All clocks are zero when the connection is established. A watched connection was established earlier, and one in a capture may have been.
         let is_whole = !matches!(self.source, Source::Watched | Source::Captured);
         if is_whole && first.at_ns > AT_THE_START.as_ns() {
             readings.insert(0, at_the_start());
         }
         let rules = Rules::of(self);
         let (mut largest_window, mut largest_cwnd) = (0, 0);
-        // The window of the handshake comes down to the one that was asked for.
+        // The window of the handshake shrinks to the requested one.
         let asked_window = self.asked_window_bytes();
         let stretches: Vec<Stretch> = readings
             .windows(2)
@@ -63,16 +63,16 @@ impl Facts {
         (!stretches.is_empty()).then_some(TimeSpent { stretches })
     }
 
-    /// The same of the stretches that begin after omit; `None` where there are none.
+    /// Where the time went in the stretches that begin after omit; `None` if there are none.
     pub fn time_counted(&self) -> Option<TimeSpent> {
-        // A conversation has no beginning that does not count.
+        // A conversation has no beginning to omit.
         let omit_ns = if self.conversation.is_some() { 0 } else { self.omit_ns };
         let counted = self.time_spent()?.since(omit_ns);
         (!counted.stretches.is_empty()).then_some(counted)
     }
 }
 
-/// The rate from which on the path is full: the ceiling's, or, where a program pauses, what the sender reaches in between.
+/// The rate from which the path is full: the ceiling's or, if a program pauses, the rate that the sender reaches in between.
 fn full_bps(facts: &Facts) -> Option<f64> {
     const PAUSES: f64 = 0.2;
     if let Some(ceiling) = &facts.ceiling {
@@ -97,51 +97,51 @@ fn at_the_start() -> SenderSample {
     }
 }
 
-/// What is the same for all intervals of a transfer.
+/// Properties that are constant over a transfer's intervals.
 struct Rules<'a> {
     mss: u64,
     send_buffer: Option<u64>,
-    /// Round trip without a load.
+    /// Idle round trip.
     idle_ns: Option<u64>,
-    /// From this rate on the path is full, bit/s.
+    /// Rate from which the path is full, bit/s.
     full_bps: Option<f64>,
-    /// The transfer as a whole has the ceiling's rate: what is full besides holds nothing back.
+    /// The whole transfer reaches the ceiling's rate: nothing else holds it back.
     is_at_ceiling: bool,
-    /// From this rate on the pacing is what limits, bit/s.
+    /// Rate from which pacing is the limit, bit/s.
     paced_bps: Option<f64>,
-    /// The rate that was asked for is kept: whatever is full or busy besides takes nothing.
+    /// The requested rate is kept: nothing else holds the transfer back.
     keeps_rate: bool,
-    /// Of a socket whose program is not bdp: its host may hold back what waits.
+    /// The program is not bdp: its host may hold back data.
     is_watched: bool,
-    /// A queue stands on the data's own way, by the probes.
+    /// A queue stands in the data's own direction, according to the probes.
     queue_stands: bool,
-    /// The bottleneck is never idle, by the probes.
+    /// The bottleneck is never idle, according to the probes.
     never_drains: bool,
-    /// One end uses window scaling and the other does not, so that the sender takes the window for a fraction of what it is.
+    /// Only one end uses window scaling, so the sender takes the window for a fraction of its size.
     window_is_misread: bool,
-    /// The receive window shrinks again and again: it does so only where a program leaves data unread.
+    /// The receive window shrinks repeatedly, which happens only if a program leaves data unread.
     window_shrinks: bool,
-    /// The send buffer is smaller than what a round trip needs, and the sender runs dry.
+    /// The send buffer is smaller than a round trip needs, and the sender runs out of data.
     buffer_runs_dry: bool,
     is_probing: bool,
     /// Whether Nagle's algorithm may hold small writes back.
     is_nagle: bool,
     episodes: &'a [LossEpisode],
-    /// Until when the last of them goes on that has no end.
+    /// End of the last episode without an end.
     endless_until: Option<u64>,
     receiver: ReceiverTimes<'a>,
     sender_processor: Processor,
     receiver_processor: Processor,
 }
 
-/// The largest windows so far: of the receiver, and in segments that of congestion before an interval.
+/// The largest receive window, and congestion window in segments, before an interval.
 #[derive(Clone, Copy)]
 struct Largest {
     window: u64,
     cwnd: u32,
 }
 
-/// An interval, and the parts of it that have found their state.
+/// An interval with the parts already attributed to a state.
 struct Parts {
     states: Vec<(TimeState, u64)>,
 }
@@ -157,7 +157,7 @@ impl Parts {
         }
     }
 
-    /// Takes so much of what is left for a state, or all that is left.
+    /// Attributes up to this much of the remaining time to a state.
     fn take(&mut self, left: &mut u64, state: TimeState, ns: u64) {
         let taken = ns.min(*left);
         *left -= taken;
@@ -199,7 +199,7 @@ impl<'a> Rules<'a> {
             is_nagle: facts.paced_bps.is_none() && !facts.asked.nodelay,
             episodes: &facts.loss_episodes,
             endless_until: ends_in.map(|s| s.at_ns),
-            // What the receiver does reaches the sender a round trip after it sent: its clock starts with the first byte.
+            // The receiver's actions reach the sender a round trip after it sent: the receiver's clock starts with the first byte.
             receiver: ReceiverTimes {
                 samples: &facts.received,
                 delay_ns: idle.unwrap_or(0),
@@ -247,8 +247,8 @@ impl<'a> Rules<'a> {
         Stretch { from_ns: a.at_ns, to_ns: b.at_ns, states: parts.states }
     }
 
-    /// Time in which the kernel had nothing in flight and nothing to send. Returns what of it the program denies: the clocks of the
-    /// kernel tick in jiffies.
+    /// Attributes time in which the kernel had nothing in flight and nothing to send. Returns the part that the program contradicts: the
+    /// kernel's clocks tick in jiffies.
     fn idle(&self, now: &Interval<'_>, idle: u64, parts: &mut Parts) -> u64 {
         let mut left = idle;
         let nothing = self.nothing_to_send(now);
@@ -262,7 +262,7 @@ impl<'a> Rules<'a> {
             parts.add(TimeState::SenderProcessor, left);
             return 0;
         }
-        // A program that is stopped while it waits for room still waits when it goes on, and by then there has been room for long.
+        // A program stopped while waiting for room still waits when it resumes, though there has long been room.
         let is_rounding = left < STOPPED.0.as_ns() || (left as f64) < STOPPED.1 * now.took as f64;
         let denied = if is_rounding { left.min(now.program_blocked.unwrap_or(0)) } else { 0 };
         parts.add(nothing, left - denied);
@@ -277,18 +277,18 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whose the time is in which the send buffer was full.
+    /// The state of time in which the send buffer was full.
     fn of_buffer(&self) -> TimeState {
         match () {
             () if self.is_at_ceiling => TimeState::FullPath,
             () if self.keeps_rate => TimeState::Pacing,
-            // What a buffer that runs dry sends in bursts queues for a moment each time.
+            // A buffer that runs dry sends in bursts, which queue for a moment each time.
             () if self.stands_in_queue() && !self.buffer_runs_dry => TimeState::FullPath,
             () => TimeState::SendBuffer,
         }
     }
 
-    /// Whose the time is in which the receive window was full.
+    /// The state of time in which the receive window was full.
     fn of_window(&self, now: &Interval<'_>) -> TimeState {
         let part = |time: fn(&ReceiverSample) -> Option<u64>| self.receiver.part(now, time);
         let window = now.b.snd_wnd_bytes;
@@ -305,7 +305,7 @@ impl<'a> Rules<'a> {
             () if is_unread || self.window_shrinks => TimeState::ReceiverApplication,
             () if self.stands_in_queue() => TimeState::FullPath,
             () if part(|s| s.read_waited_ns).is_some_and(|part| part >= MOSTLY) => TimeState::ReceiveWindow,
-            // A receiver that reads what comes never shrinks its window.
+            // The window never shrinks while the receiver reads what arrives.
             () if window.is_some_and(|bytes| bytes < now.largest.window / 2) => {
                 TimeState::ReceiverApplication
             }
@@ -314,12 +314,12 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// What is in flight stands in a queue: a larger window or buffer would only make that longer.
+    /// Whether the data in flight stands in a queue: a larger window or buffer would only lengthen it.
     fn stands_in_queue(&self) -> bool {
         self.never_drains && !self.window_is_misread
     }
 
-    /// The time that neither window nor buffer explains.
+    /// Attributes time that neither window nor buffer explains.
     fn rest(&self, now: &Interval<'_>, rest: u64, parts: &mut Parts) {
         let mut left = rest;
         for (state, ns) in self.events(now) {
@@ -353,7 +353,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// How much of an interval went to congestion events: as they were noticed about twice a round trip, or else by the state at its end.
+    /// Time of an interval in congestion events: as noticed about twice per round trip, or else from the state at its end.
     fn events(&self, now: &Interval<'_>) -> Vec<(TimeState, u64)> {
         let mut found = Vec::new();
         for (i, episode) in self.episodes.iter().enumerate() {
@@ -374,14 +374,14 @@ impl<'a> Rules<'a> {
                 Some(CongestionState::Reduced) => Some(EpisodeKind::Reduced),
                 _ => None,
             };
-            // One that began just before the reading is none of the interval's.
+            // An event that began just before the sample does not belong to the interval.
             let has_begun = |kind| !self.episodes.iter().any(|e| e.kind == kind && e.at_ns >= now.b.at_ns);
             found.extend(kind.filter(|&kind| has_begun(kind)).map(|kind| (of_event(kind), u64::MAX)));
         }
         found
     }
 
-    /// What the congestion window was doing, whose the time is that nothing else held the sender back.
+    /// What the congestion window was doing in time when nothing else held the sender back.
     fn of_congestion_window(&self, now: &Interval<'_>, is_dry: bool) -> TimeState {
         let (a, b) = (now.a, now.b);
         let reaches = |bound: Option<f64>| bound.zip(now.bps).is_some_and(|(bound, bps)| bps >= bound);
@@ -391,7 +391,7 @@ impl<'a> Rules<'a> {
             () if self.keeps_rate => TimeState::Pacing,
             () if self.sender_is_full(now) => TimeState::SenderProcessor,
             () if self.receiver_is_full(now) => TimeState::ReceiverProcessor,
-            // The kernel of a program that does not read has no window to tell of, and acknowledges late.
+            // The kernel of a program that does not read acknowledges late and has no window to advertise.
             () if self.reader_pauses(now) && !reaches(self.full_bps) => TimeState::ReceiverApplication,
             () if self.is_queued(b) && !is_dry => TimeState::FullPath,
             () if reaches(self.paced_bps) => TimeState::Pacing,
@@ -399,14 +399,14 @@ impl<'a> Rules<'a> {
             () if has_room && self.sender_is_busy(now) => TimeState::SenderProcessor,
             () if has_room && self.receiver_is_busy(now) => TimeState::ReceiverProcessor,
             () if has_room && self.paced_bps.is_some() => TimeState::Pacing,
-            // A model that has not found the path's rate yet has its window grow.
+            // A model that has not found the path's rate yet lets its window grow.
             () if self.is_probing && b.cwnd > a.cwnd && b.cwnd > Some(now.largest.cwnd) => {
                 TimeState::SlowStart
             }
             () if self.is_probing => TimeState::Probing,
-            // Neither window holds back what waits: its host does, in the queue of its own device, or by a rate that a program asked for.
+            // Neither window holds the waiting data back: the host does, in its device's queue, or by a rate that a program requested.
             () if self.is_watched && self.is_held_by_host(a) && self.is_held_by_host(b) => TimeState::Pacing,
-            // A window with room holds nothing back; without its size nobody knows.
+            // A window with room holds nothing back; without its size this is unknown.
             () if b.cwnd.is_none() || b.congestion_state.is_none() || has_room && self::has_room(a) => {
                 TimeState::Unknown
             }
@@ -417,7 +417,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The round trip says that a queue stands. Of few segments the acknowledgement of one may have waited.
+    /// Whether the round trip indicates a queue. With few segments, an acknowledgement may have been delayed.
     fn is_queued(&self, s: &SenderSample) -> bool {
         self.idle_ns.zip(s.srtt_ns).is_some_and(|(idle, srtt)| {
             let segments = s.unacked.or(s.cwnd).map_or(u64::MAX, u64::from);
@@ -426,7 +426,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// A segment and more wait to be sent, and both windows have room for them.
+    /// Whether more than a segment waits to be sent though both windows have room.
     fn is_held_by_host(&self, s: &SenderSample) -> bool {
         let waits = s.not_sent_bytes.is_some_and(|bytes| bytes >= self.mss.max(1));
         let fits = s
@@ -436,7 +436,7 @@ impl<'a> Rules<'a> {
         waits && fits && has_room(s)
     }
 
-    /// No further segment fits the receive window, and the congestion window has room.
+    /// Whether no further segment fits the receive window while the congestion window has room.
     fn window_is_full(&self, s: &SenderSample) -> bool {
         let (Some(unacked), Some(cwnd), Some(window)) = (s.unacked, s.cwnd, s.snd_wnd_bytes) else {
             return false;
@@ -444,14 +444,14 @@ impl<'a> Rules<'a> {
         (u64::from(unacked) + 1) * self.mss > window && cwnd > unacked
     }
 
-    /// Nothing is left to send, or less than a segment that waits for acknowledgements (RFC 9293, section 3.7.4), though both windows
+    /// Whether nothing is left to send, or less than a segment that waits for acknowledgements (RFC 9293, section 3.7.4), though both windows
     /// have room.
     fn is_dry(&self, s: &SenderSample) -> bool {
         let Some(left) = s.not_sent_bytes.filter(|&bytes| bytes < self.mss.max(1)) else { return false };
         (left > 0 || s.app_limited == Some(true)) && has_room(s) && !self.window_is_full(s)
     }
 
-    /// What is in flight may fill the send buffer.
+    /// Whether the data in flight may fill the send buffer.
     fn buffer_is_full(&self, s: &SenderSample) -> bool {
         let in_flight = s.unacked.map(|unacked| u64::from(unacked) * self.mss);
         in_flight.zip(self.send_buffer).is_some_and(|(b, buffer)| b as f64 >= BUFFER_PAYLOAD * buffer as f64)
@@ -461,13 +461,13 @@ impl<'a> Rules<'a> {
         self.sender_processor.is_wanted(now.grown(|s| s.thread_cpu_ns), now.grown(|s| s.run_wait_ns))
     }
 
-    /// Whether a thread that sends ran all the time, or wanted to throughout the transfer: whatever is full besides, it could give no more.
+    /// Whether a sending thread ran all the time, or was runnable throughout the transfer: it could send no more, whatever else is full.
     fn sender_is_full(&self, now: &Interval<'_>) -> bool {
         self.sender_processor.is_full(now.grown(|s| s.thread_cpu_ns))
             || self.sender_processor.binds && self.sender_is_busy(now)
     }
 
-    /// Whether the program that reads did not, of its own accord, for most of an interval.
+    /// Whether the reading program deliberately did not read for most of an interval.
     fn reader_pauses(&self, now: &Interval<'_>) -> bool {
         self.receiver.part(now, |s| s.read_paused_ns).is_some_and(|part| part >= MOSTLY)
             || self.receiver.stood_still(now)
@@ -484,7 +484,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Two neighbouring readings, and what the program and the connection did between them.
+/// Two neighbouring samples, with what the program and the connection did between them.
 struct Interval<'a> {
     a: &'a SenderSample,
     b: &'a SenderSample,
@@ -498,7 +498,7 @@ struct Interval<'a> {
 }
 
 impl Interval<'_> {
-    /// Growth of a time that is counted from the start on, as a part of the interval.
+    /// Growth of a cumulative time, as a part of the interval.
     fn grown(&self, time: fn(&SenderSample) -> Option<u64>) -> Option<f64> {
         Some(time(self.b)?.checked_sub(time(self.a)?)? as f64 / self.took as f64)
     }
@@ -508,7 +508,7 @@ fn grown_bytes(a: &SenderSample, b: &SenderSample) -> Option<u64> {
     b.acked_bytes?.checked_sub(a.acked_bytes?)
 }
 
-/// The congestion window has room for much more.
+/// Whether the congestion window has much room.
 fn has_room(s: &SenderSample) -> bool {
     s.unacked.zip(s.cwnd).is_some_and(|(unacked, cwnd)| u64::from(unacked) * 5 < u64::from(cwnd) * 4)
 }
@@ -525,39 +525,39 @@ const fn of_event(kind: EpisodeKind) -> TimeState {
     }
 }
 
-/// Readings at the receiver, as they matter to the sender.
+/// The receiver's samples, shifted to the sender's time.
 struct ReceiverTimes<'a> {
     samples: &'a [ReceiverSample],
-    /// How much later.
+    /// The shift.
     delay_ns: u64,
-    /// Readings that are farther apart than this show a program that was stopped; `None` where none was.
+    /// Samples farther apart than this show a stopped program; `None` if there was none.
     stopped_ns: Option<u64>,
 }
 
 impl ReceiverTimes<'_> {
-    /// Growth of a time that is counted from the start on, as a part of the time, over the readings about an interval of the sender.
+    /// Growth of a cumulative time as a part of the time, over the samples around an interval of the sender.
     fn part(&self, now: &Interval<'_>, time: impl Fn(&ReceiverSample) -> Option<u64>) -> Option<f64> {
         let (from, to) = (self.place(now.a.at_ns), self.place(now.b.at_ns));
         let last = self.samples.len().checked_sub(1)?;
-        // From the reading before the interval to the first that is not before its end.
+        // From the sample before the interval to the first at or after its end.
         let (first, end) = (self.samples.get(from.saturating_sub(1))?, self.samples.get(to.min(last))?);
         let took = end.at_ns.checked_sub(first.at_ns).filter(|&ns| ns > 0)?;
         Some(time(end)?.checked_sub(time(first)?)? as f64 / took as f64)
     }
 
-    /// Whether no reading was taken about an interval, for much longer than it was to be.
+    /// Whether no sample was taken around an interval for much longer than the sampling interval.
     fn stood_still(&self, now: &Interval<'_>) -> bool {
         let at = self.place(now.b.at_ns);
         let around = at.checked_sub(1).and_then(|before| self.samples.get(before).zip(self.samples.get(at)));
         around.zip(self.stopped_ns).is_some_and(|((a, b), least)| b.at_ns.saturating_sub(a.at_ns) > least)
     }
 
-    /// Bytes unread at the reading before a moment of the sender's.
+    /// Unread bytes at the last sample before a time of the sender.
     fn unread_bytes(&self, at_ns: u64) -> Option<u64> {
         self.samples.get(self.place(at_ns).saturating_sub(1))?.unread_bytes
     }
 
-    /// Index of the first reading that is not before a moment of the sender's.
+    /// Index of the first sample at or after a time of the sender.
     fn place(&self, at_ns: u64) -> usize {
         let at_ns = at_ns.saturating_sub(self.delay_ns);
         self.samples.partition_point(|s| s.at_ns < at_ns)

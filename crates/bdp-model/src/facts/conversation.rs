@@ -1,18 +1,18 @@
-//! A connection as a conversation: whose turn it was when, and who waited for whom.
+//! A connection as a conversation: which end's turn it was, and who waited for whom.
 
 use super::{TimeSpent, TimeState};
 
-/// Which part an end has.
+/// The role of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It made the connection: it asks.
+    /// It opened the connection and sends requests.
     Client,
-    /// It answers.
+    /// It responds.
     Server,
 }
 
 impl Role {
-    /// The part of the other end.
+    /// Returns the role of the other end.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -21,7 +21,7 @@ impl Role {
         }
     }
 
-    /// The state of a connection that waits for the program of this end.
+    /// The state of a connection that waits for this end's program.
     pub const fn wait(self) -> TimeState {
         match self {
             Self::Client => TimeState::NotAsked,
@@ -30,84 +30,84 @@ impl Role {
     }
 }
 
-/// Why a connection was not made.
+/// Why a connection was not established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody answered.
+    /// There was no answer.
     NoAnswer,
-    /// The host answered by a reset.
+    /// The host answered with a reset.
     Reset,
-    /// ICMP said that it could not be reached.
+    /// ICMP reported it unreachable.
     Unreachable,
 }
 
-/// What the packets of a connection say of its programs, for the data of one end.
+/// What a connection's packets show about its programs, for the data of one end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
-    /// The part of the end that sends.
+    /// The role of the sending end.
     pub sender: Role,
-    /// Why the connection was not made; `None` of one that was.
+    /// Why the connection was not established; `None` if it was.
     pub refused: Option<Refusal>,
-    /// SYNs that were sent, those again included.
+    /// SYNs sent, including retransmissions.
     pub syns: u64,
     /// Where the time went, from the first packet to the last.
     pub spent: TimeSpent,
-    /// Times that this end went on to speak after the other one had.
+    /// Times that this end resumed sending after the other end had sent.
     pub turns: u64,
-    /// Times that the connection waited for the program of this end: to ask, to answer, or to go on.
+    /// Times that the connection waited for this end's program: to request, to respond, or to continue.
     pub own_waits: u64,
-    /// The same for the program of the other end, between two of this end's turns.
+    /// Times that it waited for the other end's program between two turns of this end.
     pub other_waits: u64,
-    /// Gaps between segments that an acknowledgement ended, with data waiting: there was data to send for longer than a round trip.
+    /// Gaps between segments that an acknowledgement ended while data was waiting: there was data to send for longer than a round trip.
     pub bulk_gaps: u64,
-    /// Of the times that it stopped and went on when the other program had sent something, those at the usual amount.
+    /// Stops until the other program had sent something, at the usual amount in flight.
     pub stops_at_amount: u64,
-    /// That amount, bytes.
+    /// The usual amount, bytes.
     pub amount_bytes: u64,
-    /// The part of the end whose program says how much may be on its way.
+    /// The role of the end whose program decides how much may be in flight.
     pub gives_room: Role,
-    /// The other end's data is so much more than this one's that what limits that limits the connection.
+    /// The other end sends so much more data than this one that its limit is the connection's.
     pub is_minor: bool,
-    /// Part of the time that belongs to a silence which neither end has ended yet: who is waited for is not proved.
+    /// Part of the time in a silence that neither end has ended yet: which end is waited for is unproved.
     pub open_silence: f64,
-    /// For how long nothing of a transfer in its midst reached the place of the capture, until its end, nanoseconds.
+    /// Time for which nothing of an unfinished transfer reached the capture point before the capture ended, nanoseconds.
     pub broken_off_ns: u64,
-    /// Bytes that the capture lacks / all that were acknowledged.
+    /// Bytes missing from the capture / all bytes acknowledged.
     pub missing: f64,
-    /// The longest time for which nothing passed that had been sent, as a capture elsewhere than at the sender knows, nanoseconds.
+    /// Longest time in which nothing that was sent got through, as a capture away from the sender shows it, nanoseconds.
     pub outage_ns: u64,
-    /// Times that data was sent again at the end, none of which was acknowledged.
+    /// Retransmissions at the end that were never acknowledged.
     pub sent_in_vain: u64,
-    /// From the first of what was never acknowledged to the last packet, nanoseconds.
+    /// From the first unacknowledged data to the last packet, nanoseconds.
     pub in_vain_ns: u64,
-    /// The same of a segment that is larger than all that came through.
+    /// The unacknowledged segment, if it is larger than all that got through.
     pub oversized: Option<Oversized>,
 }
 
-/// A segment that was never acknowledged, larger than all that were.
+/// A segment that was never acknowledged and is larger than all that were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversized {
-    /// Its payload.
+    /// Its payload, bytes.
     pub bytes: u64,
-    /// The largest payload that was acknowledged.
+    /// The largest acknowledged payload, bytes.
     pub passed_bytes: u64,
-    /// The other end spoke meanwhile.
+    /// Whether the other end sent something meanwhile.
     pub is_heard: bool,
 }
 
 impl Oversized {
-    /// `None` of one that any path carries, or that is no larger than others were.
+    /// Returns `None` if the segment fits any path, or is no larger than others.
     pub fn of(bytes: u64, passed_bytes: u64, is_heard: bool) -> Option<Self> {
-        /// Every path carries so much in a packet (RFC 1122, section 3.3.3).
+        /// Every path carries a segment of this size (RFC 1122, section 3.3.3).
         const ANY_PATH: u64 = 536;
         (bytes > ANY_PATH && bytes > passed_bytes).then_some(Self { bytes, passed_bytes, is_heard })
     }
 }
 
-/// Whether an amount is that of a program's buffer: a power of two from 16 KiB on, with a few headers.
+/// Whether an amount is that of a program's buffer: a power of two from 16 KiB up, plus a few headers.
 pub const fn is_round_amount(bytes: u64) -> bool {
     const LEAST: u64 = 16 * 1024;
-    /// This part less, or that much more.
+    /// Tolerance below and above.
     const LESS: u64 = 256;
     const MORE: u64 = 64;
     if bytes < LEAST - LEAST / LESS {
@@ -118,8 +118,8 @@ pub const fn is_round_amount(bytes: u64) -> bool {
 }
 
 impl Conversation {
-    /// Who gives room where the programs have a window of their own: of a server's data its client does, by asking for more, or by credit; of a client's the server
-    /// does, or, over SSH, the client itself, which sends so many requests ahead.
+    /// Which end controls the programs' own window: for a server's data the client, by requests or credits; for a client's data the
+    /// server or, over SSH, the client itself, which sends a number of requests ahead.
     pub const fn giver(sender: Role, has_channels: bool) -> Role {
         match (sender, has_channels) {
             (Role::Client, false) => Role::Server,
@@ -127,7 +127,7 @@ impl Conversation {
         }
     }
 
-    /// Whether a silence that nobody has ended decides who is waited for.
+    /// Whether an unfinished silence decides which end is waited for.
     pub fn is_unproved(&self) -> bool {
         const MOST: f64 = 0.5;
         self.open_silence >= MOST

@@ -1,4 +1,4 @@
-//! What follows from the facts of a transfer: its samples condensed.
+//! Values derived from the facts of a transfer.
 
 use super::{End, Facts, Source, WindowUse};
 use crate::ends::Task;
@@ -14,35 +14,35 @@ use crate::threshold::{
 use crate::udp::OneWayDelay;
 use crate::units::Nanos;
 
-/// A queue that stands while the load lasts.
+/// A queue that lasts as long as the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Queue {
-    /// What it adds to the median delay.
+    /// Delay that it adds, median.
     pub added: Nanos,
-    /// Whether it was measured on the data's own way; otherwise by the round trip.
+    /// Whether it was measured in the data's own direction; otherwise by the round trip.
     pub own_way: bool,
 }
 
-/// What the receive window lets through: a window each round trip.
+/// The rate that the receive window allows: one window per round trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowBound {
-    /// Receive window of a stream, median.
+    /// Receive window per stream, median.
     pub bytes: f64,
-    /// Median round trip under load, or the idle one where that is all that is known.
+    /// Median round trip under load, or idle if no other is known.
     pub rtt: Nanos,
-    /// What each stream carries at the most, bit/s.
+    /// The most that each stream can carry, bit/s.
     pub stream_bps: f64,
-    /// What all streams carry at the most, bit/s.
+    /// The most that all streams can carry, bit/s.
     pub bps: f64,
-    /// What each stream carries at the least by that window: whole segments, and the ACK of one may wait ([`delayed_ack`]).
+    /// The least that each stream carries with that window: whole segments, and the ACK of one may be delayed ([`delayed_ack`]).
     pub stream_least_bps: f64,
 }
 
-/// Intervals between samples from which on a receiver paused: with other work to do, a machine is late by less.
+/// Gap between samples, in intervals, that counts as a pause of the receiver: a busy machine is late by less.
 pub(super) const PAUSED_INTERVALS: u64 = 3;
 
 impl Facts {
-    /// What the receive window allows: as the sender's samples have it, or the receiver's where it reports none.
+    /// The rate that the receive window allows, by the sender's samples, or the receiver's if the sender has none.
     pub fn window_bound(&self) -> Option<WindowBound> {
         let on_the_wire = || self.window.on_the_wire_bytes.map(|bytes| bytes as f64);
         let bytes = self.window_use().map(|used| used.receive_bytes).or_else(on_the_wire)?;
@@ -56,22 +56,22 @@ impl Facts {
         (bytes > 0.0).then_some(WindowBound { bytes, rtt, stream_bps, bps, stream_least_bps })
     }
 
-    /// How the windows were used; `None` where the samples after omit tell too little.
+    /// How the windows were used; `None` if the samples after omit show too little.
     pub fn window_use(&self) -> Option<WindowUse> {
         WindowUse::of(self.sent_after_omit(), self.mss_bytes, self.asked_window_bytes())
     }
 
-    /// The receive window that was asked for.
+    /// The requested receive window.
     pub fn asked_window_bytes(&self) -> Option<u64> {
         self.asked.window.map(|window| u64::from(window.get()))
     }
 
-    /// Readings at the sender after omit.
+    /// The sender's samples after omit.
     pub fn sent_after_omit(&self) -> impl DoubleEndedIterator<Item = &SenderSample> + Clone {
         self.sent.iter().filter(|s| s.at_ns >= self.omit_ns)
     }
 
-    /// Time limited by the receive window / busy time, as the kernel counts it; known to under-report.
+    /// Time limited by the receive window / busy time, as the kernel counts it; known to be under-reported.
     pub fn rwnd_limited(&self) -> Option<f64> {
         self.share_of_busy(|s| s.rwnd_limited_ns)
     }
@@ -96,8 +96,8 @@ impl Facts {
         Some(Nanos(if self.probes_fill_a_way() { idle.min } else { idle.answers().p50 }))
     }
 
-    /// Median round trip under load, of the probe flow or as the sender's kernel smoothed it, whichever is less: an end
-    /// that is late to answer lengthens either of them.
+    /// Median round trip under load, of the probes or as smoothed by the sender's kernel, whichever is smaller: an end
+    /// that is slow to answer lengthens either.
     pub fn rtt_loaded(&self) -> Option<Nanos> {
         let probed = self.rtt.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50));
         let mut smoothed: Vec<f64> =
@@ -106,18 +106,18 @@ impl Facts {
         probed.into_iter().chain(smoothed).min()
     }
 
-    /// What load adds to the round trip at the 95th percentile; `None` where either is unknown.
+    /// Round trip added by load, 95th percentile; `None` if either round trip is unknown.
     pub fn rtt_added_p95(&self) -> Option<Nanos> {
         let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
         Some(Nanos(self.rtt.loaded?.answers().p95?).saturating_sub(Nanos(idle.answers().p95?)))
     }
 
-    /// Goodput of the stream that the samples are of.
+    /// Goodput of the stream that the samples belong to.
     pub fn stream_bps(&self) -> f64 {
         self.stream_goodput_bps.first().copied().unwrap_or(self.goodput_bps)
     }
 
-    /// What so many bytes in flight carry in the round trip under load, bit/s.
+    /// The rate of this many bytes in flight with the round trip under load, bit/s.
     pub fn rate_bps(&self, bytes: f64) -> Option<f64> {
         let rtt = self.rtt_loaded()?.as_secs_f64();
         (rtt > 0.0).then(|| bytes * 8.0 / rtt)
@@ -129,26 +129,26 @@ impl Facts {
         (ceiling.goodput_bps > 0.0).then(|| self.goodput_bps / ceiling.goodput_bps)
     }
 
-    /// Bytes in flight that the ceiling needs of each stream in the idle round trip.
+    /// Bytes in flight that each stream needs to reach the ceiling with the idle round trip.
     pub fn needed_bytes(&self) -> Option<f64> {
         let ceiling = self.ceiling.as_ref()?.goodput_bps;
         Some(ceiling * self.rtt_idle()?.as_secs_f64() / 8.0 / f64::from(self.streams()))
     }
 
-    /// The queue that stands on the data's own way under load, where it is more than noise. Without times of the far end the
-    /// round trip tells of it, unless both directions run at once: then nobody knows on which way the queue is.
+    /// The standing queue in the data's own direction under load, if it exceeds noise. Without times of the far end it is taken from the
+    /// round trip, unless both directions run at once: then the queue's direction is unknown.
     pub fn standing_queue(&self) -> Option<Queue> {
         self.queue_of(QUEUE_SHARE)
     }
 
-    /// The same, of at least this share of the idle round trip.
+    /// The standing queue, if it adds at least this share of the idle round trip.
     pub fn queue_of(&self, share: f64) -> Option<Queue> {
         let idle = self.rtt_idle()?;
-        // Without probes nobody has seen how others fare.
+        // Without probes the delay of other packets is unknown.
         self.rtt.loaded.filter(|rtt| rtt.received > 0)?;
         let round_trip = self.rtt_loaded()?.saturating_sub(idle);
         let queue = match self.own_way_added() {
-            // An end that is late to answer lengthens its probes alone.
+            // An end that is slow to answer lengthens only its own probes.
             Some(own) => Queue { added: own.min(round_trip), own_way: true },
             None if self.both_directions => return None,
             None => Queue { added: round_trip, own_way: false },
@@ -156,50 +156,50 @@ impl Facts {
         (queue.added > QUEUE_NOISE && queue.added.as_secs_f64() > share * idle.as_secs_f64()).then_some(queue)
     }
 
-    /// Whether the bottleneck is busy all the time: a queue stands that adds more than round trips differed by before the load, and nearly no probe found it empty.
-    /// Then whatever window or buffer is full would only make it longer.
+    /// Whether the bottleneck is busy all the time: the standing queue exceeds the variation of idle round trips, and nearly no probe found it empty.
+    /// A larger window or buffer would then only lengthen the queue.
     pub fn queue_never_drains(&self) -> bool {
-        /// Of the idle round trip, at the least.
+        /// Smallest share of the idle round trip.
         const SHARE: f64 = 0.05;
-        /// Share of the probes that waited, and how many there are at the least.
+        /// Share of the probes that waited, and their smallest number.
         const WAITED: (f64, usize) = (0.95, 10);
         let spread = self.rtt.idle.map(|idle| {
             let answers = idle.answers();
             answers.p95.unwrap_or(answers.p50).saturating_sub(idle.min)
         });
-        // Jitter that keeps the order of segments looks like a queue of its own size.
+        // Jitter that keeps segments in order looks like a queue of its size.
         let stands =
             |share| self.queue_of(share).zip(spread).is_some_and(|(queue, spread)| queue.added.0 > spread);
         match self.probes_that_waited(QUEUE_NOISE) {
             Some((waited, of)) => stands(SHARE) && of >= WAITED.1 && waited as f64 >= WAITED.0 * of as f64,
-            // Without a series the shortest of them has to have waited.
+            // Without a series, the shortest round trip must have waited.
             None => self.rtt.loaded.zip(self.rtt_idle()).is_some_and(|(loaded, idle)| {
                 stands(QUEUE_SHARE) && loaded.received > 0 && loaded.min >= (idle + QUEUE_NOISE).as_ns()
             }),
         }
     }
 
-    /// What the other direction's load adds to this one's round trip, where that is known and more than noise.
+    /// Delay that the other direction's load adds to this direction's round trip, if known and above noise.
     pub fn queue_of_the_other_way(&self) -> Option<Nanos> {
         let own = self.own_way_added().filter(|_| self.both_directions)?;
         let added = self.rtt_loaded()?.saturating_sub(self.rtt_idle()?).saturating_sub(own);
         (added > QUEUE_NOISE && added > own).then_some(added)
     }
 
-    /// What the load adds to the median delay of the data's own way: the offset of the clocks is the same in both terms.
+    /// Median delay added by load in the data's own direction: the clocks' offset cancels out.
     pub fn own_way_added(&self) -> Option<Nanos> {
         let own = self.one_way?;
         let added = own.loaded?.p50.saturating_sub(self.unloaded(own.idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
-    /// The delay of a way without a load: its median, or the least where probes alone fill a way.
+    /// One-way delay without load: the median, or the minimum if the probes alone fill that direction.
     fn unloaded(&self, idle: OneWayDelay) -> i64 {
         if self.probes_fill_a_way() { idle.min } else { idle.p50 }
     }
 
-    /// Whether round trips were longer before the load than under it, by far more than clocks and chance make of them: then the probes themselves stood in a
-    /// queue of their own, and what is least of them is the path's.
+    /// Whether round trips were longer before the load than during it, by far more than clocks and chance explain: the probes then stood in
+    /// a queue of their own, and their minimum is the path's.
     pub fn probes_fill_a_way(&self) -> bool {
         let both = self
             .rtt
@@ -212,42 +212,42 @@ impl Facts {
         })
     }
 
-    /// What the load adds to the data's own way at the 95th percentile.
+    /// Delay added by load in the data's own direction, 95th percentile.
     pub fn own_way_added_p95(&self) -> Option<Nanos> {
         let own = self.one_way?;
         let added = own.loaded?.p95?.saturating_sub(self.unloaded(own.idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
-    /// What the load adds to the median delay of the way of the acknowledgements.
+    /// Median delay added by load on the reverse path.
     pub fn way_back_added(&self) -> Option<Nanos> {
         let ways = self.one_way?;
         let added = ways.back_loaded?.p50.saturating_sub(self.unloaded(ways.back_idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
-    /// The same at the 95th percentile.
+    /// Delay added by load on the reverse path, 95th percentile.
     pub fn way_back_added_p95(&self) -> Option<Nanos> {
         let ways = self.one_way?;
         let added = ways.back_loaded?.p95?.saturating_sub(self.unloaded(ways.back_idle?));
         Some(Nanos(u64::try_from(added).unwrap_or(0)))
     }
 
-    /// How it began, where slow start can be told apart from the rest.
+    /// The start of the transfer, if slow start can be told apart from the rest.
     pub fn ramp_up(&self) -> Option<RampUp> {
         RampUp::of(&self.received, self.omit_ns)
     }
 
-    /// How steady the goodput is: lower / upper quartile over stretches of several round trips, slow start left out. Within a
-    /// round trip or two a lost segment holds back what came after it, and the reader gets all of it at once.
+    /// Steadiness of the goodput: lower / upper quartile over stretches of several round trips, without slow start. Within a
+    /// round trip or two a lost segment holds back later data, which is then read all at once.
     pub fn steadiness(&self) -> Option<f64> {
-        /// Round trips of a stretch: of a short transfer fewer.
+        /// Round trips per stretch: fewer for a short transfer.
         const ROUND_TRIPS: [u64; 3] = [5, 2, 1];
         /// Fewer stretches have no quartiles.
         const STRETCHES_MIN: usize = 4;
-        /// Segments of a stretch, at the goodput: of fewer one more or less is a good part of the rate.
+        /// Segments per stretch at the goodput: with fewer, a single segment changes the rate noticeably.
         const SEGMENTS: f64 = 20.0;
-        // What takes longer than a quarter of the time is no slow start.
+        // Slow start takes at most a quarter of the time.
         let ramp_up = self.ramp_up().map(|ramp_up| ramp_up.took.as_ns());
         let ramp_up = ramp_up.filter(|&ns| ns <= self.duration_ns / 4).unwrap_or(0);
         let from = self.omit_ns.max(ramp_up);
@@ -269,31 +269,31 @@ impl Facts {
         (high > 0.0).then(|| low / high)
     }
 
-    /// Whether the sender's congestion control goes by a model of the path's rate and round trip, and not by losses: BBR in any version.
+    /// Whether the sender's congestion control follows a model of rate and round trip instead of losses: any version of BBR.
     pub fn sends_by_model(&self) -> bool {
         self.congestion_control.starts_with("bbr")
     }
 
-    /// Whether the sending kernel spaces segments by itself, and keeps windows that it does not fill.
+    /// Whether the sending kernel paces segments, and keeps windows that it does not fill.
     pub fn is_paced(&self) -> bool {
         self.sends_by_model() || self.paced_bps.is_some()
     }
 
-    /// Rate that all connections together were held to.
+    /// The requested rate of all connections together.
     pub fn asked_bps(&self) -> Option<f64> {
         Some(self.paced_bps? as f64 * f64::from(self.streams()))
     }
 
-    /// The rate that was asked for, or that the sender is held to, where the goodput keeps to it.
+    /// The requested rate, or the sender's own limit, if the goodput keeps to it.
     pub fn kept_rate_bps(&self) -> Option<f64> {
         /// Goodput of the median interval / the rate.
         const MOSTLY: f64 = 0.97;
-        /// The same of the goodput after slow start, where a queue stands on the path: less is what the path carries, and not what was asked for.
+        /// Goodput after slow start / the rate, with a standing queue: anything less is the path's rate, not the requested one.
         const BESIDE_A_QUEUE: f64 = 0.99;
-        /// Of Ethernet, IPv4 and TCP with timestamps.
+        /// Headers of Ethernet, IPv4 and TCP with timestamps.
         const FRAME_HEADERS: u64 = 14 + 20 + 32;
         let asked = match self.source {
-            // A server's own bound holds a sender as a request does.
+            // A server's limit applies to a sender as a request does.
             Source::Measured => self.held_bps(),
             // The kernel paces whole frames.
             Source::Watched => self
@@ -306,14 +306,14 @@ impl Facts {
         let usual = self.spread.map_or(self.goodput_bps, |spread| spread.p50.max(self.goodput_bps));
         let is_within = (RATE_KEPT..=RATE_EXCEEDED).contains(&(self.goodput_bps / asked));
         let after_start = || self.ramp_up().map_or(self.goodput_bps, |ramp_up| ramp_up.goodput_after_bps);
-        // A standing queue means that the path is full, or all but.
+        // A standing queue means that the path is full or nearly so.
         let is_kept = self.standing_queue().is_none() || after_start() >= BESIDE_A_QUEUE * asked;
         (usual >= MOSTLY * asked && is_within && is_kept).then_some(asked)
     }
 
-    /// Rate that all connections together are held to: what was asked for, or a bound that the sender set itself, as a server with a
-    /// limit does. The kernel paces by such a bound in every reading, and it is reached; a steady window is paced for at 1.2 times what
-    /// it carries.
+    /// Rate limit of all connections together: the requested rate, or a limit that the sender set itself, such as a server's
+    /// rate limit. The kernel paces at that rate in every sample, and the rate is reached; a steady window is paced at 1.2 times the
+    /// rate that it carries.
     pub fn held_bps(&self) -> Option<f64> {
         let bound = || {
             let at_work = self.sent.iter().filter(|s| s.busy_ns > Some(0));
@@ -326,7 +326,7 @@ impl Facts {
         self.asked_bps().or_else(bound)
     }
 
-    /// What an end does, and the share, of which a thread has used up the processor that it runs on.
+    /// The task of the end whose thread uses all of its processor, with the share.
     pub fn busy_thread(&self) -> Option<(Task, f64)> {
         if self.duration_ns < LONG_ENOUGH.as_ns() {
             return None;
@@ -335,29 +335,29 @@ impl Facts {
         ends.into_iter().find(|&(_, cpu)| cpu >= BUSY_THREAD)
     }
 
-    /// Processor time of the busiest sending thread / wall clock. An end that reports its process alone has, as far as is
-    /// known, a thread for each stream.
+    /// Processor time of the busiest sending thread / wall clock. An end that reports only its process is assumed to have
+    /// a thread per stream.
     pub fn sender_thread(&self) -> f64 {
         self.thread(&self.sender)
     }
 
-    /// The same of the receiving threads.
+    /// Processor time of the busiest receiving thread / wall clock.
     pub fn receiver_thread(&self) -> f64 {
         self.thread(&self.receiver)
     }
 
     fn thread(&self, end: &End) -> f64 {
         let threads = end.threads.unwrap_or(self.asked.streams).max(1);
-        // Two clocks that were read one after the other make a thread that never waits a little more than one processor's.
+        // Two clocks read one after the other can give a busy thread slightly more than one processor.
         end.thread_cpu.unwrap_or(end.cpu / f64::from(threads)).min(1.0)
     }
 
-    /// Connections that carry the data.
+    /// Number of connections that carry the data.
     pub fn streams(&self) -> u32 {
         self.asked.streams.max(1)
     }
 
-    /// The longest that the receiver took no sample, where that is far longer than it was to.
+    /// Longest time without a sample at the receiver, if far longer than its interval.
     pub fn receiver_paused(&self) -> Option<Nanos> {
         let counted: Vec<&ReceiverSample> =
             self.received.iter().filter(|s| s.at_ns >= self.omit_ns).collect();
@@ -365,8 +365,8 @@ impl Facts {
         (longest > PAUSED_INTERVALS * self.asked.interval.as_ns()).then_some(Nanos(longest))
     }
 
-    /// The longest that a host held up the transfer's own programs: an answer to a probe that waited between a kernel and its program, or a receiver that took no sample.
-    /// `None` where nothing was held up for longer than a timer is late.
+    /// Longest time for which a host paused the transfer's own programs: a probe's answer waited between kernel and program, or the receiver took no
+    /// sample. `None` if nothing was delayed by more than a timer's lateness.
     pub fn host_pause(&self) -> Option<Nanos> {
         if !matches!(self.source, Source::Measured | Source::Emulated) {
             return None;
@@ -376,13 +376,13 @@ impl Facts {
         waited.into_iter().chain(self.receiver_paused().filter(|&paused| paused > HOST_PAUSE)).max()
     }
 
-    /// What the hosts took of the round trips of probes at the 95th percentile; zero where that is not known.
+    /// The hosts' part of the probes' round trips, 95th percentile; zero if unknown.
     pub fn hosts_took_p95(&self) -> Nanos {
         let parts = self.probes.as_ref().and_then(LatencyParts::of);
         parts.and_then(|parts| parts.host.p95).map_or(Nanos::ZERO, Nanos)
     }
 
-    /// Retransmitted segments, and what share they are of those that carried what was received.
+    /// Retransmitted segments, and their share of the segments that carried the received data.
     pub fn retransmitted(&self) -> Option<(u64, f64)> {
         let (again, mss) = (self.retransmits?, self.mss_bytes.filter(|&m| m > 0)?);
         let segments = (self.bytes as f64 / mss as f64).max(1.0);
@@ -390,7 +390,7 @@ impl Facts {
     }
 }
 
-/// Goodput of stretches of at least `span_ns` each, bit/s, each with the moment at which it ends.
+/// Goodput of stretches of at least `span_ns` each, bit/s, with the end of each.
 pub(super) fn stretches<'a>(
     samples: impl Iterator<Item = &'a ReceiverSample>,
     span_ns: u64,

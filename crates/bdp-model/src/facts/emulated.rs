@@ -1,4 +1,4 @@
-//! The facts of a flow of the lab.
+//! The facts of a lab flow.
 
 use super::{End, Facts, OneWay, ProbesLost, Source};
 use crate::case::{CaseFlow, CaseSpec};
@@ -11,7 +11,7 @@ use crate::segment::{header_bytes, planned_mss};
 use crate::units::format_bps;
 
 impl Facts {
-    /// Of one flow of a case; `None` where there is none of that index.
+    /// Returns the facts of a flow of a case; `None` if there is no flow of that index.
     pub fn emulated(record: &Record, index: usize) -> Option<Self> {
         let (flow, planned) = (record.flows.get(index)?, record.case.flows.get(index)?);
         Some(Self {
@@ -60,7 +60,7 @@ impl Facts {
     }
 }
 
-/// Delays each way of the probes between the hosts of a flow; `None` where no echo noted when they came.
+/// One-way delays of the probes between a flow's hosts; `None` if no echo recorded arrival times.
 fn one_way(record: &Record, flow: &FlowRecord) -> Option<OneWay> {
     let pair = pair_of(record, flow)?;
     let loaded = EachWay::of_probes(probes(record, flow)?.counted())?;
@@ -73,7 +73,7 @@ fn probes_lost(record: &Record, flow: &FlowRecord) -> Option<ProbesLost> {
     ProbesLost::of(&probes(record, flow)?, data_direction(pair_of(record, flow)?, flow))
 }
 
-/// Which way data goes, as the host that sends the probes has it.
+/// The direction of the data, as seen by the host that sends the probes.
 fn data_direction(pair: &PairProbes, flow: &FlowRecord) -> Direction {
     if pair.from == flow.from { Direction::To } else { Direction::From }
 }
@@ -85,14 +85,14 @@ fn pair_of<'a>(record: &'a Record, flow: &FlowRecord) -> Option<&'a PairProbes> 
     record.probes.iter().find(joins)
 }
 
-/// The probes between the hosts of a flow while it ran, by its own clock.
+/// The probes between a flow's hosts while it ran, on its own clock.
 fn probes(record: &Record, flow: &FlowRecord) -> Option<ProbeSeries> {
     let pair = pair_of(record, flow)?;
     let [start, omit, end] = [flow.start_ns, flow.omit_ns, flow.duration_ns].map(|ns| ns as i64);
     Some(ProbeSeries { counted_ns: Some((omit, end)), ..pair.loaded.since(start, 0..end) })
 }
 
-/// A host of the lab, as far as its agent told of it. Each flow has a thread of its own at either end.
+/// A lab host, as reported by its agent. Each flow has its own thread at either end.
 fn end(record: &Record, name: &str) -> End {
     let environment = &record.environment;
     let sysctls = environment.sysctls.get(name).cloned().unwrap_or_default();
@@ -114,15 +114,15 @@ fn end(record: &Record, name: &str) -> End {
     End { name: name.to_owned(), host, threads: Some(1), ..End::default() }
 }
 
-/// What the narrowest link on the flow's route leaves to its payload, or to datagrams the narrowest policer; `None` where none has a rate, and where what a
-/// link does changes in time.
+/// The payload rate of the narrowest link on the flow's route, or of the narrowest policer for datagrams; `None` if none has a rate, or if a
+/// link changes over time.
 fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Ceiling> {
     let route = Route::of(case, planned).filter(|route| !route.changes())?;
     let mss = flow.mss_bytes.unwrap_or_else(|| planned_mss(case, planned));
-    // Nothing acknowledges datagrams, so that a half-duplex medium is theirs alone.
+    // Datagrams are not acknowledged, so they have a half-duplex medium to themselves.
     let rooms = match planned.spec.udp {
         Some(_) => route.one_way_rooms(mss, header_bytes(case, planned)),
-        // What a policer does to TCP is a finding of its own, as on a path that nobody configured.
+        // A policer's effect on TCP is a separate finding, as on a real path.
         None => route.rooms(mss, header_bytes(case, planned)).filter(|&(_, _, by)| by != "policer").collect(),
     };
     let (hop, goodput_bps, by) = rooms.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -135,7 +135,7 @@ fn ceiling(case: &CaseSpec, planned: &CaseFlow, flow: &FlowRecord) -> Option<Cei
     Some(Ceiling { goodput_bps, by: format!("the {what} {}{rate}", route.name(hop)) })
 }
 
-/// Whether another flow takes a link of this one's data the other way at the same time.
+/// Whether another flow uses a link of this flow's data in the opposite direction at the same time.
 fn meets_data(case: &CaseSpec, index: usize) -> bool {
     let own = &case.flows[index];
     let overlaps = |other: &CaseFlow| {

@@ -1,4 +1,4 @@
-//! Losses, as the sender's samples and the probes show them.
+//! Losses, as shown by the sender's samples and the probes.
 
 use super::Facts;
 use crate::probes::ProbePoint;
@@ -6,38 +6,38 @@ use crate::record::{EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode, RttSummary, Se
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
-/// Fewer probes have no share.
+/// Fewer probes give no share.
 const PROBES_MIN: u64 = 10;
 
-/// What the sender of a connection met its losses with, by what its kernel knew just before each.
+/// The circumstances of a sender's losses, as its kernel reported them just before each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LossPicture {
-    /// Events in all.
+    /// Number of all events.
     pub events: usize,
-    /// Those after slow start, of which the following figures are.
+    /// Number of events after slow start; the following figures are of these.
     pub settled: usize,
-    /// Data in flight / round trip just before them, median, bit/s; 0 without such events.
+    /// Data in flight / round trip just before the events, median, bit/s; 0 if there were none.
     pub rate_bps: f64,
-    /// Coefficient of variation of that rate: a full queue or a policer drops at about the same rate each time, losses that the load
-    /// does not cause come at any.
+    /// Coefficient of variation of that rate: a full queue or a policer drops at about the same rate each time, losses that do not depend on
+    /// the load occur at any rate.
     pub variation: f64,
-    /// Segments retransmitted in each, median.
+    /// Segments retransmitted per event, median.
     pub lost_each: f64,
-    /// The same / those in flight.
+    /// Segments retransmitted per event / segments in flight, median.
     pub lost_share: f64,
-    /// By how much the round trip was above its least just before them, median.
+    /// Round trip above the minimum just before the events, median.
     pub queue: Nanos,
-    /// The most that an event at the end of slow start lost: segments, and what share of those in flight. Slow start doubles, so that it overshoots a
-    /// threshold by far; a loss that comes at any rate is one of a few segments.
+    /// The largest loss of an event at the end of slow start: segments, and their share of those in flight. Slow start doubles the window and
+    /// overshoots a threshold by far; a loss at any rate costs only a few segments.
     pub overshoot: Option<(u64, f64)>,
-    /// Round trip just before that event, above the least.
+    /// Round trip just before that event, above the minimum.
     pub overshoot_queue: Nanos,
     /// Events that ended in a retransmission timeout.
     pub timeouts: usize,
 }
 
 impl Facts {
-    /// What the first stream met its losses with; `None` where there was none, or the sender's kernel does not report them.
+    /// The circumstances of the first stream's losses; `None` if there were none, or the sender's kernel does not report them.
     pub fn loss_picture(&self) -> Option<LossPicture> {
         let mss = self.mss_bytes? as f64;
         let least = self.rtt_least()?.as_ns();
@@ -68,7 +68,7 @@ impl Facts {
         })
     }
 
-    /// What the sender lost after slow start, and after omit: what slow start overshoots by is lost once, however long the transfer goes on after it.
+    /// The sender's losses after slow start and omit: the overshoot of slow start is lost only once, however long the transfer runs.
     pub fn settled_losses(&self) -> Option<SettledLosses> {
         let lost: Vec<LossEpisode> = reductions(&self.loss_episodes).collect();
         let is_overshoot = |e: &LossEpisode, first: bool| {
@@ -81,7 +81,7 @@ impl Facts {
         let (first, last) = (counters.next()?, counters.next_back()?);
         let ended = overshot.last().map(|(_, e)| e.delivered + e.retransmits);
         let from = ended.unwrap_or(first).max(first).min(last);
-        // Of a connection that loses all the time those to its end are not kept.
+        // If a connection loses all the time, its events are not kept to the end.
         let until = match lost.len() >= LOSS_EPISODES_KEPT {
             true => lost.last().map_or(last, |e| e.delivered).clamp(from, last),
             false => last,
@@ -94,15 +94,15 @@ impl Facts {
         })
     }
 
-    /// The smallest round trip that anything saw: a probe before the load, or the sender's kernel.
+    /// The smallest round trip of the probes before the load and of the sender's kernel.
     pub fn rtt_least(&self) -> Option<Nanos> {
         let kernel = self.sent.iter().filter_map(|s| s.min_rtt_ns).min();
         let probes = self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| rtt.min);
         kernel.into_iter().chain(probes).filter(|&ns| ns > 0).min().map(Nanos)
     }
 
-    /// The highest rate of delivery that the sender's kernel sampled after omit, bit/s: the 95th percentile, as bursts of acknowledgements
-    /// pass for a higher one.
+    /// The highest delivery rate that the sender's kernel sampled after omit, bit/s: the 95th percentile, since bursts of acknowledgements
+    /// appear as a higher one.
     pub fn delivery_peak_bps(&self) -> Option<f64> {
         let sampled = self.sent_after_omit().filter(|s| s.app_limited != Some(true));
         percentile(
@@ -111,15 +111,15 @@ impl Facts {
         )
     }
 
-    /// Goodput of the first stream / its highest rate of delivery: near 1 of a sender that has the same rate all the time.
+    /// Goodput of the first stream / its highest delivery rate: near 1 if the sender's rate is constant.
     pub fn of_peak(&self) -> Option<f64> {
-        /// More, and the two are not of the same streams, or the rate was sampled of too little.
+        /// Above this, the two are not of the same streams, or the rate was sampled over too little data.
         const MOST: f64 = 1.1;
         let reached = self.stream_bps() / self.delivery_peak_bps().filter(|&peak| peak > 0.0)?;
         (reached <= MOST).then_some(reached)
     }
 
-    /// What a count of the sender's samples grew by after omit.
+    /// Growth of one of the sender's counters after omit.
     pub fn counted(&self, count: impl Fn(&SenderSample) -> Option<u64>) -> Option<u64> {
         let mut samples = self.sent_after_omit();
         let first = samples.next()?;
@@ -137,8 +137,8 @@ impl Facts {
         Some(self.counted(|s| s.retransmits)? as f64 / self.delivered()? as f64)
     }
 
-    /// Probes that were lost under load on the data's own way, or on either where that is all that is known, and how many are known to have
-    /// arrived or not.
+    /// Probes lost under load in the data's own direction (in either, if that is unknown), and the number of probes whose fate is
+    /// known.
     pub fn probes_lost_there(&self) -> Option<(u64, u64)> {
         match self.probes_lost {
             Some(lost) => Some((lost.own_way, lost.known)),
@@ -148,21 +148,21 @@ impl Facts {
         }
     }
 
-    /// Share of the probes under load that were lost on the way of the acknowledgements; `None` where the other end counts none.
+    /// Share of the probes under load that were lost on the reverse path; `None` if the other end does not count them.
     pub fn probes_lost_back(&self) -> Option<f64> {
         self.probes_lost
             .filter(|lost| lost.known >= PROBES_MIN)
             .map(|lost| lost.way_back as f64 / lost.known as f64)
     }
 
-    /// Share of the probes under load that were lost on the data's own way; `None` where the other end counts none.
+    /// Share of the probes under load that were lost in the data's own direction; `None` if the other end does not count them.
     pub fn probes_lost_own_way(&self) -> Option<f64> {
         self.probes_lost
             .filter(|lost| lost.known >= PROBES_MIN)
             .map(|lost| lost.own_way as f64 / lost.known as f64)
     }
 
-    /// Share of probes that were lost before the load, and under it.
+    /// Shares of probes lost before the load and during it.
     pub fn probes_lost_shares(&self) -> Option<(f64, f64)> {
         let share = |probes: RttSummary| {
             let known = probes.sent.saturating_sub(probes.in_flight);
@@ -171,7 +171,7 @@ impl Facts {
         Some((share(self.rtt.idle?)?, share(self.rtt.loaded?)?))
     }
 
-    /// Probes under load whose round trip was longer than before the load by so much, and how many were answered; `None` where there is no series of them.
+    /// Probes under load with a round trip longer than before the load by this much, and all answered ones; `None` without a series of them.
     pub fn probes_that_waited(&self, added: Nanos) -> Option<(usize, usize)> {
         let least = self.rtt_idle()? + added;
         let series = self.probes.as_ref()?;
@@ -180,7 +180,7 @@ impl Facts {
         Some((waited, round_trips.len()))
     }
 
-    /// The longest time in which nothing came; `None` where samples are missing.
+    /// The longest time in which nothing arrived; `None` without samples.
     pub fn longest_gap(&self) -> Option<Gap> {
         let first = self.received.first()?;
         let last = self.received.last().filter(|last| last.at_ns > first.at_ns)?;
@@ -209,7 +209,7 @@ impl Facts {
         at(until_ns).unwrap_or(0).saturating_sub(at(from_ns).unwrap_or(0))
     }
 
-    /// The longest run of probes between two moments that were never answered.
+    /// The longest run of unanswered probes between two times.
     fn silence_within(&self, from_ns: u64, until_ns: u64) -> Option<Silence> {
         let points = &self.probes.as_ref()?.points;
         let at = |point: &ProbePoint| u64::try_from(point.counts_from_ns()).unwrap_or(0);
@@ -223,9 +223,9 @@ impl Facts {
         })
     }
 
-    /// Of the probes that were sent and had time to be answered between two moments, how many were, and how many there are.
+    /// Answered and all probes sent between two times, of those that had time to be answered.
     fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
-        // A median and a quarter: those of the gap itself are among the slowest.
+        // The median and a quarter more: the gap's own probes are among the slowest.
         let rtt =
             self.rtt_idle()?.as_ns().max(self.rtt.loaded.map_or(0, |loaded| 5 * loaded.answers().p50 / 4));
         let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
@@ -241,13 +241,13 @@ impl Facts {
     }
 }
 
-/// Beside fewer others a first loss does not stand out.
+/// With fewer other losses, the first does not stand out.
 const OTHERS: usize = 3;
 
 /// Losses after slow start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SettledLosses {
-    /// Times that the sender reduced its window for them.
+    /// Window reductions of the sender for these losses.
     pub reductions: usize,
     /// Segments delivered in that time.
     pub delivered: u64,
@@ -255,20 +255,20 @@ pub struct SettledLosses {
     pub share: f64,
 }
 
-/// The episodes in which the sender reduced its window for losses.
+/// The events in which the sender reduced its window for losses.
 fn reductions(episodes: &[LossEpisode]) -> impl Iterator<Item = LossEpisode> {
     episodes.iter().copied().filter(|e| e.kind != EpisodeKind::Reduced && e.unacked > 0)
 }
 
-/// Whether the first loss of a connection cost so much that slow start led to it, though the sender had left that shortly before: HyStart (RFC 9406) does at
-/// a longer round trip, and still far above a threshold that it has not met.
+/// Whether the first loss was so large that slow start must have caused it, although the sender had just left it: HyStart (RFC 9406) leaves
+/// slow start when the round trip grows, and can still be far above a threshold not met yet.
 fn overshot_at_first(first: &LossEpisode) -> bool {
     /// Segments, and their share of those in flight.
     const COST: (u64, f64) = (10, 0.5);
     first.retransmits >= COST.0 && first.retransmits as f64 >= COST.1 * f64::from(first.unacked)
 }
 
-/// Losses, of which those that follow within a few round trips of the end of another belong to that: what a sender sends behind a repair comes in bursts,
+/// Merges losses that follow within a few round trips of the end of another: after a recovery the sender sends in bursts,
 /// which a short queue drops again.
 fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
     const ROUND_TRIPS: u64 = 3;
@@ -286,26 +286,26 @@ fn events(episodes: &[LossEpisode]) -> Vec<LossEpisode> {
     all
 }
 
-/// A time in which no probe was answered.
+/// A period in which no probe was answered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Silence {
-    /// From its first probe to its last.
+    /// From the first probe to the last.
     pub took: Nanos,
-    /// The probes that were not answered at other times, of all.
+    /// Share of the probes at other times that were not answered.
     pub others: f64,
 }
 
-/// A time in which nothing came.
+/// A period in which nothing arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {
-    /// How long it was.
+    /// Its duration.
     pub took: Nanos,
-    /// Of the whole time.
+    /// Its share of the whole time.
     pub share: f64,
-    /// Of the probes that could have been answered meanwhile, how many were, and of how many; `None` where there is no series of them.
+    /// Answered and all probes of this period, of those that could have been answered; `None` without a series of them.
     pub probes: Option<(usize, usize)>,
-    /// The longest run of probes meanwhile that were not answered.
+    /// The longest run of unanswered probes in this period.
     pub silence: Option<Silence>,
-    /// Segments retransmitted meanwhile, by the readings at the sender.
+    /// Segments retransmitted in this period, by the sender's samples.
     pub retransmitted: u64,
 }

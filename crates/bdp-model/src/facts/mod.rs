@@ -1,7 +1,7 @@
-//! What is known of one transfer, however it was learned: what the rules of `bdp-explain` read.
+//! The facts of one transfer from any source: the input of the rules in `bdp-explain`.
 //!
-//! A direction of a measurement and a flow of the lab fill the same [`Facts`]; what neither knows stays `None`. What follows
-//! from the samples, as how full a window was, are methods.
+//! A direction of a measurement and a flow of the lab fill the same [`Facts`]; what is unknown is `None`. Values derived
+//! from the samples, such as how full a window was, are methods.
 
 mod attribution;
 mod conversation;
@@ -31,55 +31,55 @@ use crate::probes::{LostEachWay, ProbeSeries};
 use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
 use crate::udp::{OneWayDelay, UdpReport};
 
-/// Who asked for a transfer, and so in which words it is changed.
+/// The source of a transfer, which determines how it is reconfigured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A measurement between two machines, by its options.
+    /// A measurement between two hosts, with its options.
     Measured,
-    /// A scenario of the lab, by its keys.
+    /// A lab scenario, with its keys.
     Emulated,
-    /// Another program, watched from one end: what it asked for is not known, nor are any figures of the other end.
+    /// Another program's connection, watched from one end: its request and the other end's figures are unknown.
     Watched,
-    /// A connection of a capture: what its ends' kernels and programs did is inferred from its packets.
+    /// A connection in a capture: what the kernels and programs of its ends did is inferred from its packets.
     Captured,
 }
 
 /// One end of a transfer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct End {
-    /// How a sentence calls it.
+    /// Its name in a sentence.
     pub name: String,
-    /// The machine.
+    /// The host.
     pub host: HostFacts,
     /// CPU time of its process / wall clock.
     pub cpu: f64,
-    /// The same of the busiest of its threads.
+    /// CPU time of its busiest thread / wall clock.
     pub thread_cpu: Option<f64>,
-    /// Threads that sent or received.
+    /// Number of threads that sent or received.
     pub threads: Option<u32>,
     /// Whether its kernel uses window scaling on the first connection (RFC 7323).
     pub window_scaling: Option<bool>,
-    /// How it gave bytes to its kernel, or took them; empty where that is not known.
+    /// How it passes data to and from its kernel; empty if unknown.
     pub method: String,
-    /// Of an end that is watched, what is known of its socket.
+    /// The socket of a watched end.
     pub socket: Option<SocketFacts>,
 }
 
 /// One-way delay of the data, from its sender to its receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OneWay {
-    /// Before the load.
+    /// Idle delay.
     pub idle: Option<OneWayDelay>,
-    /// Under it.
+    /// Delay under load.
     pub loaded: Option<OneWayDelay>,
-    /// The way of the acknowledgements before the load.
+    /// Idle delay of the reverse path.
     pub back_idle: Option<OneWayDelay>,
-    /// The same under load.
+    /// Delay of the reverse path under load.
     pub back_loaded: Option<OneWayDelay>,
 }
 
 impl OneWay {
-    /// Of delays between the near and the far end, for data of this direction.
+    /// Converts delays between the near and the far end, for data in this direction.
     pub fn of(ways: EachWayReport, data: Direction) -> Self {
         let own = |ways: EachWay| match data {
             Direction::To => (ways.there, ways.back),
@@ -95,21 +95,21 @@ impl OneWay {
     }
 }
 
-/// Probes that were lost beside a transfer.
+/// Probes lost during a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbesLost {
-    /// Probes that left, and whose answer is no longer possible or has come.
+    /// Probes sent whose fate is known.
     pub known: u64,
-    /// Lost on the data's own way.
+    /// Lost in the data's own direction.
     pub own_way: u64,
-    /// Lost on the way of the acknowledgements.
+    /// Lost on the reverse path.
     pub way_back: u64,
-    /// Lost on either.
+    /// Lost in an unknown direction.
     pub unknown: u64,
 }
 
 impl ProbesLost {
-    /// Of probes between the near and the far end, for data of this direction.
+    /// Counts the lost probes between the near and the far end, for data in this direction.
     pub fn of(probes: &ProbeSeries, data: Direction) -> Option<Self> {
         let LostEachWay { known, there, back, unknown } = probes.lost_each_way()?;
         let (own_way, way_back) = match data {
@@ -120,16 +120,16 @@ impl ProbesLost {
     }
 }
 
-/// All that is known of one transfer.
+/// The facts of one transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// Who asked for it.
+    /// The source of the transfer.
     pub source: Source,
-    /// What was asked for.
+    /// What was requested.
     pub asked: FlowSpec,
-    /// The end that sends.
+    /// The sending end.
     pub sender: End,
-    /// The end that receives.
+    /// The receiving end.
     pub receiver: End,
     /// Bytes read by the receiver x 8 / time, after omit.
     pub goodput_bps: f64,
@@ -137,58 +137,58 @@ pub struct Facts {
     pub bytes: u64,
     /// From the first byte read to the last sample.
     pub duration_ns: u64,
-    /// Of that, the beginning that was left out of the goodput.
+    /// The omitted beginning, which does not count in the goodput.
     pub omit_ns: u64,
-    /// Goodput of the intervals after omit.
+    /// Distribution of the goodput of the intervals after omit.
     pub spread: Option<IntervalSpread>,
-    /// Goodput after omit of each stream, in order of connection.
+    /// Goodput of each stream after omit, in order of connection.
     pub stream_goodput_bps: Vec<f64>,
     /// The window of the first stream.
     pub window: WindowReport,
-    /// Round trips of probes beside it, before the load and under it.
+    /// Round trips of parallel probes, before the load and during it.
     pub rtt: RttReport,
-    /// One-way delays of the same probes; `None` where no times of the other end are known.
+    /// One-way delays of the same probes; `None` if the other end's times are unknown.
     pub one_way: Option<OneWay>,
-    /// Those probes one by one, since the flow's first byte; `None` where none were sent, and of older runs.
+    /// The individual probes, timed since the flow's first byte; `None` if none were sent, and for older runs.
     pub probes: Option<ProbeSeries>,
-    /// Of them those that were lost on the data's own way, and on that of the acknowledgements; `None` where the far end counts none.
+    /// Lost probes by direction; `None` if the far end does not count them.
     pub probes_lost: Option<ProbesLost>,
     /// Retransmitted segments, all streams.
     pub retransmits: Option<u64>,
-    /// Of them such as the receiver had already (DSACK, RFC 2883).
+    /// Retransmitted segments that the receiver already had (DSACK, RFC 2883).
     pub needless_retransmits: Option<u64>,
     /// Congestion control as read back from the sending socket.
     pub congestion_control: String,
     /// Payload bytes of a full segment.
     pub mss_bytes: Option<u64>,
-    /// What the first connection uses: SACK, timestamps, ECN, window shifts.
+    /// Options in use on the first connection: SACK, timestamps, ECN, window shifts.
     pub connection: Option<Connection>,
     /// `SO_SNDBUF` of the first stream at the sender.
     pub send_buffer_bytes: Option<u64>,
-    /// Rate that each stream was held to, bit/s.
+    /// Rate limit of each stream, bit/s.
     pub paced_bps: Option<u64>,
-    /// Readings at the receiver.
+    /// The receiver's samples.
     pub received: Vec<ReceiverSample>,
-    /// Readings at the sender.
+    /// The sender's samples.
     pub sent: Vec<SenderSample>,
     /// Congestion events of the first stream at the sender.
     pub loss_episodes: Vec<LossEpisode>,
-    /// Short flows after it with one thing changed.
+    /// Short experiments after the transfer, each with one change.
     pub experiments: Vec<Experiment>,
-    /// Of datagrams, what became of them.
+    /// Results of a datagram transfer.
     pub udp: Option<UdpReport>,
-    /// Of a capture, whose turn it was when, and for what each moment was waited.
+    /// The conversation seen in a capture: turns and waits.
     pub conversation: Option<Conversation>,
     /// The most that the path can carry.
     pub ceiling: Option<Ceiling>,
     /// Whether data ran the other way at the same time.
     pub both_directions: bool,
-    /// Whether a program on the way ends TCP's connections, so that its figures are not the path's.
+    /// Whether a program on the path terminates TCP connections, so that the figures are not the path's.
     pub through_tunnel: bool,
 }
 
 impl Facts {
-    /// Of one direction of a measurement; `None` where that was not measured.
+    /// Returns the facts of one direction of a measurement; `None` if it was not measured.
     pub fn measured(measurement: &Measurement, way: Direction) -> Option<Self> {
         let d = measurement.directions.iter().find(|d| d.direction == way)?;
         let (near_name, far_name) = names(measurement);
@@ -260,7 +260,7 @@ fn receiving_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End
     }
 }
 
-/// Names that tell the two ends apart, near and far.
+/// Names that distinguish the two ends, near and far.
 fn names(measurement: &Measurement) -> (String, String) {
     let (near, far) = (measurement.near.name.trim(), measurement.far.name.trim());
     if near == far || near.is_empty() || far.is_empty() {

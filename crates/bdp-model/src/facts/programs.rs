@@ -1,4 +1,4 @@
-//! What the programs and the machines at both ends did: who waited for whom, and who had the processor.
+//! What the programs and hosts at both ends did: who waited for whom, and who had the processor.
 
 use super::{End, Facts};
 use crate::ends::Task;
@@ -8,8 +8,8 @@ use crate::stats::median;
 use crate::threshold::SAMPLES_MIN;
 
 impl Facts {
-    /// Part of the time after omit in which the sending program had bytes to write and its socket took none: what is behind it
-    /// limits the transfer, and not the program.
+    /// Part of the time after omit in which the sending program had data and its socket accepted none: the transfer is limited by
+    /// what lies behind the socket, not by the program.
     pub fn sender_blocked(&self) -> Option<f64> {
         self.part_of_sending(|s| s.write_blocked_ns)
     }
@@ -24,19 +24,19 @@ impl Facts {
         self.part_of_receiving(|s| s.read_waited_ns)
     }
 
-    /// Part of the time after omit in which the receiving program did not read because it was to hold back.
+    /// Part of the time after omit in which the receiving program deliberately did not read, to limit its rate.
     pub fn receiver_held_back(&self) -> Option<f64> {
         self.part_of_receiving(|s| s.read_paused_ns)
     }
 
-    /// Bytes that had come and were not read, first stream: median after omit.
+    /// Bytes received but not read, first stream: median after omit.
     pub fn unread_bytes(&self) -> Option<f64> {
         let mut unread: Vec<f64> =
             self.received_after_omit().filter_map(|s| s.unread_bytes).map(|bytes| bytes as f64).collect();
         (unread.len() >= SAMPLES_MIN).then(|| median(&mut unread)).flatten()
     }
 
-    /// Part of the time after omit in which a thread of an end was ready to run while others had its processor: that of the
+    /// Part of the time after omit in which a thread of an end was runnable while others had its processor, for the
     /// thread that waited longest.
     pub fn waited_for_processor(&self, task: Task) -> Option<f64> {
         match task {
@@ -45,8 +45,8 @@ impl Facts {
         }
     }
 
-    /// Processor time of the busiest thread of an end / time, from each sample after omit to the next: when, since the flow's
-    /// start by that end's samples, and how much.
+    /// Processor time of an end's busiest thread / time, between samples after omit, each with its time since the flow's
+    /// start by that end's samples.
     pub fn thread_cpu_over_time(&self, task: Task) -> Vec<(u64, f64)> {
         let used: Vec<(u64, u64)> = match task {
             Task::Sending => {
@@ -63,7 +63,7 @@ impl Facts {
         used.windows(2).filter_map(rate).collect()
     }
 
-    /// Readings at the receiver after omit.
+    /// The receiver's samples after omit.
     pub fn received_after_omit(&self) -> impl DoubleEndedIterator<Item = &ReceiverSample> + Clone {
         self.received.iter().filter(|s| s.at_ns >= self.omit_ns)
     }
@@ -77,7 +77,7 @@ impl Facts {
     }
 }
 
-/// What a time that is counted from the start on grew by, as a part of the time from the first reading to the last.
+/// The growth of a cumulative time, as a part of the time from the first sample to the last.
 fn part(mut readings: impl DoubleEndedIterator<Item = (u64, Option<u64>)>) -> Option<f64> {
     let (from, first) = readings.next()?;
     let (to, last) = readings.next_back()?;
@@ -86,23 +86,23 @@ fn part(mut readings: impl DoubleEndedIterator<Item = (u64, Option<u64>)>) -> Op
 }
 
 impl End {
-    /// Part of the machine's processor time that a hypervisor took.
+    /// Part of the host's processor time taken by a hypervisor (steal).
     pub fn steal(&self) -> Option<f64> {
         self.host.cpu_steal
     }
 
-    /// Part of the time in which the control group of its process was held back by its quota.
+    /// Part of the time in which its quota throttled the control group of the process.
     pub fn throttled(&self) -> Option<f64> {
         self.host.counters.as_ref()?.throttled()
     }
 
-    /// Received packets that found the kernel's backlog full, and times that a processor could not take in all at once.
+    /// Packets dropped from the kernel's full backlog, and times that a processor could not process all packets at once.
     pub fn softnet(&self) -> Option<(u64, u64)> {
         let counters = self.host.counters.as_ref()?;
         Some((counters.softnet_dropped?, counters.softnet_squeezed?))
     }
 
-    /// What its network stack counted.
+    /// The counters of the network stack.
     pub fn stack(&self) -> Option<StackCounters> {
         self.host.counters.as_ref()?.stack
     }

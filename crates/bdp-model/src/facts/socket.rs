@@ -1,11 +1,11 @@
-//! What the kernel of an end says of a socket that is watched, beside its readings.
+//! What the kernel reports about a watched socket in addition to its samples.
 
 use super::Facts;
 use crate::stats::percentile;
 
 impl Facts {
-    /// Quartiles of the rate at which data came, by fives of the receiver's readings, bit/s: what was said before, as a login, moves none of them. `None` of
-    /// fewer than three.
+    /// Quartiles of the arrival rate, over groups of five samples of the receiver, bit/s: earlier exchanges such as a login do not move them. `None`
+    /// of fewer than three groups.
     pub fn arrival_rates(&self) -> Option<[f64; 3]> {
         const EACH: usize = 5;
         const LEAST: usize = 3;
@@ -23,34 +23,34 @@ impl Facts {
     }
 }
 
-/// What is known of the socket of an end, and of the process that has it open.
+/// Facts about an end's socket, and about the process that has it open.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SocketFacts {
-    /// Whether its program asked for the size of the send buffer (`SO_SNDBUF`), so that it stays; `None` where that can't be asked.
+    /// Whether its program set the size of the send buffer (`SO_SNDBUF`), which fixes it; `None` if the kernel cannot be asked.
     pub send_buffer_asked: Option<bool>,
-    /// The same of the receive buffer (`SO_RCVBUF`).
+    /// Whether its program set the size of the receive buffer (`SO_RCVBUF`); `None` if the kernel cannot be asked.
     pub receive_buffer_asked: Option<bool>,
-    /// Readings in which packets in flight took most of the send buffer though both windows had room, and those with something in flight.
+    /// Samples in which packets in flight filled most of the send buffer though both windows had room, and all samples with data in flight.
     pub buffer_taken: (u64, u64),
-    /// It carries the channels of SSH, whose windows the programs at its ends give each other.
+    /// Whether it carries SSH channels, which have windows of their own.
     pub has_channels: bool,
-    /// How the quota of its process's control group held that back.
+    /// How its quota throttled the process's control group.
     pub quota: Option<Quota>,
-    /// The smallest round trip that the kernel remembers, nanoseconds: at a receiver that of what it sent, as its handshake.
+    /// The smallest round trip in the kernel's memory, nanoseconds; at a receiver, of the segments that it sent itself, such as the handshake.
     pub least_rtt_ns: Option<u64>,
-    /// Whether packets came from the other end after the data was sent that it never acknowledged: small ones pass.
+    /// Whether packets from the other end arrived after the data that was never acknowledged had been sent: small packets get through.
     pub small_ones_pass: bool,
-    /// Whether what waits to be acknowledged fills a segment.
+    /// Whether the unacknowledged data fills a segment.
     pub full_segment_waits: bool,
 }
 
-/// What the quota of a control group did.
+/// The effect of a control group's quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Quota {
-    /// Periods in which it was used up.
+    /// Periods in which the quota was exhausted.
     pub throttled: u64,
-    /// All periods in which something ran.
+    /// All periods in which the group was running.
     pub periods: u64,
-    /// The part of the time in which a processor of the group stood still for it.
+    /// Share of the time in which one of the group's processors was stopped by the quota.
     pub share: f64,
 }

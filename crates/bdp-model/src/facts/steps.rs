@@ -1,4 +1,4 @@
-//! A path that changed while it was measured: another rate, or another length, from some moment on.
+//! A path that changed during the measurement: a new rate or a new length from some moment on.
 
 use super::Facts;
 use super::derived::stretches;
@@ -7,29 +7,29 @@ use crate::record::ReceiverSample;
 use crate::stats::{median, percentile};
 use crate::units::Nanos;
 
-/// A level before a moment and after it.
+/// A level before and after a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Since the flow's first byte.
+    /// The moment, since the flow's first byte.
     pub at: Nanos,
     /// Median before it.
     pub before: f64,
     /// Median after it.
     pub after: f64,
-    /// Distance of the two levels / how far the values lie from their own, by the larger of the two medians: what grows evenly has 4.
+    /// Distance of the two levels / deviation of the values from their own level, by the larger median: even growth gives 4.
     pub clearness: f64,
 }
 
 impl Step {
-    /// The moment that parts the values best into two levels, each held for a while; `None` of too few, or where there are none.
-    /// The values are of moments in their order.
+    /// Finds the moment that best separates the values into two sustained levels; `None` if there are too few, or no levels.
+    /// The values must be in order of time.
     pub fn of(values: &[(u64, f64)]) -> Option<Self> {
-        /// Values that a level has at least.
+        /// Smallest number of values in a level.
         const LEAST: usize = 8;
         if values.len() < 2 * LEAST {
             return None;
         }
-        // The split with the least squares about the two means (one change point, binary segmentation).
+        // The split with the least squares around the two means (one change point, binary segmentation).
         let total: f64 = values.iter().map(|v| v.1).sum();
         let (mut before, mut best) = (0.0, None::<(f64, usize)>);
         for (i, value) in values.iter().enumerate() {
@@ -49,7 +49,7 @@ impl Step {
         let scatter = |part: &[(u64, f64)], level: f64| {
             median(&mut part.iter().map(|v| (v.1 - level).abs()).collect::<Vec<_>>()).unwrap_or(0.0)
         };
-        // Readings are no finer than this.
+        // The resolution of the samples.
         let least = 0.005 * before.max(after);
         let scatter = scatter(left, before).max(scatter(right, after)).max(least);
         let clearness = if scatter > 0.0 { (after - before).abs() / scatter } else { 0.0 };
@@ -64,12 +64,12 @@ impl Step {
 }
 
 impl Facts {
-    /// A step in the rate at which data came, in stretches of two round trips or more after slow start.
+    /// A step in the rate of arrival, over stretches of two round trips or more after slow start.
     pub fn rate_step(&self) -> Option<Step> {
         Step::of(&self.rates()?)
     }
 
-    /// The rate at which data came before a moment and after it, medians.
+    /// Median rates of arrival before and after a moment.
     pub fn rates_around(&self, at: Nanos) -> Option<(f64, f64)> {
         let rates = self.rates()?;
         let of = |after: bool| {
@@ -78,9 +78,9 @@ impl Facts {
         Some((of(false)?, of(true)?))
     }
 
-    /// Rates at which data came, each with the end of its stretch of two round trips or more, after slow start.
+    /// Rates of arrival after slow start, each with the end of its stretch of two round trips or more.
     fn rates(&self) -> Option<Vec<(u64, f64)>> {
-        // Within a round trip or two of those under load a lost segment holds back what came after it.
+        // Within a round trip or two under load a lost segment holds back later data.
         let trips = 2 * self.rtt_idle().max(self.rtt_loaded())?.as_ns();
         let ramp_up = self.ramp_up().map_or(0, |ramp_up| ramp_up.took.as_ns()).min(self.duration_ns / 4);
         let from = self.omit_ns.max(ramp_up);
@@ -88,7 +88,7 @@ impl Facts {
         Some(stretches(counted(), trips.max(burst_span_ns(counted())).max(1)))
     }
 
-    /// The round trips of probes before a moment and after it, medians, after omit.
+    /// Median round trips of probes before and after a moment, after omit.
     pub fn round_trips_around(&self, at: Nanos) -> Option<(f64, f64)> {
         let trips = self.round_trips()?;
         let of = |after: bool| {
@@ -97,17 +97,17 @@ impl Facts {
         Some((of(false)?, of(true)?))
     }
 
-    /// A step in the round trips of probes while data flowed, after omit.
+    /// A step in the round trips of probes during the transfer, after omit.
     pub fn rtt_step(&self) -> Option<Step> {
         Step::of(&self.round_trips()?)
     }
 
-    /// A jump of these round trips near their step, from which they never come back: that of a path that became longer behind a queue, which comes and goes. Its
-    /// levels are the floors before and after, and its clearness the jump from the longest of three before to the shortest of three after / the floor before.
+    /// A jump of these round trips near the step that never reverses: a path that became longer, unlike a queue, which comes and goes. Its levels are
+    /// the minima before and after, its clearness the jump from the longest of three before to the shortest of three after / the minimum before.
     pub fn rtt_jump(&self, step: &Step) -> Option<Step> {
-        /// Trips to either side of the jump.
+        /// Round trips on either side of the jump.
         const BESIDE: usize = 3;
-        /// The split with the least squares is off by so many.
+        /// The least-squares split is off by at most this many.
         const NEAR: usize = 4;
         let trips = self.round_trips()?;
         let split = trips.iter().position(|trip| trip.0 >= step.at.0)?;
@@ -124,19 +124,19 @@ impl Facts {
         Some(Step { at: Nanos(trips[at].0), before, after, clearness: most / before.max(1.0) })
     }
 
-    /// Round trips of probes while data flowed, after omit, each with its moment.
+    /// Round trips of probes during the transfer, after omit, each with its time.
     fn round_trips(&self) -> Option<Vec<(u64, f64)>> {
         let trip = |p: &ProbePoint| Some((u64::try_from(p.counts_from_ns()).ok()?, p.rtt_ns()? as f64));
         Some(self.probes.as_ref()?.counted().filter_map(trip).collect())
     }
 }
 
-/// How long a stretch has to be to have a rate where data comes in bursts that are rarer than readings, as where a sender waits for its persist timer or for
-/// delayed acknowledgements: several bursts. Shorter ones have one burst or none, and are levels of nothing. 0 where most readings bring something.
+/// Shortest stretch with a meaningful rate if data arrives in bursts less often than samples are taken, as with a persist timer or delayed
+/// acknowledgements: several bursts. Shorter stretches contain one burst or none. 0 if most samples bring data.
 fn burst_span_ns<'a>(samples: impl Iterator<Item = &'a ReceiverSample> + Clone) -> u64 {
-    /// Bursts of a stretch.
+    /// Bursts per stretch.
     const BURSTS: f64 = 4.0;
-    /// Time from burst to burst / from reading to reading, from which on readings without data are usual.
+    /// Time between bursts / time between samples above which samples without data are normal.
     const RARER: f64 = 1.5;
     let apart = |moments: Vec<u64>| {
         let gaps = moments.windows(2).map(|w| w[1].saturating_sub(w[0]) as f64);

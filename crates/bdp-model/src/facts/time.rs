@@ -1,5 +1,5 @@
-//! Where the time of a transfer went: each moment of the sender belongs to one state, and the states add up to all of it. How
-//! they are told apart is in [`super::attribution`]'s rules; `docs/time.md` has them for users.
+//! Where the time of a transfer went: each moment of the sender belongs to one state, and the states add up to all of it. The
+//! rules are in [`super::attribution`]; `docs/time.md` explains the states to users.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::named::named;
 
 named! {
-    /// What a moment of a connection went to, for the data of one end: who was waiting for whom, and for what. The order is that in which they are drawn.
+    /// The state of a connection at a moment, for the data of one end: who was waiting for whom, and for what. In the order in which they are drawn.
     pub enum TimeState {
         /// A SYN was not answered, and was retransmitted.
         Unanswered = "unanswered",
@@ -65,49 +65,49 @@ named! {
     }
 }
 
-/// What states have in common: who or what is waited for.
+/// What is waited for: a grouping of the states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Waits {
-    /// For a SYN to be answered.
+    /// An answer to a SYN.
     Connection,
-    /// For the client to ask.
+    /// A request from the client.
     Client,
-    /// For the server to begin its answer.
+    /// The start of the server's response.
     Server,
-    /// For questions and answers on their way, those of the handshake, of TLS and of the programs.
+    /// Round trips of requests and responses: of the handshake, of TLS and of the programs.
     RoundTrips,
-    /// Waiting for data from the other end.
+    /// Data from the other end.
     OtherWay,
-    /// For the path: its rate, its losses, the congestion window that follows from them.
+    /// The path: its rate, its losses, and the congestion window that results from them.
     Path,
-    /// For the congestion window to grow.
+    /// The growth of the congestion window in slow start.
     SlowStart,
-    /// For the window of the receiver.
+    /// The receive window.
     ReceiveWindow,
-    /// For the program that receives.
+    /// The receiving program.
     Reader,
-    /// For room in the sender's own buffer.
+    /// Room in the send buffer.
     SendBuffer,
-    /// For room in the window of the programs' own protocol.
+    /// Room in the programs' own window.
     ProgramWindow,
-    /// For the rate that the sender is held to.
+    /// The rate that the sender is limited to.
     Pacing,
-    /// For the acknowledgement that Nagle's algorithm wants.
+    /// The acknowledgement required by Nagle's algorithm.
     Nagle,
-    /// For the program that sends.
+    /// The sending program.
     Writer,
-    /// For a processor.
+    /// A processor.
     Processor,
-    /// For nothing.
+    /// Nothing.
     Nothing,
-    /// Not known: the capture does not have it.
+    /// Not known: it is missing from the capture.
     Uncaptured,
     /// Not known.
     Unknown,
 }
 
 impl TimeState {
-    /// Who or what is waited for in it.
+    /// Returns what is waited for in this state.
     pub const fn waits(self) -> Waits {
         match self {
             Self::Unanswered => Waits::Connection,
@@ -147,9 +147,9 @@ impl fmt::Display for TimeState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
-    /// Since all connections were made.
+    /// Its start, since all connections were established.
     pub from_ns: u64,
-    /// Likewise.
+    /// Its end, since all connections were established.
     pub to_ns: u64,
     /// Nanoseconds in each state; they add up to the stretch.
     pub states: Vec<(TimeState, u64)>,
@@ -159,17 +159,17 @@ pub struct Stretch {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeSpent {
-    /// In order of time, without gaps.
+    /// The stretches in order of time, without gaps.
     pub stretches: Vec<Stretch>,
 }
 
 impl TimeSpent {
-    /// The stretches that begin at a moment or later.
+    /// Keeps the stretches that begin at this time or later.
     pub fn since(self, at_ns: u64) -> Self {
         Self { stretches: self.stretches.into_iter().filter(|s| s.from_ns >= at_ns).collect() }
     }
 
-    /// With what is called by one name called by another.
+    /// Counts the time of one state as another.
     #[must_use]
     pub fn renamed(mut self, from: TimeState, to: TimeState) -> Self {
         for stretch in &mut self.stretches {
@@ -184,7 +184,7 @@ impl TimeSpent {
         self
     }
 
-    /// The time that all stretches together took.
+    /// Total time of all stretches.
     pub fn total_ns(&self) -> u64 {
         self.stretches.iter().map(|s| s.to_ns - s.from_ns).sum()
     }
@@ -206,12 +206,12 @@ impl TimeSpent {
         spent as f64 / self.total_ns().max(1) as f64
     }
 
-    /// Share of the time that repairs of losses took.
+    /// Share of the time spent in loss recovery.
     pub fn repairs(&self) -> f64 {
         self.share_of(|state| matches!(state, TimeState::Recovery | TimeState::Timeout))
     }
 
-    /// Each of what is waited for that took any time, with its share.
+    /// Everything that was waited for, with its share of the time.
     pub fn parts(&self) -> Vec<(Waits, f64)> {
         let mut parts: Vec<(Waits, f64)> = Vec::new();
         for (state, share) in self.shares() {
@@ -224,8 +224,8 @@ impl TimeSpent {
         parts
     }
 
-    /// What was waited for most, with its share: the largest part, of those that are not the other end's turn, or nothing. A path that is full is as it should
-    /// be: a program that pauses for a good part of the time comes before it, unless it is full for nearly all of it.
+    /// What was waited for most, with its share, except the other end's turn and nothing. A full path is as it should be:
+    /// a program that pauses for a good part of the time precedes it, unless the path is full nearly all the time.
     pub fn waited_for(&self) -> Option<(Waits, f64)> {
         const NEARLY_ALL: f64 = 0.8;
         const GOOD_PART: f64 = 0.2;
@@ -245,7 +245,7 @@ impl TimeSpent {
         Some(largest)
     }
 
-    /// Each state that took any time, with its share, the longest first.
+    /// Every state that took any time, with its share, longest first.
     pub fn shares(&self) -> Vec<(TimeState, f64)> {
         let mut all: Vec<_> =
             TimeState::ALL.iter().map(|&state| (state, self.share(state))).filter(|s| s.1 > 0.0).collect();

@@ -1,4 +1,4 @@
-//! How a stream used its windows, by its samples.
+//! How a stream used its windows, from its samples.
 
 use crate::record::SenderSample;
 use crate::stats::median;
@@ -7,31 +7,31 @@ use crate::threshold::SAMPLES_MIN;
 /// How the first stream used its windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowUse {
-    /// The samples that the shares below are of.
+    /// Number of samples behind the shares below.
     pub samples: u64,
-    /// Receive window as the sender saw it, median.
+    /// Receive window as seen by the sender, median.
     pub receive_bytes: f64,
-    /// In flight, median.
+    /// Bytes in flight, median.
     pub in_flight_bytes: f64,
     /// Share of samples in which no further segment fits the receive window while the congestion window has room.
     pub receive_full: f64,
-    /// Share of samples in which the congestion window has no room, and the receive window has.
+    /// Share of samples in which the congestion window is full and the receive window has room.
     pub congestion_full: f64,
-    /// Share of samples in which both windows have room for much more: the sender's kernel has nothing to send.
+    /// Share of samples in which both windows have much room: the sender's kernel has nothing to send.
     pub starved: f64,
-    /// The largest receive window seen.
+    /// The largest receive window.
     pub receive_largest_bytes: f64,
-    /// The smallest.
+    /// The smallest receive window.
     pub receive_smallest_bytes: f64,
-    /// Share of samples in which the receive window is less than half of the largest so far. A receiver that reads what
-    /// comes never shrinks its window.
+    /// Share of samples in which the receive window is less than half of the largest so far. The window never shrinks
+    /// while the receiver reads what arrives.
     pub receive_shrunk: f64,
 }
 
 impl WindowUse {
-    /// Of these samples; `None` without a segment size, or where fewer than [`SAMPLES_MIN`] tell segments in flight,
-    /// congestion window and receive window. A window that was asked for is the largest there is: the one of the handshake may be
-    /// larger, and comes down to it.
+    /// Evaluates these samples; `None` without a segment size, or if fewer than [`SAMPLES_MIN`] have segments in flight,
+    /// congestion window and receive window. A requested window counts as the largest: the handshake's may be larger
+    /// and shrinks to it.
     pub fn of<'a>(
         samples: impl IntoIterator<Item = &'a SenderSample>,
         mss_bytes: Option<u64>,

@@ -1,63 +1,63 @@
-//! Why a limit is what it is.
+//! The causes of a limit.
 
 use super::named::named;
 
 named! {
-    /// Why a limit is what it is.
+    /// Why a limit has its value.
     pub enum Cause {
-        /// The last number of `tcp_rmem` at the receiver.
+        /// The maximum of `tcp_rmem` (its third value) at the receiver.
         RmemMaximum = "rmem_maximum",
-        /// The last number of `tcp_wmem` at the sender.
+        /// The maximum of `tcp_wmem` (its third value) at the sender.
         WmemMaximum = "wmem_maximum",
-        /// The window that was asked for.
+        /// The requested window.
         WindowAsked = "window_asked",
-        /// The socket buffer that was asked for (`SO_RCVBUF`, `SO_SNDBUF`).
+        /// The requested socket buffer (`SO_RCVBUF`, `SO_SNDBUF`).
         SocketBufferAsked = "socket_buffer_asked",
-        /// Autotuning is off: the buffer stays at its first size.
+        /// Autotuning is off: the buffer keeps its initial size.
         AutotuningOff = "autotuning_off",
-        /// The buffer could still grow: autotuning that was still growing, or a middlebox that rewrites the window.
+        /// The buffer is below its maximum: autotuning was still growing it, or a middlebox rewrites the window.
         BelowMaximum = "below_maximum",
         /// Window scaling is off at a host (RFC 7323).
         ScalingOff = "scaling_off",
-        /// Both hosts offer window scaling, and a middlebox removed the option from the handshake.
+        /// Both hosts offer window scaling, but a middlebox removed the option from the handshake.
         ScalingStripped = "scaling_stripped",
-        /// The option was removed from one of the handshake's two segments: one end scales, the other does not.
+        /// A middlebox removed the option from one segment of the handshake: one end scales, the other does not.
         ScalingHalfStripped = "scaling_half_stripped",
-        /// No window scaling, and one host does not report whether it offers it.
+        /// Window scaling is not in use, and one host does not report whether it offers it.
         ScalingMissing = "scaling_missing",
-        /// Large writes pass a small buffer at once, and the sender has nothing to send until all of it is acknowledged.
+        /// Large writes pass through a small buffer in one go, and the sender then has nothing to send until all of it is acknowledged.
         BufferRunsDry = "buffer_runs_dry",
-        /// A thread used up the processor that it ran on.
+        /// A thread used all of its processor.
         ThreadFull = "thread_full",
-        /// A control group's quota held the process back.
+        /// A control group's quota throttled the process.
         Throttled = "throttled",
-        /// A hypervisor took processor time.
+        /// A hypervisor took processor time (steal).
         Stolen = "stolen",
-        /// Other programs had the processor that a thread was ready to run on.
+        /// Other programs occupied the processor that a runnable thread was waiting for.
         ProcessorShared = "processor_shared",
-        /// The process did not run for a while.
+        /// The process was paused for a while.
         Paused = "paused",
-        /// The network device dropped packets, for want of buffers or of room in its queue.
+        /// The network device dropped packets: it ran out of buffers, or its queue was full.
         DeviceDrops = "device_drops",
-        /// The kernel dropped packets of its receive backlog (softnet).
+        /// The kernel dropped packets from its receive backlog (softnet).
         BacklogDrops = "backlog_drops",
-        /// The receiving socket was full (`SO_RXQ_OVFL`).
+        /// The receiving socket was full and dropped datagrams (`SO_RXQ_OVFL`).
         SocketDrops = "socket_drops",
-        /// The sending host keeps the rate by itself: a shaper or a limit of its device's queue, or a rate that its program asked its socket for.
+        /// The sending host limits the rate itself: by a shaper or a limit of its device's queue, or by a pacing rate that its program requested.
         KeptByHost = "kept_by_host",
-        /// The server was asked and had not begun to answer: its response time.
+        /// The server had the request but had not begun to respond: its response time.
         ResponseTime = "response_time",
-        /// TLS agreed on its keys.
+        /// The TLS handshake.
         TlsSetup = "tls_setup",
-        /// The connection was being made.
+        /// The TCP handshake.
         Handshake = "handshake",
-        /// Nobody answered the SYN.
+        /// The SYN was not answered.
         NoAnswer = "no_answer",
-        /// The host refused the connection by a reset.
+        /// The host refused the connection with a reset.
         Refused = "refused",
-        /// ICMP said that the connection was prohibited, or its destination unreachable.
+        /// ICMP reported that the connection is prohibited, or its destination unreachable.
         Unreachable = "unreachable",
-        /// A program on the way ends TCP's connections.
+        /// A program on the path terminates the TCP connections.
         Tunnel = "tunnel",
     }
 }

@@ -1,9 +1,9 @@
-//! What limits a flow: every limit that bdp knows, with its name in JSON, its name in a sentence, and what the time goes to that it is a name for.
+//! The limits of a flow, each with its name in JSON, its noun for a sentence, and the kinds of waiting that it explains.
 
 use super::named::{named, named_kinds};
 use crate::facts::Waits;
 
-/// The limits, in kinds.
+/// Declares the limits, grouped by kind.
 macro_rules! limits {
     ($(
         $(#[doc = $about:literal])+
@@ -18,12 +18,12 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// As a noun, as where it binds next.
+            /// The limit as a noun, for use in a sentence.
             pub const fn noun(self) -> &'static str {
                 match self { $($( Self::$limit => $noun, )+)+ }
             }
 
-            /// What the time goes to that it is a name for.
+            /// The kinds of waiting that it explains.
             const fn waits(self) -> &'static [Waits] {
                 match self { $($( Self::$limit => &[$(Waits::$waits),*], )+)+ }
             }
@@ -32,7 +32,7 @@ macro_rules! limits {
 }
 
 impl Limit {
-    /// Whether it is a name for what is waited for: one that is not known may be any.
+    /// Whether the limit explains this kind of waiting; [`Limit::Unknown`] may explain any.
     pub fn names(self, waits: Waits) -> bool {
         self == Self::Unknown || self.waits().contains(&waits)
     }
@@ -41,90 +41,90 @@ impl Limit {
 limits! {
     /// Windows and buffers.
     Windows {
-        /// The window that the receiver allows.
+        /// The window that the receiver advertises.
         ReceiveWindow = "receive_window", "the receive window", [ReceiveWindow],
-        /// The buffer of the sending socket.
+        /// The sending socket's buffer.
         SendBuffer = "send_buffer", "the send buffer", [SendBuffer],
     }
-    /// The path, and the queues on it.
+    /// The path and its queues.
     Path {
-        /// The medium: no setting of TCP can add to it.
+        /// The capacity of the medium, which no TCP setting can raise.
         Ceiling = "ceiling", "the ceiling", [Path],
-        // A transfer that is over before its window has grown has its time in slow start, though the path may have been full since its first window.
-        /// The path's bottleneck, which gives all that it can: a queue stands before it.
+        // A transfer that ends before its window has grown spends its time in slow start, though the path may have been full since its first window.
+        /// The path's bottleneck is full: a queue stands before it.
         PathRate = "path_rate", "the path's bottleneck", [Path, SlowStart],
-        /// A queue before the bottleneck that is too short for the bursts that come.
+        /// A queue before the bottleneck that is too short for the bursts that arrive.
         ShallowQueue = "shallow_queue", "the short queue", [Path],
-        /// A medium that carries one direction at a time: acknowledgements take their part.
+        /// A medium that carries one direction at a time: acknowledgements use part of its capacity.
         HalfDuplex = "half_duplex", "the half-duplex medium", [Path],
-        /// Other traffic, which takes a part of the bottleneck.
+        /// Other traffic that uses part of the bottleneck's capacity.
         CrossTraffic = "cross_traffic", "other traffic", [Path],
         /// A queue on the path that marks packets instead of dropping them (ECN, RFC 3168).
         EcnMarks = "ecn_marks", "congestion marks (ECN)", [Path],
     }
-    /// What becomes of packets on the way.
+    /// What happens to packets on the path.
     Packets {
-        /// Losses of a full queue, to which the congestion control answers by a smaller window.
+        /// Losses at a full queue, for which the congestion control reduces its window.
         CongestionLoss = "congestion_loss", "losses of a full queue", [Path],
-        /// Losses that have nothing to do with the load: they come at any rate.
+        /// Losses that do not depend on the load: they occur at any rate.
         RandomLoss = "random_loss", "random loss", [Path],
-        /// Recovery from losses without selective acknowledgements: one segment a round trip (RFC 2018).
+        /// Loss recovery without selective acknowledgements: one segment per round trip (RFC 2018).
         SackMissing = "sack_missing", "recovery without SACK", [Path],
-        /// No timestamps beside retransmissions (RFC 7323): stands beside what limits the flow.
+        /// No timestamps with retransmissions (RFC 7323); reported in addition to what limits the flow.
         TimestampsMissing = "timestamps_missing", "retransmission without timestamps", [],
-        /// Something on the path that drops what exceeds a rate, and has no queue.
+        /// A policer on the path: it drops what exceeds a rate, without a queue.
         Policer = "policer", "the policer", [Path],
-        /// Segments that overtake others, so that the sender takes them for lost.
+        /// Segments that arrive out of order, which the sender takes for lost.
         Reordering = "reordering", "reordering", [Path],
-        /// The way back, which loses or delays acknowledgements.
+        /// The reverse path, which loses or delays acknowledgements.
         ReversePath = "reverse_path", "the way back", [Path],
-        /// Packets of full size vanish, smaller ones come through.
+        /// Full-size packets vanish while smaller ones get through.
         MtuBlackHole = "mtu_black_hole", "the MTU black hole", [Path, SlowStart, ReceiveWindow, SendBuffer],
-        /// The path changed while it was measured: an outage, or another rate.
+        /// The path changed during the test: an outage, or another rate.
         PathChanged = "path_changed", "the change of the path", [Path],
     }
     /// Programs and their connections.
     Programs {
-        /// The transfer was over before slow start was.
+        /// The transfer ended before slow start did.
         SlowStart = "slow_start", "slow start", [SlowStart],
-        /// The rate that was asked for: all of it came through.
+        /// The requested rate, which was reached.
         AskedRate = "asked_rate", "the asked rate", [Pacing],
-        /// The program that sends: it writes more slowly than the path carries.
+        /// The sending program, which writes more slowly than the path can carry.
         SlowWriter = "slow_writer", "the sending program", [Writer, Server],
-        /// The program that receives: it reads more slowly than data comes.
+        /// The receiving program, which reads more slowly than data arrives.
         SlowReader = "slow_reader", "the receiving program", [Reader],
-        /// The client, which had not asked: the connection waits for a program, or for a person.
+        /// The client, which has no request outstanding: the connection waits for a program or a person.
         ClientIdle = "client_idle", "the client, which had not asked", [Client, Server, Nothing],
-        /// Round trips between questions and answers, one after the other.
+        /// Round trips between requests and responses, one after the other.
         RoundTrips = "round_trips", "round trips", [RoundTrips, Connection],
-        /// The window of the programs' own protocol, as of SSH's channels, SMB's credits and HTTP/2's flow control.
+        /// The window of the programs' own protocol, such as SSH channels, SMB credits or HTTP/2 flow control.
         ProgramWindow = "program_window", "the programs' own window", [ProgramWindow],
-        /// The other end, which answers no more.
+        /// The other end, which no longer answers.
         PeerGone = "peer_gone", "the other end, which answers no more", [Path],
-        /// The connection, which was never made.
+        /// The connection, which was never established.
         NotEstablished = "not_established", "a connection that was never made", [Connection, RoundTrips],
-        /// Small writes that wait for the acknowledgement of the last one (RFC 896).
+        /// Small writes that wait for the acknowledgement of the previous one (Nagle's algorithm, RFC 896).
         Nagle = "nagle", "Nagle's algorithm", [Nagle],
     }
     /// Processors and devices of hosts.
     Hosts {
-        /// The processor of an end.
+        /// The processor of one end.
         Cpu = "cpu", "the processor", [Processor],
-        /// An end, whose device or kernel dropped packets.
+        /// One end, whose device or kernel dropped packets.
         HostDrops = "host_drops", "packet drops of the host", [Path],
     }
     /// Datagrams.
     Datagrams {
-        /// The path, which lost datagrams.
+        /// Datagrams lost on the path.
         PathLoss = "path_loss", "loss on the path", [],
-        /// The host that receives, whose socket dropped datagrams that had come.
+        /// The receiving host, whose socket dropped datagrams that had arrived.
         ReceivingHost = "receiving_host", "the receiving host", [],
-        /// The host that sends, which could send no faster, or dropped datagrams before they left.
+        /// The sending host, which could send no faster, or dropped datagrams before they left.
         SendingHost = "sending_host", "the sending host", [],
     }
-    /// What nobody knows.
+    /// Limits that are not known.
     NotKnown {
-        /// Not known.
+        /// No rule explains the limit.
         Unknown = "unknown", "something unknown", [],
     }
 }

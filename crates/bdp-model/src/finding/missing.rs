@@ -1,19 +1,19 @@
-//! What is missing for an answer, or for a surer one.
+//! Data that is missing for an answer, or for a more certain one.
 
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
 
 named! {
-    /// What is missing.
+    /// The data that is missing.
     pub enum Lack {
-        /// `TCP_INFO` of the sender.
+        /// The sender's `TCP_INFO`.
         TcpInfo = "tcp_info",
-        /// Windows and segments in flight in it.
+        /// The windows and segments in flight in `TCP_INFO`.
         TcpInfoWindows = "tcp_info_windows",
-        /// More samples: `samples` are too few.
+        /// A longer test: `samples` are too few.
         LongerMeasurement = "longer_measurement",
-        /// The same after what is omitted.
+        /// A longer test: too few samples remain after the omitted time.
         LongerAfterOmit = "longer_after_omit",
         /// The segment size of `host`.
         SegmentSize = "segment_size",
@@ -21,51 +21,51 @@ named! {
         IdleRoundTrip = "idle_round_trip",
         /// The round trip under load.
         LoadedRoundTrip = "loaded_round_trip",
-        /// On which way a queue stands.
+        /// The direction in which a queue stands.
         QueueDirection = "queue_direction",
         /// The speed of the NICs.
         NicSpeed = "nic_speed",
         /// What keeps the window below what `tcp_rmem` allows.
         WindowBound = "window_bound",
-        /// The kernel's count of the time limited by the send buffer.
+        /// The kernel's count of the time that the send buffer limited.
         SendBufferCount = "send_buffer_count",
-        /// What the receiving socket dropped.
+        /// The receiving socket's count of dropped datagrams.
         SocketDrops = "socket_drops",
-        /// A connection that no program on the way ends.
+        /// A direct connection, which no program on the path terminates.
         DirectConnection = "direct_connection",
-        /// The figures of the sending `host`.
+        /// The measurements of the sending `host`.
         SenderFigures = "sender_figures",
-        /// A probe beside the connection, towards `host`.
+        /// A probe to `host` in parallel with the connection.
         ProbeBeside = "probe_beside",
     }
 }
 
-/// Something that is missing.
+/// Data that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
-    /// What.
+    /// The data.
     pub what: Lack,
-    /// Of which host.
+    /// The host that it is missing from.
     pub host: Option<String>,
-    /// How many samples there are.
+    /// The number of samples there are.
     pub samples: Option<u64>,
 }
 
 impl Missing {
-    /// Without operands; methods add them.
+    /// Creates it without operands; methods add them.
     pub const fn new(what: Lack) -> Self {
         Self { what, host: None, samples: None }
     }
 
-    /// Of which host.
+    /// Sets the host.
     #[must_use]
     pub fn host(mut self, name: &str) -> Self {
         self.host = Some(name.to_owned());
         self
     }
 
-    /// How many samples there are.
+    /// Sets the number of samples there are.
     #[must_use]
     pub const fn samples(mut self, samples: u64) -> Self {
         self.samples = Some(samples);

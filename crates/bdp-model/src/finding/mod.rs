@@ -1,4 +1,4 @@
-//! What limits a transfer, as numbers and names: the rules of `bdp-explain` make it, `bdp-report` words it.
+//! What limits a transfer, as numbers and names: the rules of `bdp-explain` produce it, `bdp-report` puts it into words.
 
 mod cause;
 mod evidence;
@@ -22,71 +22,71 @@ pub use place::{At, Place};
 pub use quantity::{Quantity, Unit};
 pub use remedy::{Action, Remedy};
 
-/// A conclusion, how sure it is, what it rests on, and what to do about it.
+/// A conclusion with its confidence, its evidence and a remedy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What limits the flow.
     pub limit: Limit,
-    /// Why the limit is what it is, where that is known.
+    /// Why the limit has its value; null if unknown.
     pub cause: Option<Cause>,
     /// Where the limit is.
     pub place: Place,
-    /// How sure it is.
+    /// How certain the finding is.
     pub confidence: Confidence,
-    /// How probable it is, 0 to 1, by what came of transfers whose truth is known; `None` where nobody has counted.
+    /// Its probability, 0 to 1, calibrated on transfers whose limit is known; null if it was not calibrated.
     #[serde(default)]
     pub probability: Option<f64>,
-    /// Where it is unknown, what it may be, the most probable first.
+    /// What the limit may be if it is unknown, most probable first.
     #[serde(default)]
     pub candidates: Vec<Likely>,
-    /// What was observed, the strongest first.
+    /// The observations, strongest first.
     pub evidence: Vec<Evidence>,
-    /// What binds once this limit is gone, where that is known.
+    /// The limit that applies once this one is removed; null if unknown.
     pub next: Option<Next>,
-    /// What to change, where something can be.
+    /// What to change; null if there is nothing to change.
     pub remedy: Option<Remedy>,
-    /// What is missing, where the answer is unknown or could be surer.
+    /// Data that is missing, if the answer is unknown or could be more certain.
     pub missing: Vec<Missing>,
 }
 
-/// How sure a finding is.
+/// How certain a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Right in half of the cases at least.
+    /// Right in at least half of the cases.
     Low,
-    /// In four of five.
+    /// Right in at least four of five cases.
     Medium,
-    /// In nineteen of twenty.
+    /// Right in at least nineteen of twenty cases.
     High,
 }
 
-/// What may limit a flow, and how probable that is.
+/// A possible limit and its probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Likely {
     /// The limit.
     pub limit: Limit,
-    /// 0 to 1.
+    /// Its probability, 0 to 1.
     pub probability: f64,
 }
 
-/// What binds once a limit is gone.
+/// The limit that applies once another is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
-    /// The limit that binds then.
+    /// The next limit.
     pub limit: Limit,
     /// The goodput that it allows, bit/s.
     pub goodput_bps: f64,
-    /// Bytes in flight that each stream needs for it.
+    /// Bytes in flight that each stream needs to reach it.
     pub needed_bytes: Option<f64>,
 }
 
 impl Finding {
-    /// A finding without cause, evidence, remedy and the like; methods add them.
+    /// Creates a finding without cause, evidence or remedy; methods add them.
     pub fn new(limit: Limit, place: Place, confidence: Confidence) -> Self {
         Self {
             limit,
@@ -102,54 +102,54 @@ impl Finding {
         }
     }
 
-    /// Sets why the limit is what it is.
+    /// Sets the cause.
     #[must_use]
     pub fn cause(mut self, cause: impl Into<Option<Cause>>) -> Self {
         self.cause = cause.into();
         self
     }
 
-    /// Adds evidence: a list of it, or an `Option`.
+    /// Adds evidence from a list or an `Option`.
     #[must_use]
     pub fn evidence(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }
 
-    /// Sets what binds once this limit is gone.
+    /// Sets the limit that applies once this one is removed.
     #[must_use]
     pub fn next(mut self, next: impl Into<Option<Next>>) -> Self {
         self.next = next.into();
         self
     }
 
-    /// Sets what to change.
+    /// Sets the remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<Option<Remedy>>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
-    /// Adds what is missing: a list of it, or an `Option`.
+    /// Adds missing data from a list or an `Option`.
     #[must_use]
     pub fn missing(mut self, missing: impl IntoIterator<Item = Missing>) -> Self {
         self.missing.extend(missing);
         self
     }
 
-    /// The first evidence of this kind.
+    /// Returns the first evidence of this fact.
     pub fn observed(&self, fact: Fact) -> Option<&Evidence> {
         self.evidence.iter().find(|evidence| evidence.fact == fact)
     }
 
-    /// The further numbers of the first evidence of a kind, by name.
+    /// Returns the further numbers of the first evidence of a fact, by name.
     pub fn figures<F: Figures>(&self) -> Option<F> {
         self.observed(F::FACT)?.figures()
     }
 }
 
-/// Reads findings and leaves out those that another version of bdp made in a form that this one does not know, such as the
-/// sentences that older versions stored. `bdp explain` derives findings anew from the facts.
+/// Reads findings and skips those in the format of another version of bdp, such as the sentences that older versions stored.
+/// `bdp explain` derives findings again from the facts.
 pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -228,7 +228,7 @@ mod tests {
             .missing([Missing::new(Lack::NicSpeed)]);
         let flow = Flow { findings: vec![finding] };
         let mut json = serde_json::to_value(&flow).unwrap();
-        // What the report adds is no obstacle.
+        // Fields that the report adds do no harm.
         json["findings"][0]["summary"] = "limited by the receive window".into();
         assert_eq!(serde_json::from_value::<Flow>(json.clone()).unwrap(), flow);
         json["findings"].as_array_mut().unwrap().insert(

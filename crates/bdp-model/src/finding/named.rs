@@ -1,7 +1,7 @@
-//! Enumerations of which every variant has a name in JSON and in the documentation.
+//! Enumerations whose variants have a name in JSON and in the documentation.
 
-/// An enumeration with all of its variants as `ALL`, the name of each, which is its form in JSON, and what it is: the pages of the
-/// documentation and the schemas have tables of these.
+/// Declares an enumeration with a list of its variants (`ALL`), and a JSON name and a description for each: the tables of the
+/// documentation and the schemas are made from these.
 macro_rules! named {
     (
         $(#[$about:meta])*
@@ -14,15 +14,15 @@ macro_rules! named {
         pub enum $type { $( $(#[doc = $doc])+ $variant, )+ }
 
         impl $type {
-            /// Every one, in the order of the documentation.
+            /// All variants, in the order of the documentation.
             pub const ALL: &'static [Self] = &[ $( Self::$variant, )+ ];
 
-            /// As JSON and the documentation have it.
+            /// The name in JSON and in the documentation.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $name, )+ }
             }
 
-            /// What it is, in the words of the documentation.
+            /// The description in the documentation.
             pub const fn about(self) -> &'static str {
                 match self { $( Self::$variant => concat!($($doc),+), )+ }.trim_ascii()
             }
@@ -30,7 +30,7 @@ macro_rules! named {
     };
 }
 
-/// Such an enumeration in kinds: each variant is one of the type of its kind, too, so that whoever goes by kinds has to know it.
+/// Declares such an enumeration grouped by kind: each variant is also a variant of its kind's type, so that a `match` by kind is exhaustive.
 macro_rules! named_kinds {
     (
         $(#[$about:meta])*
@@ -50,12 +50,12 @@ macro_rules! named_kinds {
             pub enum $kind { $( $(#[doc = $doc])+ $variant, )+ }
         )+
 
-        /// One of them by its kind.
+        /// A variant by its kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind { $( $(#[doc = $of])+ $kind($kind), )+ }
 
         impl $type {
-            /// Its kind, and which one of that it is.
+            /// Returns the kind, with the variant of that kind.
             pub const fn kind(self) -> Kind {
                 match self { $($( Self::$variant => Kind::$kind($kind::$variant), )+)+ }
             }

@@ -7,56 +7,56 @@ use super::named::named;
 named! {
     /// Where a limit is.
     pub enum At {
-        /// At the end that sends.
+        /// At the sending end.
         Sender = "sender",
-        /// At the end that receives.
+        /// At the receiving end.
         Receiver = "receiver",
-        /// On the way of the data.
+        /// On the path of the data.
         Path = "path",
-        /// On the way of the acknowledgements.
+        /// On the reverse path, which carries the acknowledgements.
         WayBack = "way_back",
-        /// In what was asked for.
+        /// In the request: the limit was asked for.
         Request = "request",
     }
 }
 
-/// Where a limit is, by name where it has one: of an end the host, of the path a hop or a device.
+/// Where a limit is, with its name if it has one: a host, a hop or a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
-    /// Which part.
+    /// The part of the connection.
     pub at: At,
-    /// Its name.
+    /// The name of the host, hop or device.
     pub name: Option<String>,
 }
 
 impl Place {
-    /// The end that sends.
+    /// The sending end.
     pub fn sender(name: &str) -> Self {
         Self { at: At::Sender, name: Some(name.to_owned()) }
     }
 
-    /// The end that receives.
+    /// The receiving end.
     pub fn receiver(name: &str) -> Self {
         Self { at: At::Receiver, name: Some(name.to_owned()) }
     }
 
-    /// Somewhere between the two.
+    /// Somewhere between the two ends.
     pub const fn path() -> Self {
         Self { at: At::Path, name: None }
     }
 
-    /// A hop or a device between the two.
+    /// A hop or a device between the two ends.
     pub fn hop(name: &str) -> Self {
         Self { at: At::Path, name: Some(name.to_owned()) }
     }
 
-    /// The way of the acknowledgements.
+    /// The reverse path.
     pub const fn way_back() -> Self {
         Self { at: At::WayBack, name: None }
     }
 
-    /// What was asked for.
+    /// The request.
     pub const fn request() -> Self {
         Self { at: At::Request, name: None }
     }

@@ -1,4 +1,4 @@
-//! What to change, with its operands.
+//! Changes that may help, with their operands.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,144 +6,144 @@ use super::named::{named, named_kinds};
 use super::quantity::{Quantity, Unit};
 
 named_kinds! {
-    /// Something to do. `setting`, `value` and `host` are the operands of a [`Remedy`].
+    /// An action to take. `setting`, `value` and `host` are the operands of a [`Remedy`].
     pub enum Action {
         /// Windows and buffers.
         Windows {
-            /// Raise the last number of a setting on the host, to the value where that is known.
+            /// Raise the maximum (the last value) of the setting on the host, to the value if known.
             RaiseMaximum = "raise_maximum",
-            /// Set a setting of the host to the value.
+            /// Set the setting on the host to the value.
             Set = "set",
-            /// Ask for a larger window by the setting, of the value at least, or for none.
+            /// Request a larger window with the setting, at least the value, or request none.
             AskWindow = "ask_window",
-            /// Ask for a larger socket buffer by the setting, or for none.
+            /// Request a larger socket buffer with the setting, or request none.
             AskSocketBuffer = "ask_socket_buffer",
-            /// Ask for a larger socket buffer than the value by the setting.
+            /// Request a socket buffer larger than the value with the setting.
             LargerSocketBuffer = "larger_socket_buffer",
-            /// Ask for a smaller window by the setting, of about the value.
+            /// Request a smaller window with the setting, about the value.
             SmallerWindow = "smaller_window",
-            /// The same for one direction alone: both run at once, and the setting binds both.
+            /// Request a smaller window for one direction only: both directions run at once, and the setting applies to both.
             SmallerWindowOneWay = "smaller_window_one_way",
-            /// Have the window scale option pass the middlebox that removes it.
+            /// Let the window scale option pass the middlebox that removes it.
             PassWindowScaling = "pass_window_scaling",
-            /// Turn window scaling on at the other end, or find the middlebox that removes the option.
+            /// Enable window scaling at the other end, or find the middlebox that removes the option.
             FindWindowScaling = "find_window_scaling",
         }
-        /// What is sent, and how fast.
+        /// The offered load.
         Load {
-            /// Leave the setting out.
+            /// Remove the setting.
             LeaveOut = "leave_out",
-            /// Search the highest rate without loss, by the setting.
+            /// Search for the highest rate without loss, with the setting.
             SearchRate = "search_rate",
-            /// Send at a lower rate by the setting: below the value, where there is one.
+            /// Send at a lower rate, with the setting: below the value, if there is one.
             LowerRate = "lower_rate",
-            /// Send at the value at most, by the setting.
+            /// Send at no more than the value, with the setting.
             BoundRate = "bound_rate",
-            /// More streams, by the setting; on a faster processor of the host, where one is named.
+            /// Use more streams, with the setting; if a host is named, use a faster processor there.
             MoreStreams = "more_streams",
-            /// Larger datagrams, by the setting.
+            /// Send larger datagrams, with the setting.
             LargerDatagrams = "larger_datagrams",
         }
         /// Hosts and their programs.
         Hosts {
-            /// Less other work on the host.
+            /// Reduce other work on the host.
             QuieterHost = "quieter_host",
             /// Find what keeps the receiving process on the host from reading.
             FreeReader = "free_reader",
             /// Find what keeps the sending process on the host from writing.
             FreeWriter = "free_writer",
-            /// Find what keeps the server's program on the host from answering.
+            /// Find what keeps the server program on the host from answering.
             FreeServer = "free_server",
-            /// More questions at a time, or more with each.
+            /// Send more requests at a time, or ask for more with each.
             AskMore = "ask_more",
-            /// Have the programs let more be in flight: the value is what they allow.
+            /// Let the programs keep more data in flight: the value is what they allow now.
             LargerProgramWindow = "larger_program_window",
-            /// Have a program listen on the host, and what is on the way let it be reached.
+            /// Start a program that listens on the host, and let firewalls on the path admit it.
             OpenPort = "open_port",
-            /// Find whether the host still runs and is reached.
+            /// Check whether the host is running and reachable.
             FindHost = "find_host",
-            /// Set `TCP_NODELAY`, or write more at once, on the host.
+            /// Set `TCP_NODELAY` on the host, or make larger writes.
             DisableNagle = "disable_nagle",
-            /// Raise the quota of the control group on the host.
+            /// Raise the control group's quota on the host.
             RaiseQuota = "raise_quota",
-            /// Move the virtual machine to a host with processors to spare.
+            /// Move the virtual machine to a host with idle processors.
             MoveMachine = "move_machine",
-            /// Larger rings of the device that the setting names on the host.
+            /// Enlarge the rings of the device on the host; the setting names the device.
             RaiseRing = "raise_ring",
-            /// Raise the setting of the kernel's receive backlog on the host.
+            /// Raise the limit of the kernel's receive backlog on the host, with the setting.
             RaiseBacklog = "raise_backlog",
         }
         /// The path.
         Path {
-            /// Probe the path MTU on the host, clamp the MSS, or let ICMP pass; no host: it does that already.
+            /// Enable path MTU probing on the host, clamp the MSS, or let ICMP pass; without a host, probing is enabled already.
             ProbeMtu = "probe_mtu",
-            /// Look for a link or a route that failed.
+            /// Look for a link or route that failed.
             FindOutage = "find_outage",
-            /// Ask which rate is agreed, and shape to it.
+            /// Find out the contracted rate, and shape to it.
             ShapeToRate = "shape_to_rate",
-            /// Look for errors on the way; the setting is what lessens their effect meanwhile.
+            /// Look for errors on the path; until then, the setting reduces their effect.
             FindErrors = "find_errors",
-            /// Find what spreads one connection over several links.
+            /// Find what spreads the packets of one connection over several links.
             FindSpreading = "find_spreading",
-            /// Look for a faulty or congested link on the way back, to the host.
+            /// Look for a faulty or congested link on the reverse path, towards the host.
             FixWayBack = "fix_way_back",
-            /// A longer queue before the bottleneck, of the value; or, by the setting, a sender that spaces its segments.
+            /// Lengthen the queue before the bottleneck, to the value; or pace the sender, with the setting.
             DeepenQueue = "deepen_queue",
-            /// Have both ends of a link use full duplex.
+            /// Set both ends of the link to full duplex.
             FixDuplex = "fix_duplex",
-            /// Find the other traffic, or measure when it is gone.
+            /// Find the other traffic, or measure again without it.
             FindTraffic = "find_traffic",
-            /// More capacity; or, by the setting, a congestion control that goes less by losses or marks; or a queue of the value.
+            /// Add capacity; or, with the setting, use a congestion control that reacts less to losses or marks; or a queue of the value.
             AddCapacity = "add_capacity",
-            /// A queue that marks later.
+            /// Raise the threshold at which the queue marks.
             RaiseMarking = "raise_marking",
         }
-        /// How connections are made and kept.
+        /// How connections are opened and kept.
         Connections {
-            /// Turn selective acknowledgements on, or have the option pass.
+            /// Enable selective acknowledgements, or let the option pass.
             EnableSack = "enable_sack",
-            /// Turn timestamps on, or have the option pass.
+            /// Enable timestamps, or let the option pass.
             EnableTimestamps = "enable_timestamps",
-            /// Keep the connection, or begin with a larger window.
+            /// Keep the connection open, or start with a larger initial window.
             KeepConnection = "keep_connection",
-            /// Use a connection again, or resume its session of TLS.
+            /// Reuse a connection, or resume its TLS session.
             ReuseConnection = "reuse_connection",
         }
     }
 }
 
-/// What to change.
+/// A change that may help.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// By which setting: a sysctl, an option, a key of a scenario, a device.
+    /// The setting: a sysctl, an option, a key of a scenario, or a device.
     pub setting: Option<String>,
-    /// To which value.
+    /// The value of the setting.
     pub value: Option<f64>,
-    /// Its unit.
+    /// The unit of the value.
     pub unit: Option<Unit>,
-    /// At which host.
+    /// The host.
     pub host: Option<String>,
-    /// What helps besides, or is needed with it.
+    /// A further change that helps, or is needed as well.
     pub also: Option<Box<Remedy>>,
 }
 
 impl Remedy {
-    /// Without operands; methods add them.
+    /// Creates a remedy without operands; methods add them.
     pub const fn new(action: Action) -> Self {
         Self { action, setting: None, value: None, unit: None, host: None, also: None }
     }
 
-    /// By which setting.
+    /// Sets the setting.
     #[must_use]
     pub fn setting(mut self, name: &str) -> Self {
         self.setting = Some(name.to_owned());
         self
     }
 
-    /// To which value.
+    /// Sets the value and its unit.
     #[must_use]
     pub fn value(mut self, value: impl Into<Option<Quantity>>) -> Self {
         if let Some(Quantity { value, unit }) = value.into() {
@@ -152,14 +152,14 @@ impl Remedy {
         self
     }
 
-    /// At which host.
+    /// Sets the host.
     #[must_use]
     pub fn host(mut self, name: &str) -> Self {
         self.host = Some(name.to_owned());
         self
     }
 
-    /// What helps besides, after all that does already.
+    /// Appends a further remedy to the chain.
     #[must_use]
     pub fn also(mut self, remedy: impl Into<Option<Remedy>>) -> Self {
         let Some(remedy) = remedy.into() else { return self };

@@ -1,4 +1,4 @@
-//! What is known of a hop, and what is concluded of the path.
+//! Findings about the hops of a path, and about the path.
 
 use std::net::IpAddr;
 
@@ -6,47 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use super::Marks;
 
-/// One hop.
+/// A hop of the path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hop {
-    /// Which, from 1.
+    /// Number of the hop, from 1.
     pub number: u8,
-    /// What it is.
+    /// Its role.
     pub kind: HopKind,
-    /// Who answers there, most answers first.
+    /// The addresses that answered, most answers first.
     pub addresses: Vec<HopAddress>,
-    /// Without load of our own.
+    /// Results without load.
     pub idle: Option<Figures>,
-    /// Under load.
+    /// Results under load.
     pub loaded: Option<Figures>,
-    /// Median of the round trips under load, or of all without, above the smallest of the hop: the queues on the way there and back,
-    /// and what the router adds by itself.
+    /// Median round trip (under load if measured, else of all probes) above the hop's minimum: queues in both directions and the router's own delay.
     pub delay_ns: Option<u64>,
-    /// Of that, what is on the path: no more than any later hop has.
+    /// The part of this delay that is on the path: no more than that of any later hop.
     pub queue_ns: Option<u64>,
-    /// Of that, what is the router's own: later hops have it not.
+    /// The part of this delay that is the router's own: later hops do not show it.
     pub slow_answers_ns: Option<u64>,
-    /// How its losses are understood.
+    /// How its losses are interpreted.
     pub loss: HopLoss,
-    /// Bytes of the longest packet that got there.
+    /// Length of the longest packet that reached the hop, bytes.
     pub mtu_bytes: Option<u32>,
-    /// Marks with which probes came there, most often seen.
+    /// Marks with which most probes arrived at the hop.
     pub marks: Option<Marks>,
-    /// Of the probes whose marks are known, those that came with congestion experienced.
+    /// Probes with known marks that arrived with Congestion Experienced.
     pub congestion_marked: u64,
 }
 
-/// What a hop is.
+/// The role of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HopKind {
-    /// It passes packets on.
+    /// It forwards packets.
     Router,
-    /// It is the host that was asked for.
+    /// It is the requested host.
     Destination,
-    /// It reports that it can't pass packets on.
+    /// It reports that it cannot forward packets.
     Unreachable,
     /// It never answered.
     Silent,
@@ -56,46 +55,46 @@ pub enum HopKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopAddress {
-    /// It.
+    /// The address.
     pub address: IpAddr,
-    /// Its name, where that was looked up and found.
+    /// Its name, if it was looked up and found.
     pub name: Option<String>,
-    /// How many of its answers came.
+    /// Number of answers from it.
     pub answers: u64,
 }
 
-/// What became of the probes of a hop in a phase.
+/// Results of a hop's probes in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
-    /// Sent.
+    /// Probes sent.
     pub sent: u64,
-    /// Without an answer.
+    /// Probes without an answer.
     pub lost: u64,
-    /// The lost among the sent.
+    /// Share of the probes that were lost.
     pub loss: Share,
     /// Smallest round trip.
     pub rtt_min_ns: Option<u64>,
-    /// Median.
+    /// Median round trip.
     pub rtt_p50_ns: Option<u64>,
-    /// 95th percentile; null of fewer than 20.
+    /// 95th percentile of the round trips; null of fewer than 20.
     pub rtt_p95_ns: Option<u64>,
 }
 
-/// A share with its interval of 95 % (E. B. Wilson, "Probable inference", JASA 22, 1927).
+/// A share with its 95 % confidence interval (E. B. Wilson, "Probable inference", JASA 22, 1927).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
-    /// What was seen, 0..=1.
+    /// The observed share, 0..=1.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 
 impl Share {
-    /// Of so many among all; of nothing it may be anything.
+    /// Returns the share of `count` in `all`; if `all` is 0, the interval is 0..=1.
     pub fn of(count: u64, all: u64) -> Self {
         const Z: f64 = 1.959_964;
         if all == 0 {
@@ -105,57 +104,57 @@ impl Share {
         let shrink = 1.0 + Z * Z / n;
         let centre = (p + Z * Z / (2.0 * n)) / shrink;
         let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / shrink;
-        // At the ends the arithmetic leaves a rounding error.
+        // At the bounds the arithmetic leaves a rounding error.
         let low = if count == 0 { 0.0 } else { (centre - half).max(0.0) };
         let high = if count == all { 1.0 } else { (centre + half).min(1.0) };
         Self { value: p, low, high }
     }
 }
 
-/// How the losses of a hop are understood.
+/// How a hop's losses are interpreted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum HopLoss {
-    /// There are none, or too few to say that they begin here.
+    /// No losses, or too few to conclude that they begin at this hop.
     #[default]
     None,
-    /// Packets are lost before this hop: they are missing at all later ones.
+    /// Packets are lost before this hop: all later hops show the loss too.
     Path,
-    /// The router answers no more often: later hops lose less, or it answers all when it is asked slowly.
+    /// The router limits the rate of its answers: later hops lose less, or it answers everything if probed slowly.
     RateLimit {
-        /// How many it gives a second; null where too few came.
+        /// Answers per second; null if too few arrived.
         answers_per_s: Option<f64>,
     },
-    /// It never answered, and later ones do.
+    /// It never answered, but later hops do.
     Silent,
-    /// It loses probes, and nothing tells why.
+    /// It loses probes for an unknown reason.
     Unknown,
 }
 
-/// The load of a run.
+/// The load during a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Load {
-    /// Goodput of the transfer that made it, bit/s.
+    /// Goodput of the transfer that generated it, bit/s.
     pub goodput_bps: Option<f64>,
-    /// How long it ran, milliseconds.
+    /// Duration, milliseconds.
     pub ran_ms: u64,
 }
 
-/// Why something is not known.
+/// Why something is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unjudged {
-    /// It was not asked for.
+    /// It was not requested.
     #[default]
     NotAsked,
-    /// Too few answers came.
+    /// Too few answers arrived.
     TooFewAnswers,
-    /// Every hop limits its answers.
+    /// Every hop rate-limits its answers.
     RateLimited,
-    /// It takes a privilege that this process lacks.
+    /// It requires a privilege that this process lacks.
     Privilege,
 }
 
@@ -163,25 +162,25 @@ pub enum Unjudged {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueVerdict {
-    /// Where round trips rise from one hop to the next, the largest rise first; empty where none does.
+    /// Rises of the round trip between neighbouring hops, largest first; empty if there are none.
     pub steps: Vec<QueueStep>,
-    /// Why nothing is said.
+    /// Why it is unknown.
     pub unknown: Option<Unjudged>,
 }
 
-/// A rise of the round trip from one hop to the next.
+/// A rise of the round trip between neighbouring hops.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueStep {
-    /// The first hop that has it: the queue stands before it, at the exit of the hop before, or on the way back.
+    /// The first hop that shows it: the queue stands before it, at the egress of the previous hop, or on the reverse path.
     pub hop: u8,
-    /// The last hop before it that answered; 0 is this machine.
+    /// The last hop before it that answered; 0 is this host.
     pub after: u8,
-    /// By how much.
+    /// The rise.
     pub added_ns: u64,
-    /// At least by so much (95 %).
+    /// Lower bound of the rise (95 %).
     pub low_ns: u64,
-    /// At most by so much.
+    /// Upper bound of the rise (95 %).
     pub high_ns: u64,
 }
 
@@ -189,114 +188,114 @@ pub struct QueueStep {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossVerdict {
-    /// Each hop at which losses begin or grow, the first one first.
+    /// Hops at which losses begin or grow, nearest first.
     pub steps: Vec<LossStep>,
-    /// Losses of the whole path, as far as they are not a router's limit on its answers.
+    /// Loss on the whole path, excluding routers' rate limits on answers.
     pub whole: Option<Share>,
-    /// Probes on which that is based.
+    /// Number of probes that this is based on.
     pub probes: u64,
-    /// Why nothing is said.
+    /// Why it is unknown.
     pub unknown: Option<Unjudged>,
 }
 
-/// Losses that begin at a hop, and are at all later ones.
+/// Losses that begin at a hop and appear at all later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossStep {
-    /// The first hop that has them.
+    /// The first hop that shows them.
     pub hop: u8,
-    /// The last hop before it that tells; 0 is this machine.
+    /// The last hop before it that allows a conclusion; 0 is this host.
     pub after: u8,
-    /// Whether they were seen under load alone.
+    /// Whether they occur only under load.
     pub loaded: bool,
-    /// Losses at that hop and all later ones.
+    /// Loss at that hop and all later ones.
     pub loss: Share,
-    /// Losses before it.
+    /// Loss before it.
     pub before: Share,
 }
 
-/// What sizes the path carries.
+/// Packet sizes that the path carries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MtuVerdict {
-    /// Bytes of the longest packet that came to the farthest hop that answers.
+    /// Length of the longest packet that reached the farthest answering hop, bytes.
     pub bytes: Option<u32>,
     /// Whether that hop is the destination.
     pub whole: bool,
-    /// What routers said, in the order of hops.
+    /// Path MTU messages from routers, in the order of hops.
     pub told: Vec<ToldMtu>,
-    /// Where longer packets vanish without a word.
+    /// Where longer packets vanish silently.
     pub black_hole: Option<BlackHole>,
-    /// Why nothing is said.
+    /// Why it is unknown.
     pub unknown: Option<Unjudged>,
 }
 
-/// "Fragmentation needed", or "packet too big".
+/// A "fragmentation needed" or "packet too big" message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToldMtu {
-    /// The hop that said it; null where it did not answer otherwise.
+    /// The hop that sent it; null if it did not answer other probes.
     pub hop: Option<u8>,
-    /// Its address.
+    /// Its sender's address.
     pub address: IpAddr,
-    /// What its next link carries.
+    /// MTU of its next link.
     pub mtu_bytes: u32,
 }
 
-/// Where packets vanish for their size.
+/// Where packets above a size vanish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlackHole {
-    /// The last hop that they come to; 0 is this machine.
+    /// The last hop that they reach; 0 is this host.
     pub after: u8,
-    /// The first hop that they don't.
+    /// The first hop that they do not reach.
     pub before: u8,
-    /// Bytes of the longest packet that passes.
+    /// Length of the longest packet that passes, bytes.
     pub passes_bytes: u32,
-    /// Bytes of the shortest that vanishes, as far as was tried.
+    /// Length of the shortest packet tried that vanishes, bytes.
     pub vanishes_bytes: u32,
 }
 
-/// What became of the marks that probes were sent with.
+/// What happened to the marks of the probes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MarkVerdict {
-    /// What they were sent with.
+    /// The marks that the probes were sent with.
     pub sent: Marks,
-    /// Where they are others than before, in the order of hops.
+    /// Where the marks change, in the order of hops.
     pub changes: Vec<MarkChange>,
-    /// The last hop whose quote shows them.
+    /// The last hop whose quote shows the marks.
     pub seen_until: Option<u8>,
-    /// Why nothing is said.
+    /// Why it is unknown.
     pub unknown: Option<Unjudged>,
 }
 
-/// Marks that are others from a hop on.
+/// A change of the marks at a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MarkChange {
-    /// The last hop that saw them as they were; 0 is this machine.
+    /// The last hop that saw the earlier marks; 0 is this host.
     pub after: u8,
-    /// The first that saw others.
+    /// The first hop that saw the later ones.
     pub hop: u8,
-    /// As they were.
+    /// The marks before.
     pub from: Marks,
-    /// As they are.
+    /// The marks after.
     pub to: Marks,
 }
 
-/// What is known of the branches of a hop.
+/// The branches of a hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branching {
-    /// Which.
+    /// Number of the hop.
     pub hop: u8,
-    /// Addresses that flows came to.
+    /// Addresses that flows reached.
     pub branches: u32,
     /// Flows that were answered.
     pub flows: u32,
-    /// How sure it is that there is none more, 0..=1.
+    /// Confidence that there are no further branches, 0..=1.
     pub confidence: f64,
-    /// Whether packets of one flow came to several: the hop before sends packet by packet.
+    /// Whether packets of one flow reached several addresses: the previous hop balances per packet.
     pub per_packet: bool,
 }

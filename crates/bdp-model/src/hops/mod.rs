@@ -1,4 +1,4 @@
-//! What `bdp path` finds out about the hops of a path. The JSON form is specified in `docs/path.md` and `docs/path.schema.json`.
+//! The results of `bdp path` about the hops of a path. The JSON form is specified in `docs/path.md` and `docs/path.schema.json`.
 
 mod finding;
 mod multipath;
@@ -16,100 +16,100 @@ pub use finding::{
 pub use multipath::{CONFIDENCE, missed, probes_needed};
 pub use probe::{Answer, AnswerKind, HopProbe, Marks, Phase};
 
-/// Version of the shape; a reader refuses a larger major number.
+/// Version of the format; readers refuse a larger major number.
 pub const PATH_SCHEMA: &str = "bdp.path/1";
 
-/// The hops of one path, and what each does.
+/// The hops of a path, with the findings about each and about the whole path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathReport {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's format.
     #[cfg_attr(feature = "schema", schemars(extend("const" = PATH_SCHEMA)))]
     pub schema: String,
     /// Version of bdp that measured.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub bdp: String,
-    /// What was asked for, complete.
+    /// The complete request, with defaults.
     pub request: PathRequest,
-    /// The address that probes went to, with its port where they have one.
+    /// Destination address of the probes, with the port if they have one.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub address: String,
-    /// How round trips and losses of hops were measured.
+    /// How the hops' round trips and losses were measured.
     pub method: ProbeMethod,
-    /// How branches and sizes were, where that was in another way.
+    /// How branches and sizes were measured, if differently.
     pub flows_method: Option<ProbeMethod>,
-    /// Whether the IP headers that routers quote could be read.
+    /// Whether the IP headers quoted by routers could be read.
     pub quotes: bool,
-    /// Start, milliseconds since 1970.
+    /// Start of the run, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// The whole run, milliseconds.
+    /// Duration of the run, milliseconds.
     pub took_ms: u64,
     /// The load of the loaded phase.
     pub load: Option<Load>,
     /// Whether the destination answered.
     pub reached: bool,
-    /// Each hop, the first one first.
+    /// The hops, nearest first.
     pub hops: Vec<Hop>,
     /// Where a queue stands.
     pub queue: QueueVerdict,
     /// Where packets are lost.
     pub loss: LossVerdict,
-    /// What sizes the path carries.
+    /// Packet sizes that the path carries.
     pub mtu: MtuVerdict,
-    /// What became of the code point and of ECN.
+    /// What happened to the code point and the ECN bits.
     pub marks: MarkVerdict,
-    /// Where the path has branches.
+    /// Hops at which the path has branches.
     pub branches: Vec<Branching>,
-    /// Probes of the run, all together.
+    /// Number of probes in the run.
     pub probes: u64,
-    /// Each of them, where that was asked for.
+    /// Every probe, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<HopProbe>,
 }
 
-/// What was asked for.
+/// A request to measure a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathRequest {
-    /// The host as given.
+    /// The host as given by the user.
     pub host: String,
-    /// Its port, of probes by TCP and of the load.
+    /// The port for TCP probes and for the load.
     pub port: u16,
-    /// IP version, where only one will do.
+    /// The IP version to use; null for any.
     pub family: Option<Family>,
-    /// What a probe is; `None` is ICMP echo where that is allowed, and UDP elsewhere.
+    /// The kind of probe; null is ICMP echo if permitted, else UDP.
     pub protocol: Option<ProbeProtocol>,
-    /// Whether each hop is probed under load too.
+    /// Whether each hop is also probed under load.
     pub load: bool,
-    /// Hops at most.
+    /// Maximum number of hops.
     pub hops: u8,
-    /// Probes of each hop in each phase.
+    /// Probes per hop in each phase.
     pub probes: u32,
-    /// From one probe of a hop to the next.
+    /// Interval between probes of a hop.
     #[serde(rename = "interval_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
-    /// How long an answer is waited for.
+    /// How long to wait for an answer.
     #[serde(rename = "patience_ns", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub patience: Nanos,
-    /// Flows that are tried at most at each hop to find branches; 1 looks for none.
+    /// Maximum number of flows per hop to find branches; 1 looks for none.
     pub flows: u16,
-    /// Whether sizes are tried.
+    /// Whether packet sizes are tried.
     pub sizes: bool,
-    /// Whether addresses are looked up for names.
+    /// Whether names of addresses are looked up.
     pub names: bool,
-    /// Differentiated services code point of probes, 0..=63.
+    /// Differentiated services code point of the probes, 0..=63.
     pub dscp: Option<u8>,
-    /// Whether probes are ECN-capable: ECT(0).
+    /// Whether the probes are ECN-capable (ECT(0)).
     pub ecn: bool,
-    /// Address that probes are sent from.
+    /// Source address of the probes.
     pub bind_address: Option<String>,
-    /// Device that they are sent through.
+    /// Device that the probes leave through.
     pub bind_device: Option<String>,
 }
 
-/// What is sent where nothing else is said.
+/// The defaults of a request.
 impl Default for PathRequest {
     fn default() -> Self {
         Self {
@@ -134,28 +134,28 @@ impl Default for PathRequest {
 }
 
 impl PathRequest {
-    /// The octet of type of service, or traffic class, that probes are sent with.
+    /// Returns the probes' type of service or traffic class octet.
     pub fn octet(&self) -> u8 {
         const ECT_0: u8 = 0b10;
         self.dscp.unwrap_or(0) << 2 | if self.ecn { ECT_0 } else { 0 }
     }
 }
 
-/// What a probe is.
+/// The kind of probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeProtocol {
-    /// A datagram to a port where nothing is expected to listen.
+    /// A UDP datagram to a port where nothing is expected to listen.
     Udp,
-    /// A SYN to the port of the host.
+    /// A TCP SYN to the port of the host.
     Tcp,
     /// An ICMP echo request.
     Icmp,
 }
 
 impl ProbeProtocol {
-    /// As it is written.
+    /// The name in the JSON form.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
@@ -165,17 +165,17 @@ impl ProbeProtocol {
     }
 }
 
-/// How probes were made.
+/// How the probes were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeMethod {
-    /// What a probe was.
+    /// The kind of probe.
     pub protocol: ProbeProtocol,
-    /// Bytes of the IP packet of a probe.
+    /// Length of a probe's IP packet, bytes.
     pub bytes: u32,
-    /// Whether by a raw socket, for want of the kind that needs no privilege.
+    /// Whether a raw socket was used because an unprivileged one is not available.
     pub raw: bool,
-    /// Whether it is UDP because ICMP echo was refused, where nothing was asked for.
+    /// Whether UDP was used because ICMP echo was refused and no kind was requested.
     pub fallback: bool,
 }
 

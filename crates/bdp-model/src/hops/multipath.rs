@@ -1,20 +1,20 @@
-//! How many flows show all branches of a hop: the stopping rule of the multipath detection algorithm (B. Augustin, T. Friedman,
+//! How many flows find all branches of a hop: the stopping rule of the multipath detection algorithm (B. Augustin, T. Friedman,
 //! R. Teixeira, "Measuring load-balanced paths in the Internet", IMC 2007).
 //!
-//! Each flow takes one of the branches of a hop, evenly by assumption. With `k` branches seen after `n` flows, that there are
-//! `k + 1` is refuted when that many flows would have shown all of them with the confidence that is asked for.
+//! Each flow is assumed to take one of a hop's branches with equal probability. With `k` branches seen after `n` flows, the hypothesis
+//! of `k + 1` branches is rejected if `n` flows would have found them all with the requested confidence.
 
-/// How sure it is to be that no further branch was missed at a hop.
+/// Required confidence that no further branch of a hop was missed.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Flows after which it is known with [`CONFIDENCE`] that there are no more than the branches that were seen: 6, 11, 16, 21, 27, ...
+/// Returns the number of flows that exclude a further branch with [`CONFIDENCE`]: 6, 11, 16, 21, 27, ...
 pub fn probes_needed(branches: u32) -> u32 {
     let enough = |&flows: &u32| missed(branches, flows) <= 1.0 - CONFIDENCE;
     (branches + 1..).find(enough).unwrap_or(u32::MAX)
 }
 
-/// The probability that so many flows show not all of one branch more than these, 0..=1: that of leaving out at least one of `k`
-/// equally likely values in `n` draws, by inclusion and exclusion.
+/// The probability, 0..=1, that so many flows miss at least one of `branches + 1` branches: that `n` draws leave out at least one of `k`
+/// equally likely values, by inclusion and exclusion.
 pub fn missed(branches: u32, flows: u32) -> f64 {
     let all = f64::from(branches) + 1.0;
     let (mut chosen, mut sum) = (1.0, 0.0);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn fewer_flows_leave_more_doubt() {
-        // Two branches: both flows of two take the same one half of the time.
+        // Two branches: two flows take the same one half of the time.
         assert_eq!(missed(1, 2), 0.5);
         assert_eq!(missed(1, 0), 1.0);
         assert!(missed(2, 10) > missed(2, 11));

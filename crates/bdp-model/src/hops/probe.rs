@@ -1,76 +1,76 @@
-//! One probe with a hop limit, and what came back.
+//! A probe with a hop limit, and its answer.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A packet that was to end at a hop.
+/// A packet sent to expire at a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopProbe {
-    /// What for.
+    /// The phase of the run.
     pub phase: Phase,
     /// Its hop limit.
     pub hop: u8,
-    /// Which flow it belongs to: packets of one take the same branches.
+    /// Its flow: packets of a flow take the same branches.
     pub flow: u16,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet, bytes.
     pub bytes: u32,
-    /// When it was sent, since the first.
+    /// Time of sending, since the first probe.
     pub sent_ns: u64,
-    /// What came back; `None` of nothing.
+    /// The answer; null if none arrived.
     pub answer: Option<Answer>,
 }
 
-/// A part of a run.
+/// A phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Which hops there are.
+    /// Discovery of the hops.
     Discovery,
-    /// Each hop, without load of our own.
+    /// Each hop, without load.
     Idle,
     /// Each hop, under load.
     Loaded,
-    /// Hops that lost probes, again and so slowly that a limit on ICMP does not bind.
+    /// Hops that lost probes, probed again slowly enough not to exceed an ICMP rate limit.
     Slow,
-    /// Sizes.
+    /// Packet sizes.
     Sizes,
     /// Branches.
     Branches,
 }
 
-/// What came back of a probe.
+/// The answer to a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// From whom; `None` where the kernel does not say.
+    /// Its source address; null if the kernel does not report it.
     pub from: Option<IpAddr>,
-    /// After how long.
+    /// Round trip.
     pub rtt_ns: u64,
-    /// What it says.
+    /// Its kind.
     pub kind: AnswerKind,
-    /// The marks with which the probe came there, where the quoted header could be read.
+    /// Marks with which the probe arrived, if the quoted header could be read.
     pub marks: Option<Marks>,
 }
 
-/// What an answer says.
+/// The kind of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerKind {
-    /// A router: the hop limit was used up there.
+    /// From a router: the hop limit was exceeded.
     Exceeded,
-    /// The destination: an echo, a handshake, a reset, a closed port.
+    /// From the destination: an echo, a handshake, a reset or a closed port.
     Arrived,
-    /// A router: the probe is too long for its next link, which carries so many bytes; 0 where it does not say.
+    /// From a router: the probe is too long for its next link, with the MTU of that link; 0 if not stated.
     TooLong(u32),
-    /// It can't be passed on from there, with the code of the message.
+    /// The probe cannot be forwarded, with the code of the message.
     Unreachable(u8),
 }
 
-/// The octet of type of service or traffic class: code point and ECN.
+/// The type of service or traffic class octet: code point and ECN.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Marks {
@@ -81,7 +81,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// The two in an octet.
+    /// Splits an octet into the two.
     pub const fn of(octet: u8) -> Self {
         Self { dscp: octet >> 2, ecn: octet & 0b11 }
     }

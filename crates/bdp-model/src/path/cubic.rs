@@ -1,7 +1,7 @@
 //! CUBIC under periodic loss: the mean window of RFC 9438, section 5,
 //! `W = (C (3 + beta) / (4 (1 - beta)))^(1/4) x RTT^(3/4) / p^(3/4)`, with C = 0.4 and beta = 0.7: the factor is 1.054.
 //!
-//! Where Reno would have more, CUBIC follows its Reno-friendly estimate (section 4.3): a floor under the window.
+//! If Reno's window is larger, CUBIC follows its Reno-friendly estimate (section 4.3): a lower bound of the window.
 
 use super::rate_of_segments_bps;
 use crate::units::Nanos;
@@ -12,44 +12,44 @@ const C: f64 = 0.4;
 /// Multiplicative decrease of RFC 9438, section 4.6.
 const BETA: f64 = 0.7;
 
-/// Goodput in bit/s under loss probability `loss`, floor included; infinite where nothing is lost.
+/// Goodput in bit/s with loss probability `loss`, lower bound included; infinite without loss.
 pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
     rate_of_segments_bps(window_segments(rtt, loss), mss_bytes, rtt)
 }
 
-/// Goodput in bit/s under independent loss of this probability; infinite where nothing is lost.
+/// Goodput in bit/s with this probability of independent loss; infinite without loss.
 pub fn independent_rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
     rate_of_segments_bps(independent_window_segments(rtt, loss), mss_bytes, rtt)
 }
 
-/// Mean congestion window in segments under independent loss, for which the RFC has no formula: the same powers of RTT and p with the factors of a random
-/// distance between losses. That of the cubic function with fast convergence (RFC 9438, section 4.7) is from the simulation
-/// in `tests/loss_models.rs`; without it, it would be 1.29, for which Poojary and Sharma, "An Asymptotic Approximation of
-/// TCP CUBIC" (2015), derive an expression. That of the Reno-friendly estimate is the mean of AIMD(0.529, 0.7) under Poisson losses.
+/// Mean congestion window in segments with independent loss, for which the RFC has no formula: the same powers of RTT and p, with the factors of a
+/// random distance between losses. The factor of the cubic function with fast convergence (RFC 9438, section 4.7) comes from the simulation in
+/// `tests/loss_models.rs`; without it, it would be 1.29, for which Poojary and Sharma, "An Asymptotic Approximation of TCP CUBIC" (2015), derive an
+/// expression. The factor of the Reno-friendly estimate is the mean of AIMD(0.529, 0.7) with Poisson losses.
 pub fn independent_window_segments(rtt: Nanos, loss: f64) -> f64 {
     (1.19 * (rtt.as_secs_f64() / loss).powf(0.75)).max(1.274 / loss.sqrt())
 }
 
-/// Mean congestion window in segments: the larger of the cubic and the Reno-friendly one.
+/// Mean congestion window in segments: the larger of the cubic and the Reno-friendly window.
 pub fn window_segments(rtt: Nanos, loss: f64) -> f64 {
     cubic_window_segments(rtt, loss).max(reno_friendly_window_segments(loss))
 }
 
-/// Mean window of the cubic function alone, without the floor, in segments.
+/// Mean window of the cubic function alone, without the lower bound, in segments.
 pub fn cubic_window_segments(rtt: Nanos, loss: f64) -> f64 {
     factor() * (rtt.as_secs_f64() / loss).powf(0.75)
 }
 
-/// Mean window of the Reno-friendly estimate in segments: AIMD with alpha = 3 (1 - beta) / (1 + beta), which makes
-/// `sqrt(alpha (1 + beta) / (2 (1 - beta) p))` Reno's own sqrt(3 / (2p)).
+/// Mean window of the Reno-friendly estimate in segments: AIMD with alpha = 3 (1 - beta) / (1 + beta), with which
+/// `sqrt(alpha (1 + beta) / (2 (1 - beta) p))` is Reno's own sqrt(3 / (2p)).
 pub fn reno_friendly_window_segments(loss: f64) -> f64 {
     let alpha = 3.0 * (1.0 - BETA) / (1.0 + BETA);
     (alpha * (1.0 + BETA) / (2.0 * (1.0 - BETA) * loss)).sqrt()
 }
 
-/// Loss probability at which the model gives `rate_bps`; `None` where it gives that rate at any loss.
+/// Loss probability at which the model gives `rate_bps`; `None` if it gives that rate at any loss.
 ///
-/// The window is the larger of two, so the tolerated loss is too.
+/// The window is the larger of two, and so is the tolerated loss.
 pub fn tolerated_loss(mss_bytes: u64, rtt: Nanos, rate_bps: f64) -> Option<f64> {
     let window = rate_bps / rate_of_segments_bps(1.0, mss_bytes, rtt);
     let by_cubic = rtt.as_secs_f64() * (factor() / window).powf(4.0 / 3.0);

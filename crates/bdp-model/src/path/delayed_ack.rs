@@ -1,26 +1,26 @@
-//! What delayed acknowledgements cost a window of few segments.
+//! The cost of delayed acknowledgements with a window of few segments.
 //!
-//! A receiver acknowledges every second full segment at once and may hold back the acknowledgement of one that stands alone until
-//! the next comes or a timer ends (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2). So of `n` segments in flight at most one
-//! waits at a time. It waits for the first of the next window, a round trip later, or for the timer, whichever comes first. Whether
-//! it waits depends on where a kernel sets PSH, on when the application reads and on how the segments fall into pairs: Linux 6.1,
-//! 6.12 and 7.2 differ, and all are between the two ends of the range (`benches/virtual/few-segments.toml`).
+//! A receiver acknowledges every second full segment at once and may delay the acknowledgement of a single one until
+//! the next arrives or a timer expires (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2). So of `n` segments in flight at most one
+//! waits at a time: for the first of the next window, a round trip later, or for the timer, whichever comes first. Whether
+//! it waits depends on where a kernel sets PSH, when the application reads and how segments pair up: Linux 6.1,
+//! 6.12 and 7.2 differ, and all are within the range (`benches/virtual/few-segments.toml`).
 
 use crate::units::Nanos;
 
-/// Linux's shortest timer of a delayed acknowledgement (`TCP_DELACK_MIN`).
+/// Linux's shortest delayed acknowledgement timer (`TCP_DELACK_MIN`).
 pub const TIMER: Nanos = Nanos::millis(40);
 
-/// The longest that a window of so many whole segments takes, where without a wait it takes `turn`.
+/// Longest time for a window of this many whole segments that takes `turn` without a delayed acknowledgement.
 pub fn longest_turn(segments: u64, turn: Nanos) -> Nanos {
     match segments {
         0 | 1 => turn + TIMER,
-        // All the others go on meanwhile: what is lost is the waiting one's share.
+        // The others continue meanwhile: only the waiting one's share is lost.
         _ => turn + Nanos(turn.min(TIMER).as_ns() / (segments - 1)),
     }
 }
 
-/// The least rate of so many whole segments in flight, bit/s.
+/// Lowest rate with this many whole segments in flight, bit/s.
 pub fn least_bps(segments: u64, mss_bytes: u64, turn: Nanos) -> f64 {
     super::rate_of_segments_bps(segments as f64, mss_bytes, longest_turn(segments, turn))
 }

@@ -1,23 +1,23 @@
-//! How data segments are lost, as far as the models of a rate under loss tell patterns apart.
+//! Patterns of segment loss that the models of a rate with loss distinguish.
 
 use crate::link::{DirectionConfig, Loss};
 
-/// What loss a path does to data segments.
+/// The loss pattern of data segments on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum SegmentLoss {
-    /// None.
+    /// No loss.
     #[default]
     None,
-    /// Each segment alone, with this probability.
+    /// Independent loss of each segment with this probability.
     Independent(f64),
-    /// One of so many, evenly: this share.
+    /// Periodic loss: one of every so many segments, as a share.
     Periodic(f64),
-    /// A pattern without a model: bursts (Gilbert-Elliott), lists, periodic loss mixed with another.
+    /// A pattern without a model: bursts (Gilbert-Elliott), lists, or periodic loss combined with another.
     Unmodelled,
 }
 
 impl SegmentLoss {
-    /// Of the directions that a flow's segments cross. A corrupted segment is lost too: its checksum is wrong.
+    /// Combines the directions that a flow's segments cross. A corrupted segment counts as lost: its checksum is wrong.
     pub fn of<'a>(directions: impl IntoIterator<Item = &'a DirectionConfig>) -> Self {
         directions.into_iter().fold(Self::None, |so_far, direction| {
             let corrupt = match direction.corrupt.fraction() {
@@ -28,7 +28,7 @@ impl SegmentLoss {
         })
     }
 
-    /// As several senders see it whose packets are mixed: what is periodic for all is periodic for none.
+    /// The pattern that each of several senders sees when they share the path: periodic loss of all packets is not periodic for one sender.
     pub fn shared(self) -> Self {
         match self {
             Self::Periodic(_) => Self::Unmodelled,
@@ -47,7 +47,7 @@ impl SegmentLoss {
             &Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 let forgets = to_bad.fraction() + to_good.fraction() == 1.0 || loss_good == loss_bad;
                 match loss.probability() {
-                    // A bad state that loses something may be reached only later, but is not there for nothing.
+                    // A lossy bad state may be reached only later, but it still counts.
                     0.0 if to_bad.fraction() == 0.0 || loss_bad.fraction() == 0.0 => Self::None,
                     p if forgets => Self::Independent(p),
                     _ => Self::Unmodelled,

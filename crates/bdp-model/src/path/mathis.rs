@@ -11,23 +11,23 @@
 use super::rate_of_segments_bps;
 use crate::units::Nanos;
 
-/// C where only the order matters, as most rules of thumb have it.
+/// C of most rules of thumb, which give the order of magnitude only.
 pub const C_ONE: f64 = 1.0;
 
-/// C for periodic loss and an ACK for every segment: sqrt(3/2), which print rounds to 1.22.
+/// C for periodic loss and an ACK for every segment: sqrt(3/2), printed as 1.22.
 pub const C_PERIODIC: f64 = 1.224_744_871_391_589;
 
 /// C for independent loss and an ACK for every segment: the mean window of AIMD(1, 1/2) under Poisson losses is 1.3098 / sqrt(p),
-/// which print rounds to 1.31.
+/// printed as 1.31.
 pub const C_INDEPENDENT: f64 = 1.309_8;
 
-/// C for periodic loss where every second segment has an acknowledgement and acknowledgements are counted (table 1 there).
+/// C for periodic loss if every second segment is acknowledged and acknowledgements are counted (table 1 there).
 pub const C_PERIODIC_DELAYED: f64 = 0.87;
 
-/// C for independent loss, likewise.
+/// C for independent loss if every second segment is acknowledged and acknowledgements are counted.
 pub const C_INDEPENDENT_DELAYED: f64 = 0.93;
 
-/// Goodput in bit/s under loss probability `loss`; infinite where nothing is lost.
+/// Goodput in bit/s with loss probability `loss`; infinite without loss.
 pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, c: f64) -> f64 {
     rate_of_segments_bps(window_segments(loss, c), mss_bytes, rtt)
 }
@@ -37,7 +37,7 @@ pub fn window_segments(loss: f64, c: f64) -> f64 {
     c / loss.sqrt()
 }
 
-/// Loss probability at which the model gives `rate_bps`; `None` where it gives that rate at any loss.
+/// Loss probability at which the model gives `rate_bps`; `None` if it gives that rate at any loss.
 pub fn tolerated_loss(mss_bytes: u64, rtt: Nanos, rate_bps: f64, c: f64) -> Option<f64> {
     let loss = (rate_of_segments_bps(c, mss_bytes, rtt) / rate_bps).powi(2);
     (loss < 1.0).then_some(loss)

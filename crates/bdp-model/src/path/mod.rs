@@ -1,16 +1,16 @@
-//! Models of what a path allows, one a file. Each says what it assumes and where it was published.
+//! Models of what a path allows, one per file, with assumptions and sources.
 //!
 //! | module | answers |
 //! |---|---|
 //! | [`window`] | bytes in flight for a rate, rate of a window, and the goodput that a case of the lab must reach |
 //! | [`mathis`], [`pftk`], [`tfrc`], [`cubic`] | rate under a loss probability, and the loss that a rate tolerates |
-//! | [`loss`] | which patterns of loss those models know |
-//! | [`overhead`] | what headers leave of a link's rate |
+//! | [`loss`] | the loss patterns that these models cover |
+//! | [`overhead`] | the share of a link's rate left after headers |
 //! | [`slow_start`] | how long a connection takes to fill its window |
-//! | [`delayed_ack`] | what the ACK of a lone segment costs a window of few |
-//! | [`persist`] | rate of a window too small for one segment |
-//! | [`udp`] | what arrives of datagrams sent at a rate |
-//! | [`turns`] | what a half-duplex medium leaves of its rate |
+//! | [`delayed_ack`] | the cost of delayed acknowledgements with a small window |
+//! | [`persist`] | rate of a window smaller than one segment |
+//! | [`udp`] | the arrival rate of datagrams sent at a rate |
+//! | [`turns`] | the share of a half-duplex medium's rate left for data |
 
 pub mod cubic;
 pub mod delayed_ack;
@@ -27,16 +27,16 @@ pub mod window;
 
 use crate::units::Nanos;
 
-/// The rate of `segments` of `mss_bytes` payload in flight, one window a round trip, bit/s.
+/// The rate of `segments` of `mss_bytes` payload in flight, one window per round trip, bit/s.
 ///
-/// Infinite where the round trip takes no time.
+/// Infinite if the round trip is zero.
 fn rate_of_segments_bps(segments: f64, mss_bytes: u64, rtt: Nanos) -> f64 {
     segments * mss_bytes as f64 * 8.0 / rtt.as_secs_f64()
 }
 
-/// The largest loss probability at which a model still gives `rate_bps`, for a model that falls as loss rises.
+/// Largest loss probability at which a model still gives `rate_bps`, for a model whose rate falls as loss rises.
 ///
-/// Bisection over the logarithm of the probability. `None` where the model gives the rate at any loss.
+/// Bisects the logarithm of the probability. `None` if the model gives the rate at any loss.
 fn solve_for_loss(rate_bps: f64, model_bps: impl Fn(f64) -> f64) -> Option<f64> {
     /// Far below any loss that matters: at 1 Pbit/s and 10 s a segment in 1e24 would do.
     const LOG10_SMALLEST: f64 = -40.0;

@@ -1,26 +1,26 @@
-//! What headers leave of a link's rate: `goodput = rate x payload / (IP packet + bytes that the medium adds)`.
+//! The share of a link's rate left after headers: `goodput = rate x payload / (IP packet + bytes that the medium adds)`.
 //!
 //! Sizes: IEEE 802.3 and 802.1Q for the wire, RFC 791 and RFC 8200 for IP, RFC 9293 and RFC 7323 for TCP, RFC 768 for UDP.
 
 use crate::link::ETHERNET_OVERHEAD_BYTES;
 use crate::scenario::Family;
 
-/// What carries IP packets.
+/// The medium that carries IP packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
     /// Ethernet: preamble 8, header 14, checksum 4, gap 12.
     Ethernet,
     /// Ethernet with one VLAN tag of 4 bytes.
     EthernetVlan,
-    /// The loopback device, which puts nothing on a wire.
+    /// The loopback device, which has no wire.
     Loopback,
 }
 
 impl Medium {
-    /// Every medium.
+    /// All media.
     pub const ALL: [Self; 3] = [Self::Ethernet, Self::EthernetVlan, Self::Loopback];
 
-    /// Bytes that it adds to each IP packet.
+    /// Bytes that the medium adds to each IP packet.
     pub const fn overhead_bytes(self) -> u64 {
         match self {
             Self::Ethernet => ETHERNET_OVERHEAD_BYTES as u64,
@@ -29,7 +29,7 @@ impl Medium {
         }
     }
 
-    /// Its name as tables print it.
+    /// The medium's name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ethernet => "Ethernet",
@@ -39,22 +39,22 @@ impl Medium {
     }
 }
 
-/// What carries the payload in an IP packet.
+/// The transport that carries the payload in an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// TCP without options in data segments.
     Tcp,
-    /// TCP with timestamps, 12 bytes with their padding: what most systems negotiate.
+    /// TCP with timestamps, 12 bytes including padding, as most systems negotiate.
     TcpTimestamps,
     /// UDP.
     Udp,
 }
 
 impl Transport {
-    /// Every transport.
+    /// All transports.
     pub const ALL: [Self; 3] = [Self::Tcp, Self::TcpTimestamps, Self::Udp];
 
-    /// Header bytes of a segment or datagram full of payload.
+    /// Header bytes of a full segment or datagram.
     pub const fn header_bytes(self) -> u64 {
         match self {
             Self::Tcp => 20,
@@ -63,7 +63,7 @@ impl Transport {
         }
     }
 
-    /// Its name as tables print it.
+    /// The transport's name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -73,7 +73,7 @@ impl Transport {
     }
 }
 
-/// Header bytes of an IP packet: IP's own, without options, and the transport's.
+/// Header bytes of an IP packet: the IP header without options, and the transport's.
 pub const fn header_bytes(family: Family, transport: Transport) -> u64 {
     let ip = match family {
         Family::Ipv4 => 20,
@@ -84,7 +84,7 @@ pub const fn header_bytes(family: Family, transport: Transport) -> u64 {
 
 /// Payload bytes of the largest packet that `mtu_bytes` admits: TCP's maximum segment, or UDP's datagram.
 ///
-/// `None` where the headers leave nothing, or where IPv6 does not work: below 1280 bytes (RFC 8200, section 5).
+/// `None` if the headers leave no room, or the MTU is below IPv6's minimum of 1280 bytes (RFC 8200, section 5).
 pub fn payload_bytes(mtu_bytes: u64, family: Family, transport: Transport) -> Option<u64> {
     if family == Family::Ipv6 && mtu_bytes < IPV6_MTU_MIN_BYTES {
         return None;
@@ -95,7 +95,7 @@ pub fn payload_bytes(mtu_bytes: u64, family: Family, transport: Transport) -> Op
 /// The smallest MTU on which IPv6 works (RFC 8200, section 5).
 pub const IPV6_MTU_MIN_BYTES: u64 = 1280;
 
-/// Share of a link's rate that is payload when every packet is full, 0..1.
+/// Share of a link's rate that is payload if every packet is full, 0..1.
 pub fn payload_share(mtu_bytes: u64, medium: Medium, family: Family, transport: Transport) -> Option<f64> {
     let payload = payload_bytes(mtu_bytes, family, transport)?;
     Some(payload as f64 / (mtu_bytes + medium.overhead_bytes()) as f64)

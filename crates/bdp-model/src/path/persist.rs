@@ -1,20 +1,20 @@
 //! A receive window that shrinks below one segment after the handshake. The sender then has a window, data, and segments
 //! that don't fit: silly window avoidance (RFC 9293, section 3.8.6.2.1) holds them back until the persist timer
-//! (section 3.8.6.1) lets one window's worth go. A flow of small segments, one a timer, is what is left.
+//! (section 3.8.6.1) releases one window of data. The result is one small segment per timer.
 
 use crate::units::Nanos;
 
-/// Linux's persist timer is never shorter than this, its smallest retransmission timeout (`TCP_RTO_MIN`).
+/// Linux's shortest persist timer, its minimum retransmission timeout (`TCP_RTO_MIN`).
 pub const TIMER: Nanos = Nanos::millis(200);
 
-/// Segments that Linux queues as one buffer at the least (`net.ipv4.tcp_min_tso_segs`).
+/// Fewest segments that Linux queues as one buffer (`net.ipv4.tcp_min_tso_segs`).
 const QUEUED_SEGMENTS: u64 = 2;
 
-/// Goodput in bit/s of a window of `window_bytes`, smaller than one segment of `mss_bytes`.
+/// Goodput in bit/s with a window of `window_bytes`, smaller than one segment of `mss_bytes`.
 ///
-/// Each timer cuts one window off a queued buffer of two segments. What is left over in the end is less than a window
-/// and follows without waiting, one round trip later. So `2 MSS` take `n = floor(2 MSS / W)` timers: two for W = 1000 and
-/// 1448 bytes alike, which then reach the same rate. As captured on Linux 6.18 with W = 1000: 1000, 1000 and 896 bytes at
+/// Each timer cuts one window off a queued buffer of two segments. The remainder is smaller than a window
+/// and follows without waiting, one round trip later. So `2 MSS` take `n = floor(2 MSS / W)` timers: two for both W = 1000 and
+/// W = 1448 bytes, which therefore reach the same rate. Captured on Linux 6.18 with W = 1000: 1000, 1000 and 896 bytes at
 /// 0, 208 and 211 ms.
 pub fn rate_bps(window_bytes: u64, mss_bytes: u64, rtt: Nanos) -> f64 {
     let queued = QUEUED_SEGMENTS * mss_bytes;
@@ -23,10 +23,10 @@ pub fn rate_bps(window_bytes: u64, mss_bytes: u64, rtt: Nanos) -> f64 {
     queued as f64 * 8.0 / (timers as f64 * period(rtt).as_secs_f64() + rest.as_secs_f64())
 }
 
-/// From one timer to the next: `200 ms + 2 RTT`.
+/// Time between timers: `200 ms + 2 RTT`.
 ///
-/// Linux arms the timer when an acknowledgement arrives, one RTT after what it acknowledges was sent, and the timer's
-/// length holds another (`RTO = srtt + 200 ms`).
+/// Linux arms the timer when an acknowledgement arrives, one RTT after the acknowledged data was sent, and the timer's
+/// length includes another (`RTO = srtt + 200 ms`).
 pub fn period(rtt: Nanos) -> Nanos {
     TIMER + rtt + rtt
 }

@@ -6,21 +6,21 @@
 //! and the full model, after the same authors' "Modeling TCP Reno Performance: A Simple Model and Its Empirical Validation",
 //! IEEE/ACM ToN 8(2), 2000, equations 21, 24, 28 and 29 (there: the send rate B(p)).
 //!
-//! Its first bound, `W_max / RTT`, is left to the caller: see [`super::window`].
+//! The first bound there, `W_max / RTT`, is left to the caller: see [`super::window`].
 
 use super::solve_for_loss;
 use crate::units::Nanos;
 
-/// What the model knows of the two ends beside MSS, RTT and loss.
+/// Parameters of the two ends besides MSS, RTT and loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ends {
-    /// b, segments that one ACK acknowledges: 2 with delayed ACKs.
+    /// b, segments acknowledged by one ACK: 2 with delayed ACKs.
     pub segments_per_ack: f64,
-    /// T0, first retransmission timeout of a series.
+    /// T0, the first retransmission timeout of a series.
     pub timeout: Nanos,
 }
 
-/// Rate in bit/s under loss probability `loss`; infinite where nothing is lost.
+/// Rate in bit/s with loss probability `loss`; infinite without loss.
 pub fn rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, ends: Ends) -> f64 {
     mss_bytes as f64 * 8.0 / seconds_per_segment(rtt, loss, ends)
 }
@@ -33,8 +33,8 @@ fn seconds_per_segment(rtt: Nanos, loss: f64, ends: Ends) -> f64 {
     avoidance + ends.timeout.as_secs_f64() * timeout_share * loss * (1.0 + 32.0 * loss * loss)
 }
 
-/// Send rate in bit/s by the full model, for a window that the receiver does not bound; infinite where nothing is lost. What of it
-/// arrives is 1 - p.
+/// Send rate in bit/s by the full model, with a window not limited by the receiver; infinite without loss. A share of 1 - p of it
+/// arrives.
 pub fn full_rate_bps(mss_bytes: u64, rtt: Nanos, loss: f64, ends: Ends) -> f64 {
     let (p, b) = (loss, ends.segments_per_ack);
     if p <= 0.0 {
@@ -65,7 +65,7 @@ fn timeout_share(p: f64, window: f64) -> f64 {
     share.min(1.0)
 }
 
-/// Loss probability at which the model gives `rate_bps`; `None` where it gives that rate at any loss.
+/// Loss probability at which the model gives `rate_bps`; `None` if it gives that rate at any loss.
 pub fn tolerated_loss(mss_bytes: u64, rtt: Nanos, target_bps: f64, ends: Ends) -> Option<f64> {
     solve_for_loss(target_bps, |loss| rate_bps(mss_bytes, rtt, loss, ends))
 }
@@ -93,7 +93,7 @@ mod tests {
         let rate = full_rate_bps(1448, Nanos::millis(200), 0.05, ENDS);
         assert!((rate / 1448.0 / 8.0 - 15.63).abs() < 0.02, "{rate}");
         assert_eq!(full_rate_bps(1448, Nanos::millis(200), 0.0, ENDS), f64::INFINITY);
-        // Where losses are rare the approximation is near.
+        // With rare losses the approximation is close.
         let (full, approximate) = (full_rate_bps(1448, RTT, 1e-5, ENDS), rate_bps(1448, RTT, 1e-5, ENDS));
         assert!((full / approximate - 1.0).abs() < 0.02, "{full} {approximate}");
     }

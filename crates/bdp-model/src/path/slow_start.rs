@@ -1,36 +1,36 @@
-//! How long slow start takes to fill a window: RFC 5681, section 3.1, from the initial window of RFC 6928.
+//! Time that slow start takes to fill a window: RFC 5681, section 3.1, from the initial window of RFC 6928.
 //!
-//! Without loss and without a sender that leaves slow start early, as Linux's cubic may (HyStart, RFC 9406).
+//! Assumes no loss, and a sender that does not leave slow start early, as Linux's cubic may (HyStart, RFC 9406).
 
 use crate::units::Nanos;
 
 /// Initial window of RFC 6928, in segments.
 pub const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 
-/// How the window grows in a round trip.
+/// Growth of the window per round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growth {
-    /// By every segment that is acknowledged, so it doubles: an ACK for each segment, or bytes counted (RFC 3465), as Linux does.
+    /// By every acknowledged segment, so it doubles: an ACK for each segment, or counted bytes (RFC 3465), as in Linux.
     #[default]
     PerSegment,
-    /// By one segment for each ACK, and only every second segment is acknowledged: by half.
+    /// By one segment for each ACK of two segments, so it grows by half.
     PerDelayedAck,
 }
 
-/// What slow start costs.
+/// The cost of slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlowStart {
-    /// Round trips until the window is reached; the handshake's is not among them.
+    /// Round trips until the window is reached, without the handshake.
     pub round_trips: u32,
-    /// The time of those.
+    /// Duration of these round trips.
     pub time: Nanos,
-    /// Segments sent in that time.
+    /// Segments sent in this time.
     pub sent_segments: u128,
-    /// Segments that a full window would have sent in that time, beyond those that were.
+    /// Further segments that a full window would have sent in this time.
     pub missed_segments: u128,
 }
 
-/// Slow start from `initial_segments` (at least 1) to `window_segments`, one window a round trip.
+/// Slow start from `initial_segments` (at least 1) to `window_segments`, one window per round trip.
 pub fn reach_window(initial_segments: u64, window_segments: u64, rtt: Nanos, growth: Growth) -> SlowStart {
     let mut window = initial_segments.max(1);
     let mut sent: u128 = 0;

@@ -2,18 +2,18 @@
 //!
 //! `X = s / (R sqrt(2bp/3) + t_RTO (3 sqrt(3bp/8)) p (1 + 32 p^2))`, with b = 1 and t_RTO = 4 R as recommended there.
 //!
-//! It is the model of [`super::pftk`] without the bound on the share of timeouts, so it falls faster from p = 0.3 on.
+//! It is the model of [`super::pftk`] without the limit on the share of timeouts, so it falls faster from p = 0.3 on.
 
 use super::solve_for_loss;
 use crate::units::Nanos;
 
-/// b, segments that one ACK acknowledges: RFC 5348 recommends 1.
+/// b, segments acknowledged by one ACK: RFC 5348 recommends 1.
 const SEGMENTS_PER_ACK: f64 = 1.0;
 
 /// t_RTO in round trips: RFC 5348 recommends 4.
 const TIMEOUT_ROUND_TRIPS: f64 = 4.0;
 
-/// Rate in bit/s under the loss event rate `loss`; infinite where nothing is lost.
+/// Rate in bit/s with the loss event rate `loss`; infinite without loss.
 pub fn rate_bps(segment_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
     let r = rtt.as_secs_f64();
     let b = SEGMENTS_PER_ACK;
@@ -22,7 +22,7 @@ pub fn rate_bps(segment_bytes: u64, rtt: Nanos, loss: f64) -> f64 {
     segment_bytes as f64 * 8.0 / (avoidance + timeouts * (1.0 + 32.0 * loss * loss))
 }
 
-/// Loss event rate at which the equation gives `rate_bps`; `None` where it gives that rate at any loss.
+/// Loss event rate at which the equation gives `rate_bps`; `None` if it gives that rate at any loss.
 pub fn tolerated_loss(segment_bytes: u64, rtt: Nanos, target_bps: f64) -> Option<f64> {
     solve_for_loss(target_bps, |loss| rate_bps(segment_bytes, rtt, loss))
 }

@@ -1,21 +1,21 @@
-//! A half-duplex medium that one end fills with data and the other with nothing but acknowledgements.
+//! A half-duplex medium filled with data by one end, and used for acknowledgements only by the other.
 //!
-//! The other end waits from the first acknowledgement on, so it has its turn once the data has had one: `n` segments of
-//! `s` seconds each, with `n` the fewest that last a turn. Then a guard of silence, an acknowledgement of `a` seconds for
-//! every two segments (RFC 9293, section 3.8.6.3), and a guard again. So data has the medium for
+//! The other end waits from the first acknowledgement on, so its turn follows each turn of the data: `n` segments of
+//! `s` seconds each, with `n` the fewest that last a turn. Then a guard time, an acknowledgement of `a` seconds for
+//! every two segments (RFC 9293, section 3.8.6.3), and another guard time. The data has the medium for
 //!
 //! ```text
 //! n s / (n s + n a / 2 + 2 guard)        n = ceil(turn / s)
 //! ```
 //!
-//! of the time. No source prints this: it follows from the rules of the medium (`docs/emulator.md`), and a test of
-//! `bdp-link` holds the link against it.
+//! of the time. No source gives this: it follows from the rules of the medium (`docs/emulator.md`), and a test of
+//! `bdp-link` compares the link with it.
 
 use crate::link::Turns;
 
-/// The part of the time for which data has the medium, of segments and acknowledgements that take so many seconds each.
+/// Share of the time for which data has the medium, with segments and acknowledgements of these durations in seconds.
 pub fn share(turns: Turns, segment_secs: f64, acknowledgement_secs: f64) -> f64 {
-    // A packet that was begun is finished, and the first is always begun.
+    // A packet that was begun is finished, and the first one is always begun.
     let segments = (turns.turn.as_secs_f64() / segment_secs).ceil().max(1.0);
     let data = segments * segment_secs;
     data / (data + segments / 2.0 * acknowledgement_secs + 2.0 * turns.guard.as_secs_f64())

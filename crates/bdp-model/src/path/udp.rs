@@ -1,29 +1,29 @@
-//! What arrives of datagrams that are sent at a rate whatever becomes of them, hop by hop in the order of the link: loss takes its
-//! share before the queue; what is corrupted takes its room on the wire and is dropped by the receiver; copies take room too; a
-//! policer and a wire leave what they have room for.
+//! The arrival of datagrams sent at a fixed rate, hop by hop in the order of the link: loss takes its
+//! share before the queue; corrupted datagrams occupy the wire and are dropped by the receiver; copies occupy it too; a
+//! policer and a wire pass what they have capacity for.
 //!
-//! No source prints this: a sender without congestion control (RFC 8085, section 3.1) takes nothing back, and a queue that
-//! is full drops what is beyond the rate that empties it. A test of `bdp-link` compares it with the link.
+//! No source gives this: a sender without congestion control (RFC 8085, section 3.1) does not slow down, and a full queue
+//! drops what exceeds the rate at which it drains. A test of `bdp-link` compares it with the link.
 
-/// What one direction of a link does to datagrams.
+/// The effect of one direction of a link on datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Hop {
     /// Share lost before the queue.
     pub loss: f64,
-    /// Share corrupted, which goes on to the receiver.
+    /// Share corrupted, which still reaches the receiver.
     pub corrupt: f64,
-    /// Share sent twice.
+    /// Share duplicated.
     pub duplicate: f64,
-    /// Datagrams a second that its policer lets through.
+    /// Policer rate, datagrams per second.
     pub policer_pps: Option<f64>,
-    /// Datagrams a second that its wire has room for.
+    /// Wire rate, datagrams per second.
     pub wire_pps: Option<f64>,
 }
 
-/// What bounds datagrams.
+/// The bound on the arrival rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The rate at which they are offered.
+    /// The offered rate.
     Offered,
     /// The policer of the hop with this index.
     Policer(usize),
@@ -31,10 +31,10 @@ pub enum Bound {
     Wire(usize),
 }
 
-/// Datagrams a second that arrive whole, each counted once, and the last of the bounds that they met. `None` where it is not
-/// known: where copies meet a bound, whether an original or its copy gets through is a matter of the queue's places.
+/// Intact datagrams that arrive per second, without copies, and the last bound that applied. `None` if that is unknown: if
+/// copies meet a bound, the state of the queue decides whether an original or its copy gets through.
 pub fn arriving_pps(offered_pps: f64, hops: &[Hop]) -> Option<(f64, Bound)> {
-    // Datagrams on the wire, and of those the whole ones without their copies.
+    // All datagrams on the wire, and the intact ones without copies.
     let (mut all, mut whole) = (offered_pps, offered_pps);
     let mut bound = Bound::Offered;
     for (index, hop) in hops.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn arriving_pps(offered_pps: f64, hops: &[Hop]) -> Option<(f64, Bound)> {
             }
             (whole, all, bound) = (whole * room / all, room, by);
         }
-        // A lost original whose copy is not lost arrives all the same.
+        // A lost original still arrives if its copy is not lost.
         if copies && hops[index + 1..].iter().any(|hop| hop.loss > 0.0 || hop.corrupt > 0.0) {
             return None;
         }
@@ -56,7 +56,7 @@ pub fn arriving_pps(offered_pps: f64, hops: &[Hop]) -> Option<(f64, Bound)> {
     Some((whole, bound))
 }
 
-/// Datagrams a second that would arrive whole if each hop in turn were the one that bounds them; infinite of those that bound nothing.
+/// Intact datagrams per second that each hop alone would let arrive; infinite for hops that set no bound.
 pub fn rooms_pps(hops: &[Hop]) -> impl Iterator<Item = f64> + '_ {
     hops.iter().enumerate().map(|(index, hop)| {
         let room = [hop.policer_pps, hop.wire_pps].into_iter().flatten().fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! The window: bytes in flight for a rate, the rate of a window, and the goodput that a path and a window must give.
+//! Windows: bytes in flight for a rate, the rate of a window, and the goodput expected of a path and a window.
 
 use super::loss::SegmentLoss;
 use super::{cubic, delayed_ack, mathis, persist};
@@ -6,14 +6,14 @@ use crate::units::{ByteCount, Nanos, Rate, format_bps};
 
 /// The bandwidth-delay product, rounded up: the smallest window that keeps `rate` busy over `rtt`.
 ///
-/// `None` where it does not fit in 64 bits.
+/// `None` if it does not fit in 64 bits.
 pub fn bytes_in_flight(rate: Rate, rtt: Nanos) -> Option<ByteCount> {
     const BITS_PER_BYTE_TIMES_NS: u128 = 8_000_000_000;
     let bit_ns = u128::from(rate.as_bps()) * u128::from(rtt.as_ns());
     u64::try_from(bit_ns.div_ceil(BITS_PER_BYTE_TIMES_NS)).ok().map(ByteCount::bytes)
 }
 
-/// The rate of one window a round trip, `W x 8 / RTT`, in bit/s; infinite where the round trip takes no time.
+/// The rate of one window per round trip, `W x 8 / RTT`, in bit/s; infinite if the round trip is zero.
 pub fn rate_bps(window: ByteCount, rtt: Nanos) -> f64 {
     window.as_bytes() as f64 * 8.0 / rtt.as_secs_f64()
 }
@@ -21,7 +21,7 @@ pub fn rate_bps(window: ByteCount, rtt: Nanos) -> f64 {
 /// A path as one direction of TCP data sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
-    /// Bit rate of its slowest link; `None` where no link has one.
+    /// Bit rate of its slowest link; `None` if no link has one.
     pub rate: Option<Rate>,
     /// Bytes that the slowest link adds to each IP packet, see [`super::overhead`].
     pub overhead_bytes: u64,
@@ -31,41 +31,41 @@ pub struct Path {
     pub header_bytes: u64,
     /// Smallest idle round trip.
     pub rtt: Nanos,
-    /// How data segments are lost.
+    /// Loss pattern of the data segments.
     pub loss: SegmentLoss,
-    /// What the sender does about loss.
+    /// The sender's congestion control.
     pub congestion: Congestion,
-    /// For how long it sends; `None` is for ever.
+    /// Duration of sending; `None` if unlimited.
     pub sends_for: Option<Nanos>,
 }
 
-/// Most loss at which BBR is held to the path's rate: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue
-/// 14(5), 2016, figure 8, where it keeps that to 5 % and more.
+/// Highest loss at which BBR is expected to reach the path's rate: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue
+/// 14(5), 2016, figure 8, where it does so up to 5 % and more.
 pub const BBR_LOSS_MAX: f64 = 0.01;
 
-/// Fewest round trips between losses for which the models of Reno and CUBIC hold. Each loss takes a round trip or two of recovery,
-/// which they leave out: so far apart, a simulation of each ACK is within 12 % of them (`tests/loss_models.rs`).
+/// Fewest round trips between losses for which the models of Reno and CUBIC are valid. Each loss takes a round trip or two of recovery,
+/// which they ignore: at this distance, a simulation of each ACK is within 12 % of them (`tests/loss_models.rs`).
 pub const ROUND_TRIPS_BETWEEN_LOSSES: f64 = 20.0;
 
-/// Fewest losses of a flow for which the models of Reno and CUBIC hold, which are of the mean over many. With fewer it is chance, and the
-/// slow start before the first, that says what a flow reaches.
+/// Fewest losses of a flow for which the models of Reno and CUBIC, which are means over many losses, are valid. With fewer, chance and
+/// the slow start before the first loss decide the rate.
 pub const FEWEST_LOSSES: f64 = 5.0;
 
-/// Congestion control, as far as there is a model of its rate under loss.
+/// Congestion controls, by their model of the rate with loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
     /// Reno: the model of [`mathis`].
     Reno,
     /// CUBIC: the model of [`cubic`].
     Cubic,
-    /// BBR, which does not take a loss for congestion: up to [`BBR_LOSS_MAX`] it bounds nothing.
+    /// BBR, which does not treat loss as congestion: no bound up to [`BBR_LOSS_MAX`].
     Bbr,
-    /// Every other: no model here knows what it does about loss.
+    /// Any other: there is no model of its reaction to loss.
     Unmodelled,
 }
 
 impl Congestion {
-    /// By the name that the kernel has for it.
+    /// Returns the congestion control with this name in the kernel.
     pub fn from_name(name: &str) -> Self {
         match name {
             "reno" | "newreno" => Self::Reno,
@@ -76,43 +76,43 @@ impl Congestion {
     }
 }
 
-/// The window of each stream as its sender saw it, and how it came to be.
+/// The window of each stream as seen by its sender, and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowOnWire {
-    /// The receiver's autotuning, which is to follow the path: no bound.
+    /// The receiver's autotuning, which follows the path: no bound.
     Autotuned,
-    /// Bytes that the receiver advertised from the SYN on.
+    /// Bytes advertised by the receiver from the SYN on.
     Receiver(u64),
-    /// Bytes that a clamp on the path left after the handshake.
+    /// Bytes that a clamp on the path allows after the handshake.
     PathClamp(u64),
 }
 
-/// A range that ends less far below its upper end is printed as one figure.
+/// A range whose lower end is closer to the upper end is printed as one number.
 const WORTH_A_RANGE: f64 = 0.95;
 
-/// What a flow must reach, and why.
+/// The expected goodput of a flow, and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Goodput of all streams, bit/s.
     pub bps: f64,
-    /// The least that is expected where the model leaves a range, see [`delayed_ack`]; otherwise the same.
+    /// Lowest expected goodput if the model gives a range, see [`delayed_ack`]; otherwise the same as `bps`.
     pub least_bps: f64,
-    /// The term that ruled, in words with its numbers: `window / RTT: 45 x 1448 B / 173 ms`.
+    /// The binding term in words with its numbers: `window / RTT: 45 x 1448 B / 173 ms`.
     pub by: String,
 }
 
 impl Expectation {
-    /// One figure, no range.
+    /// An expectation without a range.
     pub fn exactly(bps: f64, by: String) -> Self {
         Self { bps, least_bps: bps, by }
     }
 
-    /// The lower end, where the range is wide enough for a word.
+    /// The lower end, if the range is wide enough to mention.
     pub fn range_from_bps(&self) -> Option<f64> {
         (self.least_bps < self.bps * WORTH_A_RANGE).then_some(self.least_bps)
     }
 
-    /// What is left where another bound holds too; of equals the first rules.
+    /// Combines two bounds: the smaller one, or the first if they are equal.
     pub fn and(self, other: Self) -> Self {
         let least_bps = self.least_bps.min(other.least_bps);
         let ruling = if other.bps < self.bps { other } else { self };
@@ -120,17 +120,17 @@ impl Expectation {
     }
 }
 
-/// The goodput that `streams` flows with this window must reach on this path: the least of
+/// The goodput expected of `streams` flows with this window on this path: the smallest of
 ///
 /// - ceiling: `rate x MSS / (MSS + headers + overhead)`, shared by all streams;
 /// - window: `floor(W / MSS) x MSS x 8 / (RTT + 2 x serialisation of a segment)` for each stream. The sender sends
-///   whole segments; the last of a window is behind its own serialisation and the next window's first behind its. The ACK of one
-///   segment may wait ([`delayed_ack`]), which makes it a range;
-/// - window below one segment: from the SYN on, senders shrink their segments and `W x 8 / RTT` holds; behind a clamp
-///   that comes after the handshake, the persist timer rules ([`persist`]);
-/// - loss, for each stream, where there is any.
+///   whole segments; a window's last segment waits for its own serialisation and the next window's first for its own. The ACK of one
+///   segment may be delayed ([`delayed_ack`]), which gives a range;
+/// - window below one segment: if advertised from the SYN on, senders shrink their segments and `W x 8 / RTT` applies; with a clamp
+///   after the handshake, the persist timer decides ([`persist`]);
+/// - loss, for each stream, if there is any.
 ///
-/// `None` where nothing bounds the goodput, where there is loss and no model of what it costs, or where the path is no path
+/// `None` if nothing bounds the goodput, if there is loss without a model of its cost, or if the path is invalid
 /// (an MSS of 0). Zero streams count as one.
 pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expectation> {
     if path.mss_bytes == 0 || !loss_is_modelled(path, window, streams) {
@@ -144,7 +144,7 @@ pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Optio
     bounds_without_loss(path, window, streams).chain(by_loss).reduce(Expectation::and)
 }
 
-/// Whether it is known what loss on this path costs so many streams with this window; where it is not, no bound says what they reach.
+/// Whether the cost of loss is known for this path, window and number of streams; if not, no bound gives the goodput.
 pub fn loss_is_modelled(path: &Path, window: &WindowOnWire, streams: u32) -> bool {
     let streams = streams.max(1);
     match loss_bound(path, streams) {
@@ -156,7 +156,7 @@ pub fn loss_is_modelled(path: &Path, window: &WindowOnWire, streams: u32) -> boo
     }
 }
 
-/// What bounds the goodput beside loss.
+/// The bounds on the goodput other than loss.
 fn bounds_without_loss(
     path: &Path,
     window: &WindowOnWire,
@@ -166,14 +166,14 @@ fn bounds_without_loss(
     bounds.into_iter().flatten().filter(|bound| bound.bps.is_finite())
 }
 
-/// The link's rate less headers and overhead.
+/// The link's rate without headers and overhead.
 fn ceiling(path: &Path) -> Option<Expectation> {
     let share = path.mss_bytes as f64 / segment_wire_bytes(path) as f64;
     let bps = path.rate?.as_bps() as f64 * share;
     Some(Expectation::exactly(bps, format!("ceiling: {}", format_bps(bps))))
 }
 
-/// What the receiver allows, all streams together.
+/// The bound of the window, all streams together.
 fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expectation> {
     let (bytes, clamped) = match *window {
         WindowOnWire::Autotuned => return None,
@@ -196,7 +196,7 @@ fn window_bound(path: &Path, window: &WindowOnWire, streams: u32) -> Option<Expe
     Some(times(streams, each))
 }
 
-/// A window of whole segments, one stream.
+/// The bound of a window of whole segments, one stream.
 fn whole_segments(path: &Path, segments: u64) -> Expectation {
     let mss = path.mss_bytes;
     let serialisation = path.rate.map_or(Nanos::ZERO, |rate| rate.serialisation(segment_wire_bytes(path)));
@@ -213,17 +213,17 @@ fn whole_segments(path: &Path, segments: u64) -> Expectation {
     }
 }
 
-/// What loss allows.
+/// The bound set by loss.
 enum LossBound {
-    /// Everything.
+    /// No bound.
     None,
-    /// So much; whether it sends for long enough that this holds.
+    /// A bound, and whether the flow sends for long enough that it is valid.
     At { bound: Expectation, holds: bool },
-    /// There is loss, and no model of what it costs.
+    /// There is loss, and no model of its cost.
     Unknown,
 }
 
-/// What loss allows, all streams together.
+/// The bound set by loss, all streams together.
 fn loss_bound(path: &Path, streams: u32) -> LossBound {
     let loss = if streams > 1 { path.loss.shared() } else { path.loss };
     let (p, independent) = match loss {
@@ -255,14 +255,14 @@ fn loss_bound(path: &Path, streams: u32) -> LossBound {
     LossBound::At { bound: times(streams, Expectation::exactly(bps, by)), holds }
 }
 
-/// Up to four significant digits: a probability of several links is a product, and no number of few digits.
+/// Prints up to four significant digits: the probability of several links is a product with many digits.
 fn short(probability: f64) -> String {
     let decimals = (3.0 - probability.log10().floor()).clamp(0.0, 300.0) as usize;
     let digits = format!("{probability:.decimals$}");
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.').to_owned() } else { digits }
 }
 
-/// So many streams, each with its own bound.
+/// The bound of several streams with the same bound each.
 fn times(streams: u32, each: Expectation) -> Expectation {
     if streams == 1 {
         return each;
@@ -431,7 +431,7 @@ mod tests {
         expect(&lossy(Congestion::Cubic, random), auto, 4, "98.87", by);
         let bbr = lossy(Congestion::from_name("bbr"), random);
         expect(&bbr, auto, 1, "949.28", "ceiling: 949.3 Mbit/s");
-        // A window smaller than what loss allows still rules.
+        // A window smaller than what loss allows still binds.
         let by = "window / RTT: 2 x 1460 B / (100 ms + 2 x 12.3 us)";
         expect(&lossy(Congestion::Reno, random), WindowOnWire::Receiver(2920), 1, "0.2335", by);
     }
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(of(10), None);
         assert_eq!(of(380), None);
         assert_eq!(of(390), expect_goodput(&lossy, &WindowOnWire::Autotuned, 1));
-        // Where a window or the rate rules it is none of loss.
+        // If a window or the rate binds, loss does not.
         let few = Path { sends_for: Some(Nanos::secs(10)), ..lossy };
         let window = WindowOnWire::Receiver(1_000_000);
         assert_eq!(expect_goodput(&few, &window, 1), expect_goodput(&lossy, &window, 1));

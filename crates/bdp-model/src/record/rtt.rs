@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::probes::ProbeOutcome;
 use crate::stats::{nearest_rank, resolves};
 
-/// Round trips of the probe flow.
+/// Round trips of the probes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttReport {
@@ -14,13 +14,13 @@ pub struct RttReport {
     pub idle: Option<RttSummary>,
     /// While the workload ran.
     pub loaded: Option<RttSummary>,
-    /// The whole distribution of both.
+    /// The full distributions of both.
     #[serde(default, skip_serializing_if = "RttPercentiles::is_empty")]
     pub percentiles: RttPercentiles,
 }
 
-/// All percentiles of round trips, in nanoseconds: 101 values from the smallest (0) to the largest (100), each the nearest
-/// rank, exact where [`RttSummary`] rounds up by less than 1 in 64; none where no probe was answered, and of older records.
+/// Percentiles of round trips in nanoseconds: 101 values from the minimum (0) to the maximum (100), each the nearest rank, exact
+/// where [`RttSummary`] rounds up by less than 1 in 64. Empty if no probe was answered, and in older records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttPercentiles {
@@ -40,23 +40,23 @@ pub struct RttSummary {
     pub sent: u64,
     /// Probes answered.
     pub received: u64,
-    /// Probes whose answer was still possible when the wait for it ended: neither answered nor lost.
+    /// Probes still waiting for an answer at the end: neither answered nor lost.
     #[serde(default)]
     pub in_flight: u64,
-    /// Smallest.
+    /// Smallest round trip.
     pub min: u64,
-    /// Median of all probes that were sent, each of those without an answer taken to be slower than it was waited for, as the text prints it.
+    /// Median of all probes sent, as the text prints it; an unanswered probe counts as slower than the time it was waited for.
     pub p50: u64,
-    /// Their 95th percentile; null of fewer than 20.
+    /// 95th percentile of all probes; null of fewer than 20.
     pub p95: Option<u64>,
-    /// Their 99th percentile; null of fewer than 100.
+    /// 99th percentile of all probes; null of fewer than 100.
     pub p99: Option<u64>,
-    /// Largest of the answers.
+    /// Largest round trip.
     pub max: u64,
-    /// The same percentiles with whether each is exact, where some probes have no answer; null where all have, and of older summaries.
+    /// The same percentiles with whether each is exact, if some probes have no answer; null if all have, and in older summaries.
     #[serde(default)]
     pub of_all: Option<OfAll>,
-    /// The percentiles of the answers alone, where some probes have none. Older summaries have these in the members above.
+    /// Percentiles of the answered probes, if some have no answer. Older summaries have these in the members above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_answers: Option<OfAnswers>,
 }
@@ -73,7 +73,7 @@ pub struct OfAnswers {
     pub p99: Option<u64>,
 }
 
-/// Percentiles of probes of which some have no answer: each of those is taken to be slower than it was waited for.
+/// Percentiles of all probes; an unanswered probe counts as slower than the time it was waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OfAll {
@@ -85,18 +85,18 @@ pub struct OfAll {
     pub p99: Option<Bound>,
 }
 
-/// A percentile, or what it is above.
+/// A percentile, or its lower bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bound {
     /// Nanoseconds.
     pub ns: u64,
-    /// Whether it is no more than that.
+    /// Whether the percentile is exactly that; otherwise it is larger.
     pub exact: bool,
 }
 
 impl RttReport {
-    /// Of the probes before the workload and of those beside it, by their outcomes.
+    /// Creates the report from the outcomes of the probes before the workload and during it.
     pub fn of_probes(
         idle: impl IntoIterator<Item = ProbeOutcome>,
         loaded: impl IntoIterator<Item = ProbeOutcome>,
@@ -109,32 +109,32 @@ impl RttReport {
         }
     }
 
-    /// Of a workload's round trips alone, in nanoseconds.
+    /// Creates the report from round trips under load only, in nanoseconds.
     pub fn of_loaded(rtts_ns: impl IntoIterator<Item = u64>) -> Self {
         Self::of_probes([], rtts_ns.into_iter().map(ProbeOutcome::Answered))
     }
 }
 
 impl RttPercentiles {
-    /// Whether there are none.
+    /// Whether there are no round trips.
     pub fn is_empty(&self) -> bool {
         self.idle.is_empty() && self.loaded.is_empty()
     }
 }
 
 impl RttSummary {
-    /// Of probes that all came back, by their round trips in nanoseconds; `None` of nothing.
+    /// Summarises answered probes by their round trips in nanoseconds; `None` if there are none.
     pub fn of(rtts_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
         Self::of_probes(rtts_ns.into_iter().map(ProbeOutcome::Answered))
     }
 
-    /// Of probes by their outcomes; `None` where none came back.
+    /// Summarises probes by outcome; `None` if none was answered.
     pub fn of_probes(outcomes: impl IntoIterator<Item = ProbeOutcome>) -> Option<Self> {
         Tally::of(outcomes).summary()
     }
 
-    /// Median, 95th and 99th percentile of all probes, each with whether it is that or above it; a percentile that takes more probes is
-    /// `None`.
+    /// Median, 95th and 99th percentile of all probes, each exact or a lower bound; `None` for a percentile that needs more
+    /// probes.
     pub fn bounds(&self) -> [Option<Bound>; 3] {
         match self.of_all {
             Some(OfAll { p50, p95, p99 }) => [Some(p50), p95, p99],
@@ -142,25 +142,25 @@ impl RttSummary {
         }
     }
 
-    /// Percentiles of the answers alone: how long the path takes, whatever it loses.
+    /// Percentiles of the answered probes, regardless of losses.
     pub fn answers(&self) -> OfAnswers {
         self.of_answers.unwrap_or(OfAnswers { p50: self.p50, p95: self.p95, p99: self.p99 })
     }
 
-    /// Probes of which no answer came while one was possible.
+    /// Probes that were not answered in time.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received + self.in_flight)
     }
 }
 
-/// Probes counted by their outcomes.
+/// Probes counted by outcome.
 #[derive(Default)]
 struct Tally {
     sent: u64,
     in_flight: u64,
     answered: Histogram,
     round_trips_ns: Vec<u64>,
-    /// For how long those without an answer were waited for.
+    /// Waiting times of the unanswered probes.
     waited_ns: Vec<u64>,
     unsent: u64,
 }
@@ -216,7 +216,7 @@ impl Tally {
         })
     }
 
-    /// Nobody knows what a probe that never left would have taken: it is above all.
+    /// A probe that was never sent counts as slower than all others.
     fn of_all(&self) -> Option<OfAll> {
         let (least, most) =
             (self.waited_ns.iter().min(), self.waited_ns.iter().chain(&self.round_trips_ns).max());
@@ -288,9 +288,9 @@ mod tests {
         let [p50, p95, p99] = lost.bounds().map(Option::unwrap);
         assert_eq!((p50, p95, p99), (bound(50, true), bound(1_000, false), bound(1_000, false)));
         assert_eq!(lost.answers().p95, RttSummary::of((1..=90).map(ms)).unwrap().p95);
-        // There is one p99 of a run, in every output.
+        // A run has one p99, the same in every output.
         assert_eq!((lost.p50, lost.p95, lost.p99), (p50.ns, Some(p95.ns), Some(p99.ns)));
-        // One that was under way for 60 ms may have been as fast as any above that.
+        // A probe in flight for 60 ms may have been as fast as any answer slower than that.
         let young = of(99, &[ProbeOutcome::InFlight { waited_ns: ms(60) }]);
         assert_eq!(young.bounds().map(|b| b.unwrap().exact), [true, false, false]);
         let never_left = of(99, &[ProbeOutcome::Unsent]);

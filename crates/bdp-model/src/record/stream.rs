@@ -1,50 +1,50 @@
-//! One of several streams, as its sender's kernel counted it.
+//! One of several streams, as counted by its sender's kernel.
 
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Limit;
 
-/// What the sender's kernel counted of a stream, from its beginning to the end of the flow. Absent fields are ones that it did not return.
+/// Counters of a stream from the sender's kernel, from the start to the end of the flow. Fields that it did not return are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamReport {
-    /// How long the flow had gone on then.
+    /// Duration of the flow up to the reading.
     pub took_ns: u64,
     /// Bytes acknowledged.
     pub acked_bytes: Option<u64>,
     /// Retransmitted segments.
     pub retransmits: Option<u64>,
-    /// Smoothed round trip, at the end.
+    /// Smoothed round trip at the end.
     pub srtt_ns: Option<u64>,
-    /// Congestion window in segments, at the end.
+    /// Congestion window at the end, in segments.
     pub cwnd: Option<u32>,
-    /// Time with data to send or in flight.
+    /// Busy time: data to send or in flight.
     pub busy_ns: Option<u64>,
-    /// Of that, limited by the receive window.
+    /// Busy time limited by the receive window.
     pub rwnd_limited_ns: Option<u64>,
-    /// Of that, limited by the send buffer.
+    /// Busy time limited by the send buffer.
     pub sndbuf_limited_ns: Option<u64>,
-    /// What held the stream back for half of the time or more, where that is of its own: a program or a window. Null where nothing of its own did: then the
-    /// finding of the whole flow is the stream's, too.
+    /// The program or window of this stream that held it back for at least half of the time. Null if there is none: the finding of the
+    /// whole flow then applies to the stream too.
     #[serde(default)]
     pub limit: Option<Limit>,
 }
 
-/// By what a stream was held back, as its sender's kernel counts it: shares of the time, which add up to 1.
+/// What held a stream back, as counted by its sender's kernel: shares of the time that add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamTime {
-    /// There was nothing to send, and nothing in flight.
+    /// Nothing to send and nothing in flight.
     pub idle: f64,
-    /// The receive window was full.
+    /// Receive window full.
     pub receive_window: f64,
-    /// The send buffer was.
+    /// Send buffer full.
     pub send_buffer: f64,
-    /// The rest: the congestion window, or a rate that the sender keeps to.
+    /// The rest: limited by the congestion window, or paced.
     pub congestion_window: f64,
 }
 
 impl StreamReport {
-    /// Shares of the time; `None` where the kernel counts none.
+    /// Returns the shares of the time; `None` if the kernel does not count them.
     pub fn time(&self) -> Option<StreamTime> {
         let took = self.took_ns.max(1) as f64;
         let share = |ns: u64| (ns as f64 / took).clamp(0.0, 1.0);

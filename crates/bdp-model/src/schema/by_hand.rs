@@ -1,4 +1,4 @@
-//! JSON Schemas of types whose form in JSON is written by hand.
+//! JSON Schemas of types with hand-written serialisation.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::trace::{Stored, Trace};
 use crate::tuning::setting::Release;
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 
-/// Inline: what they are is said by their members.
+/// Inline schemas: the members that use them describe them.
 macro_rules! written_as {
     ($($type:ty = $schema:tt)+) => {$(
         impl JsonSchema for $type {

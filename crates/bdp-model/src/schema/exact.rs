@@ -1,8 +1,8 @@
-//! What no type says: that there are no other members, and what holds for each member of a name.
+//! Rules that types do not express: no additional members, and constraints on members by name.
 
 use serde_json::{Map, Value, json};
 
-/// Makes the schema exact: no members beside those of the types; and plain: no formats, no names of Rust.
+/// Makes the schema exact (no additional members) and plain (no formats or Rust names).
 pub(super) fn settle(schema: &mut Value) {
     let definitions = schema["$defs"].clone();
     each(schema, &mut |object| expand(object, &definitions));
@@ -13,7 +13,7 @@ pub(super) fn settle(schema: &mut Value) {
     drop_unused(schema);
 }
 
-/// Every schema within, the inner ones first.
+/// Applies a change to every nested schema, inner ones first.
 fn each(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(members) => {
@@ -30,7 +30,7 @@ fn target<'a>(of: &Map<String, Value>, definitions: &'a Value) -> Option<&'a Val
     definitions.get(name)
 }
 
-/// A reference with members beside it becomes one object: the members of neither are additional.
+/// Merges a reference and the members next to it into one object, so that neither's members count as additional.
 fn expand(object: &mut Map<String, Value>, definitions: &Value) {
     if !object.contains_key("properties") {
         return;
@@ -52,9 +52,9 @@ fn expand(object: &mut Map<String, Value>, definitions: &Value) {
     }
 }
 
-/// Allows no other member.
+/// Allows no additional members.
 fn close(object: &mut Map<String, Value>) {
-    // An object of the schema itself, not a member by that name.
+    // An object of the schema itself, not a member named `properties`.
     if !object.get("properties").is_some_and(Value::is_object) || object.get("type") != Some(&json!("object"))
     {
         return;
@@ -72,7 +72,7 @@ fn close(object: &mut Map<String, Value>) {
     object.entry(key).or_insert(json!(false));
 }
 
-/// Members that may be negative or greater than any bound, by their names: differences, and what is judged.
+/// Members that may be negative or unbounded: differences and judged values.
 const SIGNED: [&str; 27] = [
     "above",
     "at_least",
@@ -103,7 +103,7 @@ const SIGNED: [&str; 27] = [
     "wanted",
 ];
 
-/// Shares: 0 to 1.
+/// Members that are shares: 0 to 1.
 const SHARES: [&str; 17] = [
     "busy",
     "cpu_busy",
@@ -124,7 +124,7 @@ const SHARES: [&str; 17] = [
     "sndbuf_limited",
 ];
 
-/// Counts that begin at 1, and those with a largest value.
+/// Counts with a minimum of 1, some with a maximum.
 const COUNTS: [(&str, u64, Option<u64>); 7] = [
     ("attempt", 1, None),
     ("dscp", 0, Some(63)),
@@ -135,10 +135,10 @@ const COUNTS: [(&str, u64, Option<u64>); 7] = [
     ("streams", 1, None),
 ];
 
-/// Texts that are never empty if they are always there.
+/// Texts that are never empty when present.
 const NAMES: [&str; 2] = ["host", "scenario"];
 
-/// What holds for each member of a name, and for those that are absent if there is nothing in them.
+/// Adds the constraints on members by name, and on members that are absent if empty.
 fn bound(object: &mut Map<String, Value>) {
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) else { return };
@@ -169,7 +169,7 @@ fn bound(object: &mut Map<String, Value>) {
     }
 }
 
-/// A member that is there only if it says something: it is not null, not false, not empty.
+/// Constrains a member that is present only if it has content: not null, not false, not empty.
 fn present(member: &mut Map<String, Value>) {
     let is_map = member.contains_key("additionalProperties");
     match member.get_mut("type") {
@@ -204,7 +204,7 @@ fn present(member: &mut Map<String, Value>) {
     }
 }
 
-/// What nobody but a Rust program wants to know is left out.
+/// Removes what only Rust programs need.
 fn plain(object: &mut Map<String, Value>) {
     for key in ["minimum", "maximum"] {
         if let Some(whole) = object.get(key).and_then(Value::as_f64).filter(|bound| bound.fract() == 0.0) {
@@ -222,13 +222,13 @@ fn plain(object: &mut Map<String, Value>) {
     }
 }
 
-/// A doc comment without the marks of its links, in the words of JSON.
+/// Converts a doc comment to text: without link marks, in terms of JSON.
 fn in_words(comment: &str) -> String {
     let marks = [("[`", "`"), ("`]", "`"), ("\n", " "), ("`None`", "null"), ("`crate::", "`")];
     marks.iter().fold(comment.to_owned(), |words, (mark, plain)| words.replace(mark, plain))
 }
 
-/// `SenderSample` is `sender_sample`.
+/// Renames definitions: `SenderSample` becomes `sender_sample`.
 fn name_definitions(schema: &mut Value) {
     if let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
         *definitions = std::mem::take(definitions).into_iter().map(|(k, v)| (snake(&k), v)).collect();
@@ -253,7 +253,7 @@ fn snake(name: &str) -> String {
     snake
 }
 
-/// Definitions that nothing refers to any more.
+/// Removes definitions that are no longer referenced.
 fn drop_unused(schema: &mut Value) {
     loop {
         let text = schema.to_string();

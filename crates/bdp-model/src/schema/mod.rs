@@ -1,4 +1,4 @@
-//! JSON Schemas of documents, made of the types that are serialised.
+//! JSON Schemas of documents, generated from the serialised types.
 
 mod by_hand;
 mod exact;
@@ -10,20 +10,20 @@ use serde_json::{Map, Value, json};
 
 pub use text::text;
 
-/// What a schema says of its document besides its members.
+/// A schema's description of its document.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// Name and version: `urn:bdp:NAME:VERSION`.
+    /// Name and version, as in `urn:bdp:NAME:VERSION`.
     pub id: &'static str,
-    /// Whose output it is.
+    /// The command that writes the document.
     pub title: &'static str,
-    /// What is particular about it, after `What this version of bdp writes, exactly`; may be empty.
+    /// Text that follows `What this version of bdp writes, exactly`; may be empty.
     pub first: &'static str,
-    /// The page that explains it.
+    /// The page that documents it.
     pub page: &'static str,
 }
 
-/// The schema of a document while it is made.
+/// A document's schema under construction.
 #[derive(Debug)]
 pub struct Draft {
     generator: SchemaGenerator,
@@ -31,14 +31,14 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Of what is written: a member is required unless it is skipped if it is empty, and what a type calls optional may be null.
+    /// Creates the schema of the written form: a member is required unless it is skipped when empty, and optional types may be null.
     pub fn of<T: JsonSchema>() -> Self {
         let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
         let schema = generator.root_schema_for::<T>().to_value();
         Self { generator, schema }
     }
 
-    /// A reference to another type, or the schema of one that has no name.
+    /// Returns a reference to another type, or the schema of an unnamed type.
     pub fn refer<T: JsonSchema>(&mut self) -> Value {
         let schema = self.generator.subschema_for::<T>().to_value();
         let all = self.generator.definitions();
@@ -50,17 +50,17 @@ impl Draft {
         schema
     }
 
-    /// The document itself.
+    /// Returns the document's own schema.
     pub fn root(&mut self) -> &mut Value {
         &mut self.schema
     }
 
-    /// A type by its name in Rust, if the document has it.
+    /// Returns the definition of a type by its Rust name, if the document uses it.
     pub fn definition(&mut self, name: &str) -> Option<&mut Value> {
         self.schema.get_mut("$defs")?.get_mut(name)
     }
 
-    /// Makes a type of the document itself, which is empty from then on: a reference to it.
+    /// Moves the document's own schema into a definition, leaves it empty, and returns a reference.
     pub fn nest(&mut self, name: &str) -> Value {
         let mut inner = self.schema.take();
         let mut definitions = inner["$defs"].take();
@@ -74,7 +74,7 @@ impl Draft {
         json!({ "$ref": format!("#/$defs/{name}") })
     }
 
-    /// The schema: exact, with what is said of the document as a whole.
+    /// Completes the schema: makes it exact and adds the document's description.
     pub fn finish(self, about: About) -> Value {
         let About { id, title, first, page } = about;
         let mut schema = self.schema;
@@ -99,7 +99,7 @@ impl Draft {
     }
 }
 
-/// Adds a member that is always there, or says what it is instead.
+/// Adds or replaces a member that is always present.
 pub fn add(object: &mut Value, name: &str, member: Value) {
     let known = object["properties"][name]["description"].clone();
     object["properties"][name] = member;
@@ -116,7 +116,7 @@ pub fn add(object: &mut Value, name: &str, member: Value) {
     }
 }
 
-/// Takes a member away.
+/// Removes a member.
 pub fn remove(object: &mut Value, name: &str) {
     if let Some(members) = object.get_mut("properties").and_then(Value::as_object_mut) {
         members.remove(name);

@@ -1,11 +1,11 @@
-//! A schema as a file.
+//! Formatting of a schema file.
 
 use serde_json::Value;
 
-/// Longest line that is not broken.
+/// Longest line that is not wrapped.
 const WIDTH: usize = 140;
 
-/// JSON in which what fits on a line stands on one.
+/// Formats JSON, keeping on one line what fits.
 pub fn text(schema: &Value) -> String {
     let mut text = String::new();
     write(schema, 0, 0, &mut text);

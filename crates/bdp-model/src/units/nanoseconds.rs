@@ -1,24 +1,24 @@
-//! Times as numbers of nanoseconds, in a member whose name ends in `_ns`; the text that older versions wrote is read too.
+//! Serde of times as numbers of nanoseconds, for members whose name ends in `_ns`; the text of older versions is read too.
 
 use serde::{Deserialize, Deserializer, Serializer};
 
 use super::Nanos;
 
-/// `10000000000`.
+/// Writes `10000000000`.
 pub fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(time.0)
 }
 
-/// `10000000000`, or `"10000000000ns"`.
+/// Reads `10000000000` or `"10000000000ns"`.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
     Either::deserialize(deserializer).map(|either| either.read(Nanos))
 }
 
-/// The same of a time that may be missing.
+/// Serde of an optional time.
 pub mod option {
     use super::{Deserialize, Deserializer, Either, Nanos, Serializer};
 
-    /// `null`, or a number.
+    /// Writes `null` or a number.
     pub fn serialize<S: Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
         match time {
             Some(time) => serializer.serialize_some(&time.0),
@@ -26,25 +26,25 @@ pub mod option {
         }
     }
 
-    /// `null`, a number, or text.
+    /// Reads `null`, a number or text.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
         Ok(Option::<Either<u64, Nanos>>::deserialize(deserializer)?.map(|either| either.read(Nanos)))
     }
 }
 
-/// The same of differences of times.
+/// Serde of differences of times.
 pub mod offsets {
     use serde::Serialize as _;
 
     use super::super::Offset;
     use super::{Deserialize, Deserializer, Either, Serializer};
 
-    /// An array of numbers.
+    /// Writes an array of numbers.
     pub fn serialize<S: Serializer>(all: &[Offset], serializer: S) -> Result<S::Ok, S::Error> {
         all.iter().map(|offset| offset.as_ns()).collect::<Vec<_>>().serialize(serializer)
     }
 
-    /// An array of numbers, or of text.
+    /// Reads an array of numbers or of text.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Offset>, D::Error> {
         let all = Vec::<Either<i64, Offset>>::deserialize(deserializer)?.into_iter();
         Ok(all.map(|either| either.read(Offset::ns)).collect())

@@ -1,23 +1,23 @@
-//! Whether an end's processor is what a transfer waits for.
+//! Whether a transfer waits for an end's processor.
 
 use super::super::Facts;
 use crate::ends::Task;
 use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
 
-/// What is known of an end's processor over the whole transfer.
+/// An end's use of its processor over the whole transfer.
 #[derive(Default)]
 pub(super) struct Processor {
     /// Time of the busiest thread / time.
     cpu: f64,
-    /// Its quota held it back for a good part of the time.
+    /// Its quota throttled it for a good part of the time.
     is_throttled: bool,
-    /// A thread wanted it nearly all the time, and what kept it from running was no full path: what looks like a queue is its own lateness.
+    /// A thread was runnable nearly all the time, and a full path was not what kept it waiting: what looks like a queue is its own delay.
     pub(super) binds: bool,
 }
 
 impl Processor {
     pub(super) fn of(facts: &Facts, task: Task, path_is_full: bool) -> Self {
-        // A shorter transfer has waited for nothing yet.
+        // A shorter transfer has not waited for anything yet.
         if facts.duration_ns < LONG_ENOUGH.as_ns() {
             return Self::default();
         }
@@ -35,7 +35,7 @@ impl Processor {
         ran.unwrap_or(self.cpu) >= BUSY_THREAD
     }
 
-    /// Whether a thread wanted to run all the time, by the parts of an interval in which it ran, or was ready to.
+    /// Whether a thread was runnable all the time: the parts of an interval in which it ran, and in which it was ready to run.
     pub(super) fn is_wanted(&self, ran: Option<f64>, waited: Option<f64>) -> bool {
         let ran = ran.unwrap_or(self.cpu);
         match waited {

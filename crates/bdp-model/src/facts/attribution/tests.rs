@@ -1,4 +1,4 @@
-//! Each state on samples made by hand, and the sum over any samples.
+//! Tests of each state with hand-made samples, and of the sum with arbitrary samples.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 const MSS: u64 = 1_000;
 const WINDOW: u64 = 1_000_000;
 
-/// A transfer over 20 ms whose processors are idle, with these readings.
+/// A transfer with a round trip of 20 ms, idle processors and these samples.
 fn facts(sent: Vec<SenderSample>) -> Facts {
     let idle =
         RttSummary { sent: 9, received: 9, min: 20 * MS, p50: 20 * MS, max: 20 * MS, ..Default::default() };
@@ -51,7 +51,7 @@ fn facts(sent: Vec<SenderSample>) -> Facts {
     }
 }
 
-/// A reading of a connection that its congestion window of 100 segments holds back, in congestion avoidance.
+/// A sample of a connection limited by its congestion window of 100 segments, in congestion avoidance.
 fn reading(at_ms: u64) -> SenderSample {
     SenderSample {
         at_ns: at_ms * MS,
@@ -76,19 +76,19 @@ fn dry(at_ms: u64) -> SenderSample {
     SenderSample { unacked: Some(20), not_sent_bytes: Some(0), app_limited: Some(true), ..reading(at_ms) }
 }
 
-/// Two readings 100 ms apart, from 100 ms on.
+/// Two samples 100 ms apart, from 100 ms on.
 fn pair(of: impl Fn(u64) -> SenderSample) -> Vec<SenderSample> {
     vec![of(100), of(200)]
 }
 
-/// What the time between the last two readings went to, in ms.
+/// The states of the time between the last two samples, in ms.
 fn last(facts: &Facts) -> Vec<(TimeState, u64)> {
     let spent = facts.time_spent().unwrap();
     let states = spent.stretches.last().unwrap().states.clone();
     states.into_iter().map(|(state, ns)| (state, ns / MS)).collect()
 }
 
-/// The state that took all of the time between two readings.
+/// The state that took all of the time between two samples.
 fn only(facts: &Facts) -> TimeState {
     match last(facts)[..] {
         [(state, 100)] => state,
@@ -112,7 +112,7 @@ fn queue_or_ceiling_makes_the_path_full() {
     let queued = |ms| facts(pair(|at| SenderSample { srtt_ns: Some(ms * MS), ..reading(at) }));
     assert_eq!(only(&queued(25)), TimeState::FullPath);
     assert_eq!(only(&queued(24)), TimeState::CongestionAvoidance);
-    // Of three segments the acknowledgement of one waits for the next window: no queue makes that round trip.
+    // With three segments, the acknowledgement of one waits for the next window: the round trip is not a queue's.
     let few = |ms: u64| {
         facts(pair(|at| SenderSample {
             unacked: Some(3),
@@ -161,7 +161,7 @@ fn congestion_events_take_what_they_took_and_no_more() {
         (TimeState::CongestionAvoidance, 55),
     ];
     assert_eq!(last(&lossy), wanted);
-    // One that was not over at the end goes on until then.
+    // An episode that had not ended lasts until the end.
     lossy.sent[1].congestion_state = Some(CongestionState::Recovery);
     assert_eq!(last(&lossy)[1], (TimeState::Recovery, 60));
 }
@@ -179,7 +179,7 @@ fn without_events_the_state_at_the_end_of_an_interval_is_that_of_all_of_it() {
     }
 }
 
-/// In flight is all that the receive window allows, though the kernel counts less than half of the time.
+/// As much is in flight as the receive window allows, though the kernel counts less than half of the time.
 fn window_full(at_ms: u64) -> SenderSample {
     SenderSample {
         unacked: Some(80),
@@ -192,10 +192,10 @@ fn window_full(at_ms: u64) -> SenderSample {
 #[test]
 fn window_without_room_for_a_segment_has_all_of_the_time() {
     assert_eq!(only(&facts(pair(window_full))), TimeState::ReceiveWindow);
-    // A segment more would have fitted: the kernel's own count stands.
+    // Another segment would have fitted: the kernel's own count applies.
     let roomy = facts(pair(|at| SenderSample { snd_wnd_bytes: Some(81_000), ..window_full(at) }));
     assert_eq!(last(&roomy), [(TimeState::ReceiveWindow, 40), (TimeState::CongestionAvoidance, 60)]);
-    // No room in either window: the congestion window's.
+    // Without room in either window, the time is the congestion window's.
     let both = facts(pair(|at| SenderSample { cwnd: Some(80), rwnd_limited_ns: Some(0), ..window_full(at) }));
     assert_eq!(only(&both), TimeState::CongestionAvoidance);
 }
@@ -221,7 +221,7 @@ fn full_receive_window_is_the_readers_where_it_does_not_read() {
     assert_eq!(by(&unread(40_000)), TimeState::ReceiveWindow);
     let busy = |ns| ReceiverSample { thread_cpu_ns: Some(ns * 95 / 100), ..Default::default() };
     assert_eq!(by(&busy), TimeState::ReceiverProcessor);
-    // Without the receiver's word the window itself tells: it had been larger.
+    // Without the receiver's samples the window itself shows it: it had been larger.
     let mut shrunk = facts(vec![reading(50), window_full(100), window_full(200)]);
     assert_eq!(only(&shrunk), TimeState::ReceiverApplication);
     shrunk.received = receiving(waits);
@@ -236,7 +236,7 @@ fn kernel_without_data_waits_for_the_sending_program() {
     assert_eq!(last(&without_word), wanted);
     let has_nothing = facts(pair(|at| SenderSample { write_idle_ns: Some(at * MS * 8 / 10), ..idle(at) }));
     assert_eq!(last(&has_nothing), wanted);
-    // It was about to write, and its thread had no processor left.
+    // The program was about to write, but its thread used all of its processor.
     let computes = facts(pair(|at| SenderSample {
         write_idle_ns: Some(at * MS / 10),
         thread_cpu_ns: Some(at * MS / 2),
@@ -249,7 +249,7 @@ fn kernel_without_data_waits_for_the_sending_program() {
         (TimeState::CongestionAvoidance, 30),
     ];
     assert_eq!(last(&computes), wanted);
-    // A program that waits for room in its socket left the kernel no jiffy without data.
+    // A program that waits for room in its socket never leaves the kernel without data for a jiffy.
     let jiffy = facts(pair(|at| SenderSample {
         busy_ns: Some(at * MS * 96 / 100),
         write_idle_ns: Some(0),
@@ -279,7 +279,7 @@ fn send_buffer_full_of_data_in_flight_is_not_the_programs() {
         ..dry(at)
     }));
     assert_eq!(last(&blocked), [(TimeState::SenderApplication, 10), (TimeState::SendBuffer, 90)]);
-    // or else what is in flight tells.
+    // otherwise the data in flight shows it.
     let mut full = facts(pair(dry));
     assert_eq!(only(&full), TimeState::SenderApplication);
     full.send_buffer_bytes = Some(50_000);
@@ -291,7 +291,7 @@ fn program_that_writes_less_than_the_connection_carries_is_the_limit_though_data
     let idle =
         facts(pair(|at| SenderSample { write_idle_ns: Some(at * MS), write_blocked_ns: Some(0), ..dry(at) }));
     assert_eq!(only(&idle), TimeState::SenderApplication);
-    // A part of a segment waits for the acknowledgement of the last.
+    // Part of a segment waits for the previous acknowledgement.
     let message = |at| SenderSample { not_sent_bytes: Some(4), app_limited: Some(false), ..dry(at) };
     let held = facts(pair(|at| SenderSample {
         write_idle_ns: Some(at * MS),
@@ -299,7 +299,7 @@ fn program_that_writes_less_than_the_connection_carries_is_the_limit_though_data
         ..message(at)
     }));
     assert_eq!(only(&held), TimeState::SenderApplication);
-    // Idle, but with data left to send: congestion control has the time.
+    // Idle with data left to send: the time is congestion control's.
     let ahead = facts(pair(|at| SenderSample { write_idle_ns: Some(at * MS), ..reading(at) }));
     assert_eq!(only(&ahead), TimeState::CongestionAvoidance);
 }
@@ -332,9 +332,9 @@ fn bound_that_the_sender_paces_by_is_seen_in_its_readings() {
         (Some(1e6), TimeState::Pacing)
     );
     assert_eq!((held(&|i| 1_000_000 + i).held_bps(), only(&held(&|i| i))), (None, TimeState::Probing));
-    // One of them alone differs: it was the start, or the estimate.
+    // A single sample differs: the start, or the estimate.
     assert_eq!(held(&|i| 1_000_000 + i / 7).held_bps(), None);
-    // A window that keeps still is paced for alike, too, and carries less.
+    // A steady window is paced alike, too, and carries less.
     let steady = Facts { stream_goodput_bps: vec![0.83e6], ..held(&|_| 1_000_000) };
     assert_eq!(steady.held_bps(), None);
     let asked = Facts { paced_bps: Some(7), ..held(&|_| 1_000_000) };
@@ -343,7 +343,7 @@ fn bound_that_the_sender_paces_by_is_seen_in_its_readings() {
 
 #[test]
 fn processors_are_judged_interval_by_interval() {
-    // Of the whole transfer the thread is idle, of its last interval busy.
+    // The thread is idle over the whole transfer, but busy in its last interval.
     let roomy = |at_ms: u64, cpu_ms: u64| SenderSample {
         unacked: Some(20),
         thread_cpu_ns: Some(cpu_ms * MS),
@@ -353,7 +353,7 @@ fn processors_are_judged_interval_by_interval() {
     assert_eq!(only(&sender), TimeState::SenderProcessor);
     let calm = facts(vec![roomy(100, 0), roomy(900, 700), roomy(1_000, 750)]);
     assert_eq!(only(&calm), TimeState::Unknown);
-    // Without samples of it the whole transfer's share stands.
+    // Without its samples the share of the whole transfer applies.
     let mut whole = facts(pair(|at| SenderSample { unacked: Some(20), ..reading(at) }));
     whole.sender.thread_cpu = Some(0.95);
     assert_eq!(only(&whole), TimeState::SenderProcessor);
@@ -387,7 +387,7 @@ fn time_begins_with_the_connection_and_counts_after_omit() {
     assert_eq!((counted.stretches.len(), counted.total_ns()), (1, 100 * MS));
     all.omit_ns = 150 * MS;
     assert_eq!(all.time_counted(), None);
-    // Nobody saw the beginning of a connection that was watched.
+    // The beginning of a watched connection was not seen.
     let watched = Facts { source: Source::Watched, ..all }.time_spent().unwrap();
     assert_eq!(watched.stretches[0].from_ns, 100 * MS);
 }
@@ -410,7 +410,7 @@ fn every_state_has_a_name_of_its_own() {
     }
 }
 
-/// Any reading: clocks that run wild, members missing.
+/// Arbitrary samples: clocks that jump, missing members.
 fn any_reading() -> impl Strategy<Value = SenderSample> {
     let some = || proptest::option::of(0u64..2_000_000_000);
     let small = || proptest::option::of(0u32..200);

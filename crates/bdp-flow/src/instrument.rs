@@ -1,4 +1,4 @@
-//! The machine as an instrument: its clock, its timers, its processors and its stack, each tried for about a second.
+//! The machine as an instrument: its clock, timers, processors and stack, each tested for about a second.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,20 +16,20 @@ use bdp_sys::{clock, poll, process};
 use crate::error::{FlowError, Result};
 use crate::worker::start;
 
-/// How long each trial takes.
+/// Duration of each trial.
 const TRIAL_NS: u64 = 800_000_000;
-/// Readings whose cost is taken together.
+/// Clock readings whose cost is measured together.
 const READINGS: u64 = 500_000;
-/// What a sleep asks for.
+/// The requested sleep.
 const SLEEP: Duration = Duration::from_micros(200);
-/// A gap that is longer was a stall.
+/// Gaps longer than this are stalls.
 const STALL_NS: u64 = 10_000;
-/// Processors that are watched at once.
+/// Most processors watched at once.
 const MOST_WATCHED: usize = 16;
-/// Bytes of a message that goes to and fro.
+/// Bytes of a message sent back and forth.
 const MESSAGE_BYTES: usize = 48;
 
-/// Tries everything; takes about five seconds.
+/// Tests everything; takes about five seconds.
 pub fn examine() -> Result<Instrument> {
     let cpus = process::allowed_cpus();
     let may_spin = cpus.len() > 1;
@@ -173,7 +173,7 @@ impl UdpPair {
         near.connect(far.local_addr()?)?;
         far.connect(near.local_addr()?)?;
         for socket in [&near, &far] {
-            // Nothing is lost for ever, whatever becomes of a datagram.
+            // A lost datagram must not block the test forever.
             socket.set_read_timeout(Some(Duration::from_millis(100)))?;
             socket.set_nonblocking(may_spin)?;
         }
@@ -220,7 +220,7 @@ fn time_tcp(may_spin: bool) -> io::Result<Histogram> {
     }
     let echo = start(move || {
         let mut room = [0; MESSAGE_BYTES];
-        // Ends when the other end has gone.
+        // Ends when the other end has closed.
         while read_whole(&far, &mut room).is_ok() {
             if poll::write_whole(&far, &room, TRIAL_NS).is_err() {
                 break;

@@ -148,8 +148,8 @@ impl Job {
         document::read(document, JOB_SCHEMA)
     }
 
-    /// Runs it. What is measured is durable before more is; hosts and guests of a lab are made by `agents`. `cancel` ends measurements
-    /// within a second; cases of the lab run to their end.
+    /// Runs the job. Each result is durable before the next begins; `agents` creates the hosts and guests of a lab.
+    /// `cancel` ends measurements within a second; running cases of the lab complete.
     pub fn run(
         &self,
         agents: LabCommands,
@@ -198,19 +198,19 @@ impl Job {
 }
 
 impl Outcome {
-    /// As JSON.
+    /// Returns the outcome as JSON.
     pub fn to_json(&self) -> Value {
         document::write(self, OUTCOME_SCHEMA)
     }
 
-    /// An outcome that [`Outcome::to_json`] wrote; another version's is refused.
+    /// Reads an outcome that [`Outcome::to_json`] wrote; refuses any other version.
     pub fn from_json(document: Value) -> Result<Self> {
         document::read(document, OUTCOME_SCHEMA)
     }
 }
 
 impl Ended {
-    /// How it ended.
+    /// Returns how the job ended.
     pub fn ending(&self) -> Ending {
         let by_results = match &self.results {
             Results::Records(records) => Ending::of(records),
@@ -227,8 +227,8 @@ impl Ended {
         }
     }
 
-    /// Whether nothing that was judged came out worse than asked, and of something it is not known whether it did: too few runs, an interval
-    /// that holds both, a figure that was not measured or not under the load that was asked for.
+    /// Whether no expectation was missed and at least one could not be decided: too few runs, an interval that allows
+    /// both, a figure that was not measured or not under the requested load.
     pub fn is_open(&self) -> bool {
         let is_missed = self.judgements.iter().any(|judgement| !judgement.met && !judgement.is_open())
             || self.comparisons.iter().any(|against| against.regressed)
@@ -242,7 +242,7 @@ impl Ended {
         is_open && !is_missed
     }
 
-    /// In short, without the results themselves.
+    /// Returns the outcome in brief, without the results.
     pub fn outcome(&self) -> Outcome {
         Outcome {
             run: self.run.clone(),
@@ -263,15 +263,15 @@ impl Ended {
     }
 }
 
-/// Whether payload differs from what was sent.
+/// Whether received payload differs from what was sent.
 fn has_wrong_bytes(measurements: &[Measurement]) -> bool {
     let checks = measurements.iter().flat_map(|m| &m.directions).filter_map(|d| d.payload_check);
     checks.into_iter().any(|check| check.wrong_bytes > 0)
 }
 
 impl Ending {
-    /// By the gravest of these records: a case that could not run, then a missed expectation, then a point of which no
-    /// repetition was valid.
+    /// Returns the worst ending of these records: a case that could not run, then a missed expectation, then a point
+    /// without a valid repetition.
     pub fn of(records: &[Record]) -> Self {
         let skipped = |r: &Record| r.skipped.is_some();
         if records.iter().any(|r| r.error.is_some()) || !records.is_empty() && records.iter().all(skipped) {

@@ -1,4 +1,4 @@
-//! Leads a measurement with whatever peer: idle probes, rounds, and what came of them put together.
+//! Runs a measurement with any peer: idle probes, rounds, and their combined results.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -18,8 +18,8 @@ use super::{back_off, experiments, outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
 use crate::handshake_checks;
 
-/// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
-/// `label`, and says 1 for `repetition`. `choose` is asked for experiments, if the request wants any.
+/// Measures a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and `label`, and
+/// sets `repetition` to 1. `choose` selects experiments, if the request wants any.
 pub fn measure(
     request: &MeasureRequest,
     peer: &mut dyn Peer,

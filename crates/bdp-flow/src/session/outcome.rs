@@ -1,4 +1,4 @@
-//! What both ends report of a flow, put together.
+//! Combines what both ends report of a flow.
 
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
@@ -14,7 +14,7 @@ use bdp_wire::control::{Received, Sent};
 
 use crate::error::{FlowError, Result};
 
-/// One direction's result; findings are for others to add.
+/// Returns one direction's result; findings are added elsewhere.
 pub fn result(
     request: &MeasureRequest,
     way: Direction,
@@ -180,7 +180,7 @@ fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u6
         return WindowShortfall::NotShrunk { seen_bytes };
     }
     match buffer_bytes {
-        // Of a buffer at least half is window.
+        // At least half of a buffer is window.
         Some(buffer_bytes) if buffer_bytes >= 2 * asked => {
             WindowShortfall::NotOffered { seen_bytes, buffer_bytes }
         }
@@ -198,7 +198,7 @@ fn fits(seen: u64, asked: u64, mss: u64) -> bool {
     (seen / mss).abs_diff(asked / mss) * 200 <= asked / mss
 }
 
-/// Adds what a flow showed of the path.
+/// Adds what a flow revealed about the path.
 pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent: &Sent) {
     let (to, from) = match way {
         Direction::To => (sent.path_mtu, received.path_mtu),
@@ -211,7 +211,7 @@ pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent
     path.mss_bytes = path.mss_bytes.or(sent.mss);
 }
 
-/// What a reader should know of the results.
+/// Adds caveats about the results.
 pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<Caveat>) {
     for result in directions {
         let direction = result.direction;
@@ -274,7 +274,7 @@ fn cut_buffers(request: &MeasureRequest, result: &DirectionResult) -> impl Itera
     })
 }
 
-/// What a reader should know where the server keeps to a rate of its own.
+/// Returns a caveat if the server limits the rate itself.
 pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<Caveat> {
     let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;

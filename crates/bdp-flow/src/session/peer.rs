@@ -1,4 +1,4 @@
-//! The other end of a measurement, spoken to in its own protocol: what the driver asks of each.
+//! The other end of a measurement, each in its own protocol, as the driver sees it.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -20,8 +20,8 @@ use super::reporter::Reporter;
 use crate::background::Passed;
 use crate::host::Baseline;
 
-/// One that can be measured with. Nothing of a round but its own conversation is its business: the driver leads through rounds,
-/// reports progress, sees interruptions and makes results.
+/// A server to measure with. It handles only the conversation of a round: the driver runs the rounds, reports
+/// progress, handles interruptions and makes the results.
 pub trait Peer {
     /// Is connected with as far as a measurement needs before its first round; gives the request as the peer grants it.
     fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest>;
@@ -152,14 +152,14 @@ pub trait Peer {
     }
 }
 
-/// Makes new connections beside flows, each with one request and its response.
+/// Makes new connections during flows, each with one request and its response.
 pub trait ForeignProber: Send + Sync {
     /// How long the handshake took, and from the request to the response; `None` of what came to nothing. Ends soon once `stop` is
     /// raised.
     fn probe(&self, patience: Duration, stop: &AtomicBool) -> (Option<u64>, Option<u64>);
 }
 
-/// Round trips beside flows.
+/// Measures round trips during flows.
 pub trait Probes {
     /// The one that came last.
     fn last_ns(&self) -> Option<u64>;
@@ -189,41 +189,41 @@ pub trait Probes {
     }
 }
 
-/// Whether a round goes on.
+/// Whether a round is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// It does.
+    /// It is running.
     Running,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
-/// What the driver and a peer share.
+/// State shared by the driver and a peer.
 pub struct Context<'r> {
     /// Progress and cancellation.
     pub reporter: Reporter<'r>,
-    /// What a reader should know, so far.
+    /// Caveats so far.
     pub caveats: Vec<Caveat>,
     near: Option<Baseline>,
 }
 
 impl<'r> Context<'r> {
-    /// Of a measurement that begins.
+    /// Creates the context of a measurement that begins.
     pub fn new(reporter: Reporter<'r>) -> Self {
         Self { reporter, caveats: Vec::new(), near: None }
     }
 
-    /// Notes this end's address, and the state of its machine where it was not known.
+    /// Records the local address, and this machine's state if it is not known yet.
     pub fn note_local(&mut self, address: IpAddr) {
         self.near.get_or_insert_with(|| Baseline::take(address));
     }
 
-    /// Whether an address is known.
+    /// Whether the local address is known.
     pub fn is_connected(&self) -> bool {
         self.near.is_some()
     }
 
-    /// What this machine is, and what happened on it since its address was known.
+    /// Returns facts about this machine, and what happened on it since its address was known.
     pub fn near_facts(&self) -> HostFacts {
         self.near.as_ref().map_or_else(HostFacts::default, Baseline::facts)
     }
@@ -238,24 +238,24 @@ pub struct Outcome {
     pub received: Received,
     /// What the sender reports.
     pub sent: Sent,
-    /// The two ends' clocks, where they were compared.
+    /// Offset of the two ends' clocks, if they were compared.
     pub clocks: Option<ClockOffset>,
-    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
+    /// When its first byte was written or read at the local end, monotonic; `None` if none was.
     pub begun_at_ns: Option<u64>,
-    /// Round trips under load in nanoseconds, of a peer that answers no probes.
+    /// Round trips under load in nanoseconds, from a peer that answers no probes.
     pub loaded_rtts_ns: Vec<u64>,
-    /// What this end's kernel reported last of each stream that it sent.
+    /// The local kernel's last report of each stream that it sent.
     pub sender_infos: Vec<TcpInfo>,
-    /// What the whole test would have come to, if it was ended since its goodput had settled.
+    /// The projected result of the whole test, if it was ended because its goodput had settled.
     pub settled: Option<Settled>,
-    /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
+    /// Bytes carried besides the payload, by a protocol between it and TCP.
     pub framing_bytes: u64,
-    /// What a reader should know of it.
+    /// Caveats about the flow.
     pub caveats: Vec<Caveat>,
 }
 
 impl Outcome {
-    /// Of what the two ends report, and nothing else.
+    /// Creates an outcome from the two ends' reports alone.
     pub fn of(way: Direction, received: Received, sent: Sent) -> Self {
         Self {
             way,
@@ -271,25 +271,25 @@ impl Outcome {
         }
     }
 
-    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
-    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
+    /// Returns when the path carried the flow, by the local monotonic clock: from its first byte to its end. The
+    /// receiver's times count from that byte; a probe sent together with a byte meets the same queue.
     pub fn carried(&self) -> Range<u64> {
         self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
     }
 
-    /// The part of that which counts: after what was omitted.
+    /// Returns the part of that time which counts: after the omitted beginning.
     pub fn counted(&self) -> Range<u64> {
         let Range { start, end } = self.carried();
         start.saturating_add(self.received.counted_from.at_ns).min(end)..end
     }
 
-    /// Bytes that the sender gave to the kernel, or at least as many as came.
+    /// Returns the bytes that the sender gave to the kernel, or at least as many as arrived.
     pub fn moved_bytes(&self) -> u64 {
         self.sent.bytes.max(self.received.bytes) + self.framing_bytes
     }
 }
 
-/// Both directions at once, or one after the other.
+/// Returns the rounds: both directions at once, or one after the other.
 pub fn rounds(request: &MeasureRequest) -> Vec<Vec<Direction>> {
     if request.bidirectional {
         return vec![vec![Direction::To, Direction::From]];

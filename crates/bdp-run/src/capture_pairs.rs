@@ -1,4 +1,4 @@
-//! Captures of one path at several places: which of them belong together, and what a second place adds to what the first one says.
+//! Captures of one path at several places: which belong together, and what a second place adds to the first.
 
 use bdp_capture::between::{LoggedFlow, Place, SegmentLog, compare};
 use bdp_explain::explain;
@@ -7,11 +7,11 @@ use bdp_model::capture_pair::{BetweenDirection, CapturePair, PairedConnection, Q
 use bdp_model::facts::OneWay;
 use bdp_model::udp::OneWayDelay;
 
-/// A capture that was read, and the segments of each of its flows.
+/// A capture, with the segments of each of its flows.
 pub(crate) struct Logged {
-    /// What is known of it.
+    /// The capture's results.
     pub capture: ReadCapture,
-    /// In the order of its flows.
+    /// Segment logs in the order of its flows.
     pub logs: Vec<Option<Box<SegmentLog>>>,
 }
 

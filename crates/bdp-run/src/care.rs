@@ -1,5 +1,5 @@
-//! Care for others on the path: datagrams don't slow down where a link is full, as TCP does, so that a rate beyond what the
-//! path is known to carry is watched from its first second (RFC 8085, section 3.1).
+//! Protects other traffic on the path: unlike TCP, datagrams do not slow down on a full link, so a rate above the
+//! path's measured capacity is checked in its first second (RFC 8085, section 3.1).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,7 +20,8 @@ const RUNS: usize = 20;
 /// Runs that are listed at once.
 const PAGE: usize = 100;
 
-/// Whether the first second of datagrams is to be watched: they leave this machine at a rate beyond what is known of the path.
+/// Whether the first second of datagrams must be checked: if this machine sends them at a rate above the path's known
+/// capacity.
 pub(crate) fn is_needed(
     request: &MeasureRequest,
     store: Option<&dyn Store>,

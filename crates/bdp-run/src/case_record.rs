@@ -17,7 +17,7 @@ use crate::calibrate::{Calibration, fits};
 use crate::window::Means;
 use crate::{RunError, verdict};
 
-/// What one flow did; its round trips are still to come.
+/// Returns the record of one flow, without its round trips.
 pub(crate) fn flow_record(
     case: &CaseSpec,
     flow: &CaseFlow,
@@ -107,7 +107,7 @@ fn window_report(
     }
 }
 
-/// Of a case that could not run.
+/// Returns the record of a case that could not run.
 pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environment) -> Record {
     let expectation = verdict::judge(&case.expect, None, None).map(|mut e| {
         e.met = None;

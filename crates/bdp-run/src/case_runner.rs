@@ -1,4 +1,4 @@
-//! One case, from its hosts to its record.
+//! Runs one case, from its hosts to its record.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,9 +40,9 @@ pub struct CaseRunner {
     command: AgentCommand,
     calibrator: Calibrator,
     capture: Option<CaptureOrder>,
-    /// Cases that run now.
+    /// Number of running cases.
     running: AtomicU32,
-    /// Of the machine that it is on: this one's, or a guest's.
+    /// The clock of its machine: this one's or a guest's.
     clock: Clock,
 }
 
@@ -62,9 +62,9 @@ struct Measured {
     host_cpu: (f64, f64),
     privilege: Privilege,
     guest: Option<GuestReport>,
-    /// Versions of stacks that are no kernels, by host.
+    /// Versions of stacks other than kernels, by host.
     stacks: BTreeMap<String, String>,
-    /// Requests and responses, by the place of their entry of the traffic.
+    /// Requests and responses, by the index of their traffic entry.
     exchanged: BTreeMap<u32, Exchanged>,
 }
 
@@ -74,7 +74,7 @@ fn draws_of(case: &CaseSpec, attempt: u32) -> u64 {
 }
 
 impl CaseRunner {
-    /// Hosts are made by `command`.
+    /// Creates a runner whose hosts are created by `command`.
     pub fn new(command: AgentCommand) -> Self {
         Self {
             command,
@@ -85,18 +85,18 @@ impl CaseRunner {
         }
     }
 
-    /// As [`CaseRunner::new`], in a guest, whose clock stands still while anything runs.
+    /// Like [`CaseRunner::new`], for a guest, whose clock stands still while anything runs.
     pub fn in_guest(command: AgentCommand) -> Self {
         Self { calibrator: Calibrator::new(Pace::Virtual), clock: Clock::Virtual, ..Self::new(command) }
     }
 
-    /// As it is, but capturing as ordered.
+    /// Returns the runner with captures as ordered.
     pub fn capturing(self, order: Option<CaptureOrder>) -> Self {
         Self { capture: order, ..self }
     }
 
-    /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
-    /// that every other case would meet too.
+    /// Runs a case on links that `driver` moves. The record also covers failures; an error is one that would affect
+    /// every other case too.
     pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
         if case.traffic.is_empty() {
             return self.run_flows(case, attempt, driver);
@@ -121,7 +121,8 @@ impl CaseRunner {
         })
     }
 
-    /// Runs a case on stacks that run in steps. In a guest, where one of them is its kernel, the programs of others find the machine's root at `root`.
+    /// Runs a case on stacks that run in steps. In a guest, if one of them is its kernel, programs of other stacks
+    /// are found in the machine's root at `root`.
     pub fn run_in_steps(&self, case: &CaseSpec, attempt: u32, root: Option<&Path>) -> Result<Record> {
         self.run_with(case, attempt, |captures| {
             let plan = Plan::make(case)?;
@@ -413,8 +414,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same
-/// everywhere. The sender's never binds before the window asked for does.
+/// Returns the buffers that every host of the lab starts from, regardless of this machine's own, so that a scenario
+/// means the same everywhere. The sender's buffer never limits before the requested window does.
 pub(crate) fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
     let send = (4 * largest_window).max(4 << 20);
     BTreeMap::from([

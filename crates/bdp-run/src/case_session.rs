@@ -1,4 +1,4 @@
-//! What the agents of a case are asked in turn: echoes, probes of idle links, the flows with probes beside them, readings.
+//! Requests to the agents of a case, in order: echoes, probes of idle links, flows with probes, readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,23 +37,23 @@ const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_adv_win_scale",
 ];
 
-/// What came of the flows of a case.
+/// Results of a case's flows.
 pub(crate) struct Outcomes {
-    /// Both ends of each.
+    /// Both ends' reports of each flow.
     pub(crate) flows: Vec<Ends>,
     /// Each probe flow under load.
     pub(crate) loaded: Vec<Probed>,
-    /// Requests and responses, by the place of their entry of the traffic.
+    /// Requests and responses, by the index of their traffic entry.
     pub(crate) exchanged: BTreeMap<u32, Exchanged>,
 }
 
-/// The agents of a case and what they are asked in turn.
+/// The agents of a case, and the sequence of requests to them.
 pub(crate) struct Session<'a> {
     pub(crate) case: &'a CaseSpec,
     pub(crate) agents: Agents,
 }
 
-/// A pair of hosts and where its probes are answered.
+/// A pair of hosts, and the address that answers its probes.
 pub(crate) struct Echo {
     pub(crate) pair: Pair,
     to: std::net::SocketAddr,
@@ -113,7 +113,8 @@ impl Session<'_> {
         Ok(probed)
     }
 
-    /// Probes the idle links, once more where the machine was disturbed meanwhile: that costs less than the case would.
+    /// Probes the idle links, and once more if the machine was disturbed meanwhile, which is cheaper than repeating
+    /// the case.
     pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>> {
         let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
         for _ in 1..IDLE_TRIES {
@@ -281,7 +282,7 @@ impl Session<'_> {
         Ok(all)
     }
 
-    /// What the hosts at the ends of flows counted.
+    /// Reads the counters of the hosts at the ends of flows.
     pub(crate) fn read_counters(&mut self) -> Result<BTreeMap<String, HostCounters>> {
         let ends: BTreeSet<&str> = self.case.flows.iter().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
         let mut all = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The whole loop to one host: measure, plan, rehearse, apply, verify, keep or put back. Each step, each question and each word is of
-//! [`FixSteps`]; what follows from what is decided here.
+//! The whole loop to one host: measure, plan, rehearse, apply, verify, keep or revert. [`FixSteps`] supplies each
+//! step, question and message; the decisions are made here.
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
@@ -16,56 +16,56 @@ const STREAMS_FOR: Nanos = Nanos::secs(5);
 /// A congestion control that losses do not keep from it.
 const BY_RATE: &str = "bbr";
 
-/// What is known before the loop begins.
+/// Options of the loop.
 #[derive(Debug, Clone)]
 pub struct FixOptions {
-    /// What is measured first.
+    /// The request of the first measurement.
     pub request: MeasureRequest,
-    /// Whether the rate of the path is known, so that no more streams have to show it.
+    /// Whether the path's rate is known, so that no measurement with more streams is needed.
     pub is_rate_known: bool,
-    /// Whether nothing is asked: what the rehearsal chose is applied, and kept where it does as predicted.
+    /// Whether to ask nothing: the rehearsal's choice is applied, and kept if it performs as predicted.
     pub asks_nothing: bool,
 }
 
-/// A part of the loop that begins.
+/// A stage of the loop that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixStage {
     /// The first measurement.
     Measure,
-    /// One with so many streams, to see what the path can carry.
+    /// A measurement with this many streams, to find the path's capacity.
     Capacity(u32),
     /// The plan.
     Plan,
     /// Its rehearsal.
     Rehearse,
-    /// The changes.
+    /// Applying the changes.
     Apply,
-    /// The measurement after them.
+    /// The measurement after the changes.
     Verify,
 }
 
-/// What a part of the loop came to.
+/// The result of a stage.
 #[derive(Debug)]
 pub enum FixNews<'a> {
     /// A measurement with more streams.
     Capacity(&'a Measured),
-    /// A plan that changes nothing, or cannot be rehearsed here.
+    /// A plan that changes nothing, or that cannot be rehearsed here.
     Plan(&'a Plan),
-    /// What the changes would give.
+    /// Predicted results of the changes.
     Rehearsed(&'a Rehearsal),
-    /// So many changes of the far end are for its owner to make.
+    /// This many changes of the remote end must be made by its owner.
     LeftToOwner(&'a Plan, usize),
-    /// No change was wanted.
+    /// The user declined all changes.
     NothingApplied,
-    /// What was set; nothing where all was as planned already.
+    /// What was set; empty if everything was already as planned.
     Applied(Journals),
-    /// The changes stay.
+    /// The changes were kept.
     Kept,
-    /// So many settings are as before.
+    /// This many settings were reverted.
     PutBack(usize),
 }
 
-/// A measurement, with its run where it was stored.
+/// A measurement, with its run if it was stored.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The run's id.
@@ -74,12 +74,12 @@ pub struct Measured {
     pub measurement: Measurement,
 }
 
-/// What was applied, by its journals: none where all was set already.
+/// The journals of applied changes; none if everything was already set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Journals {
-    /// Of this host.
+    /// The journal of this host.
     pub near: Option<u32>,
-    /// Of the far end.
+    /// The journal of the remote end.
     pub far: Option<u32>,
 }
 
@@ -98,13 +98,13 @@ impl Journals {
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixed {
-    /// All that was predicted came true, or there was nothing to change.
+    /// All predictions came true, or there was nothing to change.
     Done,
-    /// No change is better than what is there, or what was predicted was missed.
+    /// No change is an improvement, or a prediction was missed.
     Missed,
 }
 
-/// The steps of the loop, the questions to the user, and what is said of it.
+/// The steps of the loop, the questions to the user, and the messages.
 pub trait FixSteps {
     /// Why a step could not be taken.
     type Error;
@@ -155,7 +155,7 @@ pub trait FixSteps {
     fn put_back(&mut self, end: End, journal: u32) -> Result<usize, Self::Error>;
 }
 
-/// Goes around the loop once.
+/// Runs the loop once.
 pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S::Error> {
     steps.begin(FixStage::Measure);
     let measured = steps.measure(&options.request)?;
@@ -336,7 +336,7 @@ mod tests {
     /// Steps that note what they are asked, and answer as they were told to.
     struct Script {
         limit: Limit,
-        /// Goodput of a measurement with so many streams.
+        /// Goodput of a measurement with this many streams.
         goodput_bps: fn(u32) -> f64,
         changes: Vec<Change>,
         can_rehearse: bool,
@@ -345,7 +345,7 @@ mod tests {
         wanted: Vec<End>,
         /// An end that refuses its changes.
         refuses: Option<End>,
-        /// Whether what is applied was set already.
+        /// Whether the changes were already set.
         is_set: bool,
         misses: bool,
         keeps: bool,

@@ -1,4 +1,4 @@
-//! The settings of this host, read.
+//! Reads the settings of this host.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use bdp_model::tuning::setting::{Release, Setting, all};
 use bdp_sys::netlink::Netlink;
 use bdp_sys::{SysError, device, process, sysctl};
 
-/// Reads all settings of the catalogue, and the queues of a device, or of that of the default route.
+/// Reads all settings of the catalogue, and the queues of a device, by default that of the default route.
 pub fn read(device_name: Option<&str>) -> HostSettings {
     let kernel = process::kernel_release();
     let release = Release::of_kernel(&kernel);

@@ -1,4 +1,4 @@
-//! The way of each probe through its links, and what its round trip took beyond what they made of it.
+//! The route of each probe through its links, and the part of its round trip that they do not explain.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ struct Passage {
     sent_late: u64,
     emulated: u64,
     late: u64,
-    /// In the host that sends, until the driver read it; and from its release until the thread that waits for it ran.
+    /// Time in the sending host until the driver read it, and from its release until the waiting thread ran.
     near: [u64; 2],
     far: u64,
     routers: u64,
@@ -41,8 +41,8 @@ impl Crossed {
         Self { links: outcomes.iter().map(|outcome| outcome.crossings.each_ref().map(by_probe)).collect() }
     }
 
-    /// What the answered probes of a flow of probes took beyond their links, of those that were due within a span of the monotonic
-    /// clock; `None` where not one was seen on all of its way, as no connection is.
+    /// Returns the time that answered probes of a probe flow took beyond their links, for probes due within a span of
+    /// the monotonic clock; `None` if none was seen on its whole route, as for probes by connection.
     pub(crate) fn excess(
         &self,
         route: &Route<'_>,

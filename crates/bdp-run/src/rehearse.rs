@@ -1,4 +1,5 @@
-//! A plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each would give, alone and beside a flow of others.
+//! Rehearses a plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each
+//! would give, alone and with competing traffic.
 
 use bdp_lab::LabCommands;
 use bdp_model::ends::Direction;
@@ -21,22 +22,22 @@ const MOST_SEGMENTS: f64 = 150_000.0;
 const LEAST_ROUND_TRIPS: u64 = 50;
 const LEAST_NS: u64 = 4_000_000_000;
 
-/// How a plan is rehearsed.
+/// Options of a rehearsal.
 #[derive(Debug, Clone)]
 pub struct RehearseOptions {
     /// Repetitions of each variant.
     pub runs: u32,
-    /// Seed of the first.
+    /// Seed of the first repetition.
     pub seed: u64,
-    /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
+    /// Whether the transfer has the path to itself, so that the effect on competing traffic does not count.
     pub alone: bool,
     /// What the measurement does not show of its path.
     pub twin: TwinOptions,
-    /// The command that repeats it.
+    /// The command that repeats the rehearsal.
     pub command: String,
 }
 
-/// Rehearses the plan. `agents` make the guests; `watch` gets each event.
+/// Rehearses the plan. `agents` create the guests; `watch` receives each event.
 pub fn rehearse(
     run: Option<&str>,
     measurement: &Measurement,
@@ -165,7 +166,7 @@ fn predicted(
             let segments = flow.received_bytes as f64 / flow.mss_bytes.filter(|&mss| mss > 0)? as f64;
             Some(flow.retransmits? as f64 / segments.max(1.0))
         }),
-        // The transfer is the scenario's first flow, the flow of others its last.
+        // The transfer is the scenario's first flow, the competing flow its last.
         beside: beside.records.first().and_then(|record| {
             let [first, .., last] = &record.flows[..] else { return None };
             Some(Beside {

@@ -1,4 +1,4 @@
-//! One measurement by whatever protocol the other end speaks.
+//! One measurement, by whatever protocol the other end speaks.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -18,12 +18,12 @@ use bdp_interop::iperf3::login::ClientLogin;
 use bdp_model::measurement::{MeasureRequest, Measurement, PeerProtocol};
 use bdp_model::units::Nanos;
 
-/// What a server may want to know before it serves.
+/// Credentials that a server may require.
 #[derive(Clone, Default)]
 pub struct Credentials {
     /// The token that the server printed; it is never sent, only proven.
     pub token: Option<String>,
-    /// Who this is to a server of iperf3's protocol that serves users alone.
+    /// The login for an iperf3 server that requires one.
     pub login: Option<ClientLogin>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and says 1 for `repetition`.
+/// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and sets `repetition` to 1.
 ///
 /// Blocks until the end; `progress` is called from this thread. `cancel` ends it within a second.
 pub fn measure(

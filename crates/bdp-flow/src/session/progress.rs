@@ -52,8 +52,8 @@ pub enum Stage {
     Direction(Direction),
     /// Both directions under load.
     Both,
-    /// A trial of a search for the highest rate without loss, or the first second of a rate that is watched before
-    /// the test.
+    /// A trial of a search for the highest rate without loss, or the second in which a datagram rate is checked
+    /// before the test.
     Trial(Direction),
     /// A short flow after the test, to distinguish two limits.
     Experiment(Direction, [Limit; 2]),

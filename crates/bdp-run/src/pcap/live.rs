@@ -1,4 +1,4 @@
-//! Packets of an interface, while they pass.
+//! Captures packets of an interface live.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::end::ReadToEnd;
 use super::kept::{About, KeptPackets};
 use crate::RunError;
 
-/// Bytes that are kept of each packet where nothing else is asked for: all headers, with every option and within tunnels.
+/// Default bytes kept of each packet: all headers, with every option and within tunnels.
 pub const SNAP_BYTES: u32 = 256;
 /// An interrupt, and the end of the time, are looked for after a block of the ring, and as often as this.
 const LOOK_NS: u64 = 50_000_000;
@@ -25,30 +25,30 @@ const ANY: &str = "any";
 /// A capture to begin.
 #[derive(Debug, Clone)]
 pub struct LivePlan {
-    /// The interface; `any` is all of them.
+    /// The interface; `any` for all of them.
     pub interface: String,
-    /// How long; `None` until it is cancelled.
+    /// Duration; `None` until cancelled.
     pub time: Option<Nanos>,
-    /// Bytes of each packet that are kept.
+    /// Bytes to keep of each packet.
     pub snap: u32,
-    /// Where the packets are kept, too.
+    /// File to also write the packets to.
     pub write: Option<PathBuf>,
-    /// Which of them.
+    /// Packet filter.
     pub filter: Filter,
 }
 
-/// A capture that has begun.
+/// A running capture.
 #[derive(Debug)]
 pub struct LiveCapture {
     interface: String,
     ring: PacketRing,
-    /// By the monotonic clock.
+    /// End, by the monotonic clock.
     until_ns: Option<u64>,
     kept: Option<KeptPackets>,
 }
 
 impl LiveCapture {
-    /// Begins. An interface that is not there is the request's mistake; all else is refused by the system.
+    /// Starts the capture. A missing interface is an error of the request; any other failure is one of the system.
     pub fn open(plan: &LivePlan) -> Result<Self, RunError> {
         let name = &plan.interface;
         let interface = match name.as_str() {
@@ -78,7 +78,7 @@ impl LiveCapture {
         }
     }
 
-    /// Gives each packet, with its number from 1, until it is cancelled or the time has passed.
+    /// Passes on each packet, numbered from 1, until cancelled or the time has passed.
     pub(super) fn frames(
         mut self,
         cancel: &AtomicBool,

@@ -1,4 +1,4 @@
-//! A file with many flows is read by several threads, each of which follows its part of them.
+//! Reads a file with many flows on several threads, each of which follows its share of the flows.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,8 +1,9 @@
-//! How much a reader lets come together before it is woken (`SO_RCVLOWAT`).
+//! Sets how much data accumulates before a reader is woken (`SO_RCVLOWAT`).
 //!
-//! At tens of gigabits per second a wake-up for each segment costs both ends more than the data. A reader that is woken
-//! two thousand times a second at most is as good to the window as one that reads at once: what it leaves in the queue is
-//! half a millisecond of all its streams, no more than a processor keeps near it, and never more than an eighth of a stream's buffer.
+//! At tens of gigabits per second, a wake-up per segment costs both ends more than the data. A reader that is woken
+//! at most two thousand times a second serves the window as well as one that reads at once: it leaves half a
+//! millisecond of all its streams in the queue, no more than fits into the processor's cache, and never more than an
+//! eighth of a stream's buffer.
 
 use std::net::TcpStream;
 
@@ -20,7 +21,7 @@ const OF_BUFFER: u64 = 8;
 /// From one look at the rates to the next.
 const LOOK_NS: u64 = 10_000_000;
 
-/// The marks of one flow's streams.
+/// The low-water marks of one flow's streams.
 #[derive(Debug)]
 pub struct Coalescing {
     looked_at_ns: u64,
@@ -34,23 +35,24 @@ struct Stream {
 }
 
 impl Coalescing {
-    /// Of so many streams, each woken by the first byte.
+    /// Creates marks for this many streams, each woken by the first byte.
     pub fn new(streams: usize) -> Self {
         Self { looked_at_ns: 0, streams: vec![Stream { bytes: 0, mark: 1 }; streams] }
     }
 
-    /// Whether a stream is woken by more than a byte.
+    /// Whether any stream is woken by more than a byte.
     pub fn has_marks(&self) -> bool {
         self.streams.iter().any(|stream| stream.mark > 1)
     }
 
-    /// Of one stream, whether the marks may have to be fitted: not where so few bytes came since that it is slow, whatever the time.
+    /// Whether a stream's mark may need adjusting: not if so few bytes have arrived since that the stream is slow,
+    /// whatever the time.
     pub fn is_due(&self, bytes: u64) -> bool {
         let before: u64 = self.streams.iter().map(|stream| stream.bytes).sum();
         self.has_marks() || (bytes - before.min(bytes)) as f64 * TOGETHER_NS >= LEAST_BYTES * LOOK_NS as f64
     }
 
-    /// Fits the marks to the rates, given the bytes of each stream so far, when it is time.
+    /// Adjusts the marks to the rates, by the bytes of each stream so far, when it is time.
     pub fn fit(&mut self, now_ns: u64, sockets: &[TcpStream], read: impl Iterator<Item = u64>) {
         let passed_ns = now_ns - self.looked_at_ns.min(now_ns);
         if passed_ns < LOOK_NS {

@@ -1,4 +1,4 @@
-//! Requests and responses: clients that ask, take the answer, think and ask again, each over connections of its own.
+//! Requests and responses: clients that ask, receive the answer, think and ask again, each over its own connections.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ const PIECE: usize = 1 << 16;
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 512;
 
-/// A listener for [`respond`], whose connections send by this congestion control.
+/// Returns a listener for [`respond`], whose connections send with this congestion control.
 pub fn listen(address: SocketAddr, congestion: Option<String>) -> Result<TcpListener> {
     let options = TcpOptions { congestion, nodelay: true, ..TcpOptions::default() };
     Ok(socket::listen(address, &options, BACKLOG)?)
@@ -31,7 +31,7 @@ pub fn listen(address: SocketAddr, congestion: Option<String>) -> Result<TcpList
 pub fn respond(listener: &TcpListener) {
     loop {
         match listener.accept() {
-            // Without a thread for it the connection closes, which its client sees.
+            // Without a thread for it the connection closes, which its client notices.
             Ok((stream, _)) => drop(worker::start(move || answer_all(stream))),
             Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
             Err(_) => thread::sleep(Duration::from_millis(1)),
@@ -79,7 +79,7 @@ fn give(stream: &mut TcpStream, mut bytes: u64, room: &[u8]) -> std::io::Result<
     Ok(())
 }
 
-/// Has all clients of an order ask until its end.
+/// Runs all clients of an order until its end.
 pub fn run(order: &ExchangeOrder) -> Result<Exchanged> {
     let begun = clock::monotonic_ns() + order.start.as_ns();
     let Pattern::RequestResponse { clients, .. } = order.traffic.pattern else {

@@ -19,13 +19,13 @@ pub(crate) struct Load {
     span: Range<Nanos>,
     /// Whether it is in the sum, or in the background.
     counted: bool,
-    /// The wires that it takes, with the goodput that each has room for, and whether it takes them forward: a half-duplex
-    /// medium is one wire for both directions.
+    /// The wires of its route, each with its available goodput and whether it is used in the forward direction: a
+    /// half-duplex medium is one wire for both directions.
     wires: Vec<(Hop, f64, bool)>,
 }
 
 impl Load {
-    /// Of a flow whose full segments have so many bytes of payload and of headers.
+    /// Creates the load of a flow whose full segments have this many bytes of payload and of headers.
     pub(crate) fn new(
         case: &CaseSpec,
         flow: &CaseFlow,
@@ -62,15 +62,15 @@ struct Group {
 #[derive(Default)]
 struct Wire {
     flows: Vec<usize>,
-    /// The goodput that it has room for.
+    /// The goodput available on it.
     room: f64,
-    /// Whether some of them take it in reverse, and whether some forward.
+    /// Whether some flows use it in reverse, and whether some forward.
     ways: [bool; 2],
 }
 
-/// The goodput of all flows together but those in the background, and the room of each wire that bounds some of them.
-/// `None` where it depends on how flows divide a wire: where a full wire is shared by part of the flows of another full
-/// one, with the background, for part of the time, or by data both ways on a half-duplex medium.
+/// Returns the total goodput of all flows except those in the background, and the capacity of each wire that limits
+/// some of them. `None` if it depends on how flows divide a wire: if a full wire is shared by part of the flows of
+/// another full one, with the background, for part of the time, or by data both ways on a half-duplex medium.
 pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     let mut wires: BTreeMap<Hop, Wire> = BTreeMap::new();
     for (flow, load) in loads.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     Some((groups.iter().filter(counted).map(|g| g.bps).sum(), bounds))
 }
 
-/// What the hops of a flow of datagrams do to them.
+/// Returns the effect of each hop on a flow of datagrams.
 pub(crate) fn datagram_hops(
     flow: &CaseFlow,
     route: &Route<'_>,

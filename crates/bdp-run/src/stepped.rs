@@ -1,4 +1,4 @@
-//! A case on stacks that run in steps: its probes, its flows and their samples, by a virtual clock that is a number.
+//! A case on stacks that run in steps: its probes, flows and samples, by a virtual clock that is a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ const LISTENING: u16 = 5_001;
 /// Ports of the sending ones.
 const CONNECTING: u16 = 40_000;
 
-/// What came of a case.
+/// The results of a case.
 pub(crate) struct Stepped {
     pub(crate) probed: Vec<PairProbed>,
     /// When the flows could start.
@@ -34,22 +34,22 @@ pub(crate) struct Stepped {
     pub(crate) flows: Vec<Ends>,
     pub(crate) outcomes: Vec<LinkOutcome>,
     pub(crate) emulated_ns: u64,
-    /// Versions of the stacks by host.
+    /// Versions of the stacks, by host.
     pub(crate) versions: BTreeMap<String, String>,
 }
 
-/// On what it runs.
+/// What a case runs on.
 pub(crate) struct Grounds<'a> {
-    /// The case's hosts, with the sysctls of those that are kernels.
+    /// The case's hosts, with the sysctls of those that run a kernel.
     pub(crate) hosts: &'a [HostSpec],
     pub(crate) links: &'a [LinkSpec],
     pub(crate) seed: u64,
     pub(crate) captures: Option<&'a Captures>,
-    /// Where the programs of stacks find the machine's root, in a guest.
+    /// Mount point of the machine's root for the programs of stacks, in a guest.
     pub(crate) root: Option<&'a Path>,
 }
 
-/// Runs it. In a guest, hosts may run its kernel.
+/// Runs a case. In a guest, hosts may run its kernel.
 pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -> Result<Stepped> {
     // What only passes packets on needs no stack.
     let is_end =

@@ -1,4 +1,4 @@
-//! What a case should have reached, and whether it did.
+//! The goodput that a case should have reached, and whether it did.
 
 use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, Expectation as Expected, WindowOnWire};
@@ -13,8 +13,8 @@ use crate::probing::probe_bytes;
 use crate::share::{self, Load, datagram_hops};
 use crate::window::Means;
 
-/// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
-/// trip; flows that share a link share what it carries.
+/// Returns the model's goodput of the case's flows except those in the background, and the terms that limited it.
+/// Each flow is compared with its own route and round trip; flows that share a link share its capacity.
 pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<Expected> {
     let mut terms = Vec::new();
     let (mut loads, mut least) = (Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ fn of_flow(
         mss_bytes: mss,
         header_bytes: headers,
         rtt: rtt + route.store_and_forward(mss + headers, probe_bytes(case, flow).0),
-        // The packets of other flows come in between.
+        // Packets of other flows come in between.
         loss: if case.flows.len() > 1 { route.segment_loss().shared() } else { route.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
         sends_for: Some(flow.spec.duration),
@@ -120,7 +120,7 @@ fn segment_bytes(case: &CaseSpec, flow: &CaseFlow, record: &FlowRecord) -> (u64,
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
 }
 
-/// Holds a goodput against what was written down before the run; `None` where nothing was.
+/// Compares a goodput with the expectation written before the run; `None` if there was none.
 pub(crate) fn judge(
     expect: &Expect,
     goodput_bps: Option<f64>,

@@ -1,5 +1,5 @@
-//! How a client opens the streams of a flow of datagrams: it learns the cookie of its address, and shows it. On the way the
-//! two clocks are compared.
+//! Opens the streams of a flow of datagrams: the client obtains the cookie of its address and presents it. Meanwhile
+//! the two clocks are compared.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! The sending end: each stream's datagrams at their times, as many by one call as 100 us of the rate hold.
+//! The sending end of datagrams: each stream's datagrams at their times, with as many per call as fit into 100 us of
+//! the rate.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,27 +35,28 @@ const LAST_MARK_GAP: Duration = Duration::from_millis(50);
 /// Longest sleep before the stop flag is seen.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;
 
-/// What a sender does with its streams.
+/// A sender's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatagramSendPlan {
-    /// Payload of a datagram; nothing is what the path's MTU holds.
+    /// Payload of a datagram; `None` for what fits the path's MTU.
     pub payload_bytes: Option<u32>,
-    /// Payload of each stream, bit/s; nothing is as fast as it goes.
+    /// Payload rate of each stream, bit/s; `None` for as fast as possible.
     pub rate_bps: Option<u64>,
-    /// How long.
+    /// Duration of the flow.
     pub duration: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub omit: Nanos,
-    /// Ends after so many bytes of payload, all streams together, if sooner.
+    /// Ends after this much payload, all streams together, if sooner.
     pub bytes: Option<u64>,
 }
 
-/// Sends until the duration is over, until the planned bytes are through, or until `stop`. The meter shows payload bytes.
+/// Sends until the duration is over, until the planned bytes are sent, or until `stop`. The meter shows payload
+/// bytes.
 pub fn over(streams: Vec<Stream>, plan: &DatagramSendPlan, stop: &AtomicBool, meter: &Meter) -> Result<Sent> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
-/// The same, with each stream's part, in order.
+/// Like `over`, but returns each stream's counts too, in order.
 pub fn each_over(
     streams: Vec<Stream>,
     plan: &DatagramSendPlan,
@@ -116,7 +118,7 @@ pub fn each_over(
 struct Shown<'a> {
     meter: &'a Meter,
     total: AtomicU64,
-    /// Of each, in order.
+    /// Counts of each stream, in order.
     streams: Vec<AtomicU64>,
 }
 
@@ -143,7 +145,7 @@ struct StreamSent {
     gaps: Histogram,
     burst_max: u64,
     method: SendMethod,
-    /// As the kernel knew it in the end: a router may have reported it on the way.
+    /// The path MTU as the kernel knew it at the end: a router may have reported it meanwhile.
     path_mtu: Option<u32>,
 }
 
@@ -154,9 +156,9 @@ struct Pacer<'a> {
     layout: Layout,
     train: Vec<u8>,
     length: usize,
-    /// Datagrams of one call, at most.
+    /// Most datagrams per call.
     burst: u64,
-    /// Datagrams in all, at most.
+    /// Most datagrams in total.
     most: u64,
     sent: u64,
     left_out: u64,
@@ -221,7 +223,7 @@ impl<'a> Pacer<'a> {
             self.leave_out(now - started, due);
             let count = match self.send_burst(want, now) {
                 Ok(count) => count,
-                // The other end has closed its socket: it has had enough.
+                // The other end has closed its socket: it needs no more.
                 Err(e)
                     if e.kind() == ErrorKind::ConnectionRefused && !self.layout.outlasts(now - started) =>
                 {

@@ -1,4 +1,4 @@
-//! The emulator against arithmetic of its own: frames at known moments, and when they are to come out.
+//! Compares the emulator with independent arithmetic: frames at known moments, and when they must leave.
 
 use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
@@ -30,7 +30,7 @@ struct Row {
 /// What is to be said of a train's frames.
 type Judge = Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>;
 
-/// Carries the frames in a guest, twice, and judges what came out.
+/// Carries the frames in a guest, twice, and checks the results.
 pub fn exact(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
     let rows = rows();
     let trains: Vec<FrameTrain> = rows.iter().map(Row::train).collect();

@@ -1,5 +1,5 @@
-//! The commands that `bdp lab export` prints for some links, carried out by the kernel's netem beside the links themselves. Guests have no `tc`: the
-//! command is read back as `bdp lab import` reads it, and set by netlink.
+//! Compares the commands that `bdp lab export` prints for some links, run by the kernel's netem, with the links
+//! themselves. Guests have no `tc`: the command is parsed as by `bdp lab import`, and set by netlink.
 
 use bdp_lab::Program;
 use bdp_lab::frame_train::Frame;

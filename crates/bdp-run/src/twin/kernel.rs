@@ -1,4 +1,4 @@
-//! The guest kernel that is nearest to those of the measured hosts.
+//! Chooses the guest kernel that is nearest to those of the measured hosts.
 
 use bdp_lab::kernel;
 use bdp_model::ends::End;
@@ -7,7 +7,8 @@ use bdp_model::measurement::Measurement;
 use bdp_model::tuning::setting::Release;
 use bdp_model::twin::{Twin, Unseen};
 
-/// With the kernel of those built here whose release is nearest to the sender's, and a note of each host whose own is another.
+/// Sets the available kernel whose release is nearest to the sender's, with a note for each host whose kernel
+/// differs.
 pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
     let sender = twin.host(twin.direction.sender()).kernel.clone();
     let built = kernel::list().into_iter().filter_map(|(name, found)| Some((name, found.ok()?.version)));

@@ -1,8 +1,11 @@
-//! The account of a socket: to whom each moment between two readings belongs, in the states of `bdp_model::facts::TimeState`.
+//! Accounts for a socket's time: which side each moment between two readings belongs to, in the states of
+//! `bdp_model::facts::TimeState`.
 //!
-//! What the sender's kernel counts (`Facts::time_spent`) is taken first. The time in which that had nothing to send, or too little to fill anything, belongs to
-//! the programs: who spoke last is not waited for. The kernel says when this end last sent and received data, and how many segments with data went either way; where
-//! both moments are in one tick of its clock, bare acknowledgements tell: a program that answers at once never needs one.
+//! The sender's kernel counts (`Facts::time_spent`) come first. The time in which it had nothing to send, or too
+//! little to fill anything, belongs to the programs: the one that spoke last is not the one being waited for. The
+//! kernel reports when this end last sent and received data, and how many data segments went either way; if both
+//! moments are in one tick of its clock, bare acknowledgements decide: a program that answers at once never needs
+//! one.
 
 use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
 use bdp_model::stats::median;
@@ -16,17 +19,17 @@ use super::history::{Reading, Segments};
 #[derive(Debug, Clone, Copy)]
 struct Turns {
     turns: u64,
-    /// Who ended the silences that the time between them, and after them, is part of.
+    /// Whether this end ended the silence that the time between two readings is part of, and the one after it.
     ended_by: [Option<bool>; 2],
-    /// What was said was lost, and sent again.
+    /// Whether data was lost and retransmitted.
     repaired: bool,
 }
-/// A reading at its moment.
+/// A reading with its time.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
-/// The longest tick of a kernel's clock: moments that are no farther apart are one.
+/// The longest tick of a kernel's clock: moments that are no farther apart are considered equal.
 pub(super) const TICK_NS: i64 = 10_000_000;
-/// An end that sends so many times the other's segments does not wait for it after each.
+/// An end that sends this many times the other's segments does not wait for it after each.
 pub(super) const ONE_WAY: u32 = 10;
 /// A program that takes less than this for a turn is not waited for.
 const AT_ONCE_NS: u64 = 1_000_000;
@@ -45,7 +48,7 @@ const GROWING: f64 = 2.0;
 /// Of the periods of a quota those that used it up, and how many periods say so.
 const THROTTLED: (f64, u64) = (0.5, 3);
 
-/// What an account is made of.
+/// What a time account is made from.
 pub(super) struct Account<'a> {
     pub(super) moments: &'a [Moment<'a>],
     pub(super) sending: bool,
@@ -54,22 +57,22 @@ pub(super) struct Account<'a> {
     pub(super) rtt_ns: u64,
     pub(super) whole: Segments,
     take_turns: bool,
-    /// Whether it is this end that is waited for, where the readings don't say.
+    /// Whether this end is the one waited for, if the readings do not show it.
     usual: bool,
-    /// What the time belongs to in which something is in flight, and fills neither window.
+    /// The state of time with data in flight that fills neither window.
     in_flight: Option<TimeState>,
-    /// The same of a receiver to which data comes.
+    /// The state of a receiver's time while data arrives.
     flowing: TimeState,
-    /// Whether the receive window holds the sender back, though its kernel may not count that.
+    /// Whether the receive window limits the sender, although its kernel may not count that.
     window_taken: bool,
     /// Whether its round trips are those of a program that reads late.
     reads_late: bool,
-    /// Whether questions are asked before the last one is answered.
+    /// Whether questions are sent before the previous one is answered.
     overlap: bool,
     throttled: bool,
     pub(super) has_channels: bool,
-    /// Who ended the silence that each time between two readings is part of, and the one behind it, whether it was this end; `None` of one that is not over, and of
-    /// no silence.
+    /// For each time between two readings: whether this end ended the silence that it is part of, and the one after
+    /// it; `None` for an unfinished silence or none.
     ended_by: Vec<[Option<bool>; 2]>,
     pub(super) stalled_since: Option<u64>,
 }
@@ -296,7 +299,7 @@ impl Account<'_> {
                         parts.add(state, counted);
                         self.nothing_to_send(a, b, turns, ns - counted, &mut parts);
                     }
-                    // What the path is asked for is no more than a window or a buffer lets through.
+                    // The load on the path is limited to what a window or a buffer lets through.
                     TimeState::Probing if self.in_flight.is_some() => {
                         parts.add(self.in_flight.unwrap_or(state), ns)
                     }
@@ -331,7 +334,7 @@ impl Account<'_> {
             Some(state) => parts.add(state, ns),
             None if is_held && b.2.busy_ns.is_some() => parts.add(TimeState::Nagle, ns),
             None if self.take_turns => self.programs(b.1, turns, ns, parts),
-            // Without the kernel's clocks nobody knows whether there was anything to send.
+            // Without the kernel's clocks it is unknown whether there was anything to send.
             None if b.2.busy_ns.is_none() || self.has_filled(a, b) => parts.add(TimeState::Unknown, ns),
             None => parts.add(TimeState::SenderApplication, ns),
         }
@@ -458,7 +461,7 @@ impl Account<'_> {
     }
 }
 
-/// What a connection that is not made yet waits for.
+/// Returns what a connection that is not yet established waits for.
 pub(super) const fn handshake(reading: &Reading) -> Option<TimeState> {
     match reading.state {
         ConnectionState::SynSent | ConnectionState::SynReceived if reading.tries > 0 => {

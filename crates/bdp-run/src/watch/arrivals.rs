@@ -1,5 +1,6 @@
-//! What comes to a receiver, and how: all the time or with gaps, late by a queue, or with parts missing. Its socket knows more of the way than whether it reads:
-//! the round trip by the timestamps echoed (`tcpi_rcv_rtt`), that of the handshake, the time since data came, and segments out of order.
+//! How data arrives at a receiver: continuously or with gaps, delayed by a queue, or with parts missing. Its socket
+//! reveals more about the path than whether it reads: the round trip by echoed timestamps (`tcpi_rcv_rtt`) and that
+//! of the handshake, the time since data arrived, and segments out of order.
 
 use bdp_model::facts::TimeState;
 use bdp_model::stats::median;
@@ -31,24 +32,24 @@ const FIRST: u32 = 10;
 /// Segments out of order that say that some were lost, or overtaken.
 const MISSING: u64 = 10;
 
-/// Whose the time is in which data comes; `Unknown` where this end can't tell.
+/// Returns the state of the time in which data arrives; `Unknown` if this end cannot tell.
 pub(super) fn waits_for(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> TimeState {
     Arrivals::of(moments, goodput_bps).map_or(TimeState::Unknown, |arrivals| arrivals.state())
 }
 
 struct Arrivals {
-    /// Readings at which data flowed, and at which it had been silent for longer than the way explains; shares of all.
+    /// Readings with data flowing, and readings after a silence longer than the path explains; shares of all.
     flows: f64,
     silent: f64,
-    /// The same for longer than a timeout takes that repairs a loss.
+    /// Readings after a silence longer than a retransmission timeout takes; share of all.
     silent_long: f64,
-    /// Round trip of the data above the smallest; `None` where nobody measured it.
+    /// Round trip of the data above the smallest; `None` if unmeasured.
     queue_ns: Option<u64>,
     least_ns: u64,
     missing: u64,
-    /// Segments are far from full: the sender had no more to send each time.
+    /// Whether segments are far from full: the sender had no more to send each time.
     are_small: bool,
-    /// Whether each round trip since the first data brought more than the one before, and they are few.
+    /// Whether each of the few round trips since the first data brought more than the previous one.
     grows: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The facts of a socket, from the readings of the last seconds.
+//! Derives the facts of a socket from the readings of the last seconds.
 
 use std::net::SocketAddr;
 
@@ -20,21 +20,21 @@ use super::history::{History, Reading};
 /// How this machine is called.
 const HERE: &str = "this host";
 
-/// What is known of a socket beside its readings.
+/// What is known of a socket besides its readings.
 pub(super) struct Known<'a> {
     pub remote: SocketAddr,
     pub congestion: &'a str,
     pub send_buffer: Option<u32>,
     pub receive_buffer: Option<u32>,
-    /// Which part this end has.
+    /// This end's role in the connection.
     pub own: Part,
-    /// What is known of its socket beside its readings.
+    /// Facts about the socket.
     pub socket: SocketFacts,
-    /// This machine; `None` of a socket of another network namespace, whose settings are its own.
+    /// Facts about this machine; `None` for a socket of another network namespace, which has its own settings.
     pub host: Option<&'a HostFacts>,
 }
 
-/// What this end did in these moments.
+/// Returns what this end did at these moments.
 pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     let (Some((_, _, first)), Some((_, last, now))) = (moments.first(), moments.last()) else {
         return Role::Quiet;
@@ -64,7 +64,7 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     }
 }
 
-/// The facts of the last `span_ns`; `None` of a socket that is quiet, and of too short a time.
+/// Returns the facts of the last `span_ns`; `None` for an idle socket or too short a time.
 pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Option<Facts> {
     let moments = history.moments(span_ns);
     let role = role(&moments);
@@ -94,7 +94,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let (sender, receiver) = if sending { (here, there) } else { (there, here) };
     let mut facts = Facts {
         source: Source::Watched,
-        // An end that was read late did not stand still.
+        // A late reading is not a stall.
         asked: FlowSpec { interval: Nanos(longest), ..FlowSpec::default() },
         sender,
         receiver,

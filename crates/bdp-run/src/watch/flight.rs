@@ -25,7 +25,7 @@ const LITTLE: f64 = 0.2;
 const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 
 impl Account<'_> {
-    /// Whether what is in flight fills the receive window and not the congestion window, and no long queue stands.
+    /// Whether data in flight fills the receive window and not the congestion window, without a long standing queue.
     pub(super) fn window_is_taken(&self) -> bool {
         let is_taken = |(_, _, info): &&Moment<'_>| {
             let in_flight =
@@ -43,8 +43,8 @@ impl Account<'_> {
             && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
     }
 
-    /// Whether a window goes out at once, and is acknowledged at once and late: less comes through than it carries in a round trip, which is longer than the least.
-    /// Where a queue makes it longer, just that comes through.
+    /// Whether a window is sent at once and acknowledged at once but late: less gets through than it carries in a
+    /// round trip, which is longer than the smallest. With a queue as the reason, exactly that would get through.
     pub(super) fn reads_late(&self) -> bool {
         let of = |value: fn(&TcpInfo) -> Option<u64>| {
             let mut values: Vec<f64> = self.busy().filter_map(|m| value(&m.2)).map(|v| v as f64).collect();
@@ -57,12 +57,12 @@ impl Account<'_> {
         rtt >= READ_LATE.0 * self.rtt_ns as f64 && self.facts.goodput_bps <= READ_LATE.1 * carries
     }
 
-    /// Readings with data in flight, as share of which something else holds.
+    /// Returns the readings with data in flight.
     pub(super) fn busy(&self) -> impl Iterator<Item = &Moment<'_>> {
         self.moments.iter().filter(|(_, _, info)| info.unacked_segments > Some(0))
     }
 
-    /// In how many readings packets in flight take most of the send buffer, and of how many.
+    /// Returns in how many readings packets in flight take most of the send buffer, and out of how many.
     pub(super) fn buffer_taken(&self) -> (u64, u64) {
         let is_taken = |(_, reading, info): &&Moment<'_>| {
             let room = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
@@ -78,7 +78,7 @@ impl Account<'_> {
         (self.busy().filter(is_taken).count() as u64, self.busy().count() as u64)
     }
 
-    /// Whose the time is in which something is in flight and both windows have room.
+    /// Returns the state of time with data in flight while both windows have room.
     pub(super) fn of_flight(&self, (taken, busy): (u64, u64), (stops, _): (u64, u64)) -> Option<TimeState> {
         if !self.sending || busy < bdp_model::threshold::SAMPLES_MIN as u64 {
             return None;
@@ -107,7 +107,8 @@ impl Account<'_> {
         largest.zip(self.facts.send_buffer_bytes).is_some_and(|(largest, buffer)| buffer >= largest)
     }
 
-    /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
+    /// Returns how often the same amount is in flight while the other program keeps answering, and that amount; zero
+    /// if it is not a window of the programs.
     pub(super) fn plateau(&self) -> (u64, u64) {
         let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
         let readings = amounts.len();

@@ -1,4 +1,4 @@
-//! What is remembered of a socket: the readings of the last seconds, in bounded memory.
+//! The readings of a socket in the last seconds, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -13,29 +13,29 @@ const MOST_READINGS: usize = (64 << 20) / size_of::<Reading>();
 /// Readings that a socket may have, however many there are: enough for a finding.
 const LEAST_READINGS: usize = 16;
 
-/// Segments of a first question, at the most.
+/// Most segments of a first question.
 pub(super) const OPENING: u32 = 3;
 
-/// The figures of one socket at one moment, or at several in a row in which nothing moved.
+/// The figures of one socket at one moment, or at several in a row without change.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// The first moment, since watching began.
     pub since_ns: u64,
-    /// The last.
+    /// The last moment.
     pub at_ns: u64,
-    /// Moments.
+    /// Number of moments.
     pub times: u32,
-    /// Bytes received and not read.
+    /// Bytes received but not read.
     pub unread: u32,
-    /// Bytes written and not acknowledged.
+    /// Bytes written but not acknowledged.
     pub queued: u32,
-    /// Memory that packets to be acknowledged or sent take.
+    /// Memory used by packets to be acknowledged or sent.
     pub taken: u32,
     /// `SO_SNDBUF` at that moment.
     pub send_buffer: u32,
     /// State of the connection.
     pub state: ConnectionState,
-    /// Times that its timer ran out in a row.
+    /// Consecutive timeouts of its timer.
     pub tries: u8,
     length: u8,
     info: [u8; KEPT],
@@ -65,7 +65,7 @@ impl Reading {
         tcp_info::decode(&self.info[..usize::from(self.length)])
     }
 
-    /// Whether its kernel had figures of it: of a request that nobody has confirmed it has none.
+    /// Whether its kernel had figures for it: for an unconfirmed connection request it has none.
     pub const fn has_figures(&self) -> bool {
         self.length > 0
     }

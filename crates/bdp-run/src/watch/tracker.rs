@@ -274,7 +274,7 @@ impl Tracker {
         0
     }
 
-    /// All that was carried, those with most bytes first.
+    /// Returns all connections that carried data, those with most bytes first.
     pub fn totals(mut self, at_ns: u64) -> Vec<SocketTotal> {
         let mut all = std::mem::take(&mut self.ended);
         for socket in &self.sockets {

@@ -1,4 +1,4 @@
-//! Where sockets and time come from.
+//! Sources of sockets and time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,10 +9,10 @@ use bdp_sys::diag::SocketReport;
 use super::processes::Processes;
 use super::tracker::Tracker;
 
-/// Takes a socket, the number of its namespace, and whether it is wanted.
+/// Receives a socket, the number of its namespace, and whether it is wanted.
 pub(super) type Each<'a> = dyn FnMut(u16, &SocketReport<'_>, &dyn Fn() -> bool) + 'a;
 
-/// This machine's kernel, or in tests a script.
+/// This machine's kernel, or a script in tests.
 pub(super) trait World: Processes {
     /// Since watching began.
     fn now_ns(&mut self) -> u64;

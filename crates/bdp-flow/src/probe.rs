@@ -1,5 +1,6 @@
-//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
-//! connections at a steady rate, each reset as soon as it stands. Each is due at a moment of its interval that a seed draws.
+//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or
+//! TCP connections at a steady rate, each reset once established. Each is due at a random moment of its interval,
+//! drawn from a seed.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -25,14 +26,14 @@ const PROBE_CONNECTIONS: usize = 128;
 /// Senders whose probes an echo counts at once; those of a lab are a handful.
 const MOST_COUNTED: usize = 1024;
 
-/// Answers every datagram of a probe's size with itself, for as long as the process lives.
+/// Echoes every datagram of a probe's size, for as long as the process lives.
 pub fn echo(socket: &UdpSocket) {
     process::sharpen_timers();
     let mut room = [0; PROBE_BYTES];
     let mut counts: HashMap<SocketAddr, EchoCount> = HashMap::new();
     loop {
         match socket.recv_from(&mut room) {
-            // Same size back: nothing to gain by a forged source.
+            // The echo has the same size: a forged source gains nothing.
             Ok((PROBE_BYTES, from)) => {
                 if let Some(probe) = Probe::decode(&room) {
                     if counts.len() >= MOST_COUNTED && !counts.contains_key(&from) {
@@ -51,14 +52,14 @@ pub fn echo(socket: &UdpSocket) {
     }
 }
 
-/// A listener for connections that are probes.
+/// Returns a listener for probe connections.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
 }
 
-/// Takes every connection, for as long as the process lives. The kernel answers the SYN by itself, so that when this
-/// thread runs does not count. Each is let go only when many later ones have come: the end that times it is to reset it,
-/// and a reset from here that came first would look like a refusal. Where that end's reset was lost, ours ends it.
+/// Accepts every connection, for as long as the process lives. The kernel answers the SYN by itself, so this thread's
+/// timing does not matter. Each connection is closed only after many later ones: the end that times it resets it, and
+/// an earlier reset from here would look like a refusal. If that end's reset was lost, ours ends it.
 pub fn take(listener: &TcpListener) {
     let mut taken = VecDeque::new();
     loop {

@@ -1,4 +1,4 @@
-//! An agent's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
+//! An agent's end of one flow: waits for its streams, for the request to begin, and for the outcome to be collected.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,16 +37,16 @@ const PATIENCE: Nanos = Nanos::secs(15);
 /// How long the outcome waits for the client, which asks for it as soon as the flow has begun.
 const COLLECT_DEADLINE: Duration = Duration::from_secs(15);
 
-/// What a flow is held to beside its order; by default nothing, as between hosts of one owner.
+/// Terms of a flow in addition to its order; none by default, as between hosts of one owner.
 #[derive(Default)]
 pub(crate) struct Terms {
-    /// The most that this end sends, all streams together.
+    /// Highest send rate of this end, all streams together.
     pub(crate) rate: Option<Rate>,
-    /// What its bytes are added to.
+    /// The counters that its bytes are added to.
     pub(crate) counters: Arc<Counters>,
-    /// Given back when the flow is over.
+    /// Released when the flow is over.
     pub(crate) places: Option<StreamPlaces>,
-    /// Given back when the outcome is the client's.
+    /// Released when the client has the outcome.
     pub(crate) memory: Option<MemoryHold>,
 }
 
@@ -63,20 +63,20 @@ pub(crate) struct Flow {
 
 struct State {
     streams: Vec<Option<TcpStream>>,
-    /// Of a flow of datagrams instead.
+    /// Streams of a flow of datagrams.
     datagrams: Vec<Option<Stream>>,
     missing: usize,
     /// Requests that wait for their answer.
     begin: Option<u64>,
     collect: Option<u64>,
-    /// Why a stream could not be taken in.
+    /// Why a stream could not be accepted.
     failure: Option<String>,
     /// The session is over: nobody will ask any more.
     abandoned: bool,
 }
 
 impl Flow {
-    /// Starts the flow's thread; gives what to answer.
+    /// Starts the flow's thread; returns the answer.
     pub(crate) fn prepare(
         order: FlowOrder,
         answers: Arc<Answers>,
@@ -140,7 +140,7 @@ impl Flow {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Puts a stream in its place, with the flow's options.
+    /// Adds a stream at its index, with the flow's options.
     pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
         let (spec, receives) = (&self.order.spec, self.order.role == Role::Receive);
         // A connection that is open has its segment size.
@@ -163,7 +163,7 @@ impl Flow {
         }
     }
 
-    /// Puts a stream of datagrams in its place; one that has it already keeps it.
+    /// Adds a stream of datagrams at its index; keeps an existing one.
     pub(crate) fn take_datagrams(
         &self,
         opening: &Opening,
@@ -202,12 +202,12 @@ impl Flow {
         self.changed.notify_all();
     }
 
-    /// Ends the flow now.
+    /// Stops the flow now.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the flow and lets its outcome go.
+    /// Stops the flow and discards its outcome.
     pub(crate) fn abandon(&self) {
         self.stop();
         lock(&self.state).abandoned = true;
@@ -292,7 +292,8 @@ impl Flow {
                 let patience = stall::patience(plan.interval, self.order.spec.pacing_bps);
                 let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
                 match received {
-                    // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
+                    // A path that carries the handshake but no segment, such as a black hole, has still been
+                    // measured.
                     Err(FlowError::Silence { within }) if !self.is_session() => {
                         Ok(Answer::Received(nothing_within(within, &self.order)))
                     }

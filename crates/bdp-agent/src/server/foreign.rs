@@ -1,5 +1,5 @@
-//! What the server speaks besides its own protocol: each claims connections by their first bytes, and may have ports of its
-//! own.
+//! Protocols that the server speaks besides its own: each claims connections by their first bytes, and may have ports
+//! of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use bdp_wire::stranger::Stranger;
 use super::accept::Arrived;
 use super::state::ServerState;
 
-/// What a protocol says of the first bytes of a connection that are none of bdp's.
+/// A protocol's claim on the first bytes of a connection that is not bdp's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// They may begin one of its connections; so many have to be there before it is known.
+    /// They may begin one of its connections; more bytes are needed to know.
     Unfinished {
-        /// How many.
+        /// Number of bytes needed.
         wanted: usize,
     },
-    /// They are its own, and it takes the connection.
+    /// They begin one of its connections, which it takes.
     Whole,
 }
 
-/// One of them, with the sessions that it serves.
+/// A protocol, with the sessions that it serves.
 pub trait ForeignProtocol: Send + Sync {
     /// Takes the ports of its own, at the server's address, whose port is not for it.
     fn bind(&mut self, _address: SocketAddr) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What a flow costs a server in memory, at most: by its order, before anything of it is there.
+//! Upper bound of a flow's memory on a server: from its order, before anything is allocated.
 
 use bdp_flow::crew::Crew;
 use bdp_flow::datagram::receive::remembered_bytes;
@@ -20,7 +20,7 @@ const PATTERN_BYTES: u64 = 256 << 10;
 /// Of each flow.
 const FLOW_BYTES: u64 = 64 << 10;
 
-/// Of a flow of bdp's own protocol.
+/// Returns the memory of a flow of bdp's own protocol.
 pub(super) fn of_order(order: &FlowOrder) -> u64 {
     let spec = &order.spec;
     let samples = spec.duration.as_ns() / spec.interval.as_ns().max(1) + 2;
@@ -54,7 +54,7 @@ fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>, datagram: u64)
     u64::from(streams) * (each + DATAGRAMS_BYTES)
 }
 
-/// Of the streams of a test of another protocol's, whose samples are few.
+/// Returns the memory of the streams of another protocol's test, whose samples are few.
 pub fn of_streams(streams: u32, datagrams: bool) -> u64 {
     let streams = match datagrams {
         true => of_datagrams(true, streams, None, 0).max(of_datagrams(false, streams, None, 0)),

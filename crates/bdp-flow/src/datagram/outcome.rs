@@ -1,11 +1,11 @@
-//! What both ends report of a flow of datagrams, put together.
+//! Combines what both ends report of a flow of datagrams.
 
 use bdp_model::method::TimestampSource;
 use bdp_model::udp::{Distribution, OneWayDelay, UdpReport};
 use bdp_wire::control::{Received, Sent};
 
-/// What became of the datagrams; nothing of a flow of connections. `asked_bps` is of all streams, `clocks` by how many
-/// nanoseconds the receiver's clock is ahead of the sender's, and how far that may be off.
+/// Returns the datagrams' fate; nothing for a flow of connections. `asked_bps` is for all streams together; `clocks`
+/// holds the nanoseconds by which the receiver's clock is ahead of the sender's, and the error bound.
 pub fn report(
     asked_bps: Option<f64>,
     received: &Received,

@@ -1,4 +1,5 @@
-//! The receiving end: each stream on a thread of its own, datagrams known by their numbers; one more takes the samples.
+//! The receiving end of datagrams: each stream on a thread of its own, datagrams identified by number; one more
+//! thread takes the samples.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,19 +41,19 @@ const fn remembered(streams: usize) -> u64 {
     if streams <= FEW_STREAMS { OF_FEW } else { OF_MANY }
 }
 
-/// Memory that each of so many streams needs for it: a bit each.
+/// Returns the memory that this many streams need to remember received numbers: one bit per number.
 pub const fn remembered_bytes(streams: usize) -> u64 {
     remembered(streams) / 8
 }
 
-/// What a receiver does with its streams.
+/// A receiver's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatagramReceivePlan {
-    /// How long the sender sends, since the first datagram.
+    /// How long the sender sends, from the first datagram.
     pub duration: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub omit: Nanos,
-    /// From one sample to the next.
+    /// Interval of samples.
     pub interval: Nanos,
     /// How long to wait for the first datagram.
     pub patience: Nanos,
@@ -68,7 +69,7 @@ pub fn over(
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
-/// The same, with each stream's part, in order.
+/// Like `over`, but returns each stream's counts too, in order.
 pub fn each_over(
     streams: Vec<Stream>,
     plan: &DatagramReceivePlan,
@@ -132,11 +133,11 @@ pub fn each_over(
 
 /// What the streams' threads show the one that takes samples.
 struct Shared {
-    /// When the first datagram came; 0 before.
+    /// When the first datagram arrived; 0 before.
     first_at_ns: AtomicU64,
     bytes: Vec<AtomicU64>,
     arrivals: Vec<LiveArrivals>,
-    /// Until when a first datagram is waited for.
+    /// Deadline of the first datagram.
     deadline_ns: u64,
 }
 
@@ -208,13 +209,13 @@ fn of(mark: Mark) -> ReceiverSample {
 /// The outcome of one stream.
 struct StreamReceived {
     arrivals: Arrivals,
-    /// How many there were, where a mark of the end said so.
+    /// Number of datagrams sent, according to an end mark.
     marked: Option<u64>,
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
     dropped: Option<u64>,
-    /// Where no mark of the end came: how many the socket may have dropped after the last train.
+    /// Without an end mark: how many datagrams the socket may have dropped after the last train.
     dropped_at_end: Option<u64>,
     stamped: bool,
     ended_at_ns: u64,
@@ -291,7 +292,7 @@ impl Joined {
 /// What had come of a stream when counting began.
 #[derive(Clone, Copy)]
 struct Omitted {
-    /// By the highest number.
+    /// Number of datagrams sent, by the highest number received.
     datagrams: u64,
     missing: u64,
 }
@@ -319,14 +320,14 @@ struct Counted<'a> {
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
-    /// Drops of the socket as the last train reported them, and the datagrams that were missing with them.
+    /// The socket's drops as reported by the last train, and the datagrams missing with them.
     drops_seen: u32,
     dropped: u64,
     trains_of: u64,
-    /// How many were sent, once a mark of the end has come, and when that was.
+    /// Number of datagrams sent according to an end mark, and when that arrived.
     last_mark: Option<(u64, u64)>,
     last_data_ns: u64,
-    /// When the last train came, of whatever.
+    /// When the last train of any kind arrived.
     last_train_ns: u64,
     clocks: Clocks,
 }
@@ -366,7 +367,7 @@ impl<'a> Reader<'a> {
             let now = match read {
                 Ok(()) => counted.last_train_ns,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => before,
-                // What an earlier datagram of ours met at the other end says nothing of those to come.
+                // An error about an earlier datagram of ours says nothing about those to come.
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     std::thread::sleep(CHECK);
                     before
@@ -482,12 +483,12 @@ impl Counted<'_> {
 
 /// What decides whether a stream is over; all times by the monotonic clock.
 struct Seen {
-    /// When the first datagram of any stream came.
+    /// When the first datagram of any stream arrived.
     first_ns: Option<u64>,
-    /// When the last of this stream did.
+    /// When this stream's last datagram arrived.
     last_data_ns: u64,
     received: u64,
-    /// How many were sent, by a mark of the end, and when that came.
+    /// Number of datagrams sent according to an end mark, and when that arrived.
     last_mark: Option<(u64, u64)>,
 }
 
@@ -508,7 +509,7 @@ impl Seen {
 #[derive(Default)]
 struct Clocks {
     looked_at_ns: u64,
-    /// Monotonic less wall clock.
+    /// Monotonic minus wall clock.
     ahead_ns: i64,
 }
 

@@ -1,4 +1,5 @@
-//! The thread that leads a flow: it reads `TCP_INFO` of all streams, and finds out the quickest way of giving bytes to the kernel.
+//! The thread that leads a flow: it reads `TCP_INFO` of all streams, and finds the fastest way to give bytes to the
+//! kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +24,7 @@ use crate::ways::{self, Reading, Step, Trial};
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
 const CLOSED: u8 = 7;
 
-/// The leader's own: its share, and the readings of all streams.
+/// The leader's own state: its share, and the readings of all streams.
 pub(super) struct Leading<'a> {
     flow: &'a Flow<'a>,
     share: Share<'a>,
@@ -31,11 +32,11 @@ pub(super) struct Leading<'a> {
     retransmits: u64,
     needless: Option<u64>,
     acked: u64,
-    /// The first stream's last reading that held anything.
+    /// The first stream's last non-empty reading.
     first: TcpInfo,
     /// Congestion events of the first stream.
     episodes: LossEpisodes,
-    /// Until it is known which way is the quickest, and what came of it.
+    /// The trial of the fastest way, until it is known.
     trial: Option<Trial>,
     tried: Vec<TriedWay>,
 }

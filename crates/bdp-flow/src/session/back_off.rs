@@ -1,5 +1,5 @@
-//! Datagrams at a rate that nobody knows the path to carry: the first second is watched, and where it loses many the rest goes at what came
-//! through (RFC 8085, section 3.1).
+//! Datagrams at a rate above the path's known capacity: the first second is checked, and if many are lost, the rest
+//! is sent at the rate that got through (RFC 8085, section 3.1).
 
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
@@ -18,7 +18,7 @@ const HARMFUL: f64 = 0.1;
 /// Share of what came through that is sent from then on: a queue that is full has to drain.
 const BELOW: f64 = 0.95;
 
-/// Runs directions at the same time, at the rate that was asked for or one that the path carries.
+/// Runs directions at the same time, at the requested rate or one that the path carries.
 pub(super) fn run(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,

@@ -1,4 +1,4 @@
-//! Short flows after the test, each with one thing changed, if the test alone leaves open what limits a direction.
+//! Short flows after the test, each with one change, if the test alone leaves open what limits a direction.
 
 use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Burst, Experiment, Order};
@@ -11,7 +11,7 @@ use super::progress::Stage;
 use super::round::Rounds;
 use super::{datagrams, outcome};
 
-/// Chooses the next experiment of a direction by the measurement so far; `None` if none is needed.
+/// Chooses the next experiment of a direction from the measurement so far; `None` if none is needed.
 pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 
 /// An experiment is void if a host paused for this share of it.
@@ -51,7 +51,7 @@ pub(super) fn run(
                         break Some(NoExperiment::HostPaused { pause_ns });
                     }
                 }
-                // The test itself is whole.
+                // The test itself is complete.
                 Err(SessionError::Cancelled) => return measurement,
                 Err(error) => {
                     let reason = NoExperiment::Failed { error: error.to_string() };

@@ -1,4 +1,5 @@
-//! Working conditions: connections are added until goodput and responsiveness are steady, with foreign probes beside them.
+//! Working conditions: connections are added until goodput and responsiveness are stable, with separate probe
+//! connections meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -92,7 +93,7 @@ fn wait(rounds: &mut Rounds<'_, '_>, time: Duration) -> Result<()> {
 struct Load {
     tracker: WorkingLoad,
     begun_ns: u64,
-    /// Round trips that this end's TCP estimates, with their times since the beginning.
+    /// Round trips estimated by the local TCP, with their times since the beginning.
     of_load: Vec<(i64, u64)>,
     connections: u32,
 }
@@ -203,7 +204,7 @@ struct Foreign {
 
 #[derive(Default)]
 struct Shared {
-    /// When each began, monotonic, and its times.
+    /// When each probe began, monotonic, and its times.
     probes: Mutex<Vec<(u64, ForeignProbe)>>,
     under_way: AtomicUsize,
     interval_ns: AtomicU64,
@@ -327,7 +328,7 @@ fn merge(outcomes: Vec<Outcome>, counted: std::ops::Range<u64>) -> Option<Outcom
             bytes: end_bytes,
             duration_ns: counted.end.saturating_sub(first),
             counted_from,
-            // Each flow counted its streams from its own beginning on.
+            // Each flow counted its streams from its own beginning.
             stream_bytes: Vec::new(),
             samples,
             ended: EndReason::Duration,

@@ -17,8 +17,8 @@ fn total(text: &str) -> Option<u64> {
     text.lines().next()?.trim().parse().ok()
 }
 
-/// Returns the data segments that flows sent, including retransmissions, in full segments; for datagrams, their
-/// number. `None` if a flow's segment size is unknown.
+/// Returns the data segments that flows sent, retransmissions included, counted as full segments; for datagrams,
+/// their number. `None` if a flow's segment size is unknown.
 pub(crate) fn segments_of(flows: &[Ends]) -> Option<u64> {
     flows.iter().map(|(received, sent)| segments(received, sent)).sum()
 }

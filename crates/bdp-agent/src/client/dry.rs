@@ -1,5 +1,5 @@
-//! Flows of TCP of which nothing comes through from the beginning, though small packets do: they are ended before their time, for there is all that can be
-//! learned of them. What a path does that swallows long packets without a word (RFC 2923) is a finding, and no failure.
+//! TCP flows that carry nothing from the beginning, although small packets get through: they are ended early, since
+//! nothing more can be learned. That a path silently drops long packets (RFC 2923) is a finding, not a failure.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const OPENING_BYTES: u64 = 536;
 /// Retransmissions that show that a sender did try.
 const RETRANSMITTED: u32 = 2;
 
-/// Whether that is the case of flows that run.
+/// Whether running flows carry nothing.
 #[derive(Debug, Default)]
 pub(super) struct Dry {
     /// When they began, by the monotonic clock.
@@ -32,13 +32,13 @@ pub(super) struct Dry {
 }
 
 impl Dry {
-    /// Of flows that begin now.
+    /// Creates it for flows that begin now.
     pub(super) fn begun(is_watched: bool) -> Self {
         let begun_ns = if is_watched { clock::monotonic_ns() } else { 0 };
         Self { begun_ns, is_watched, found_ns: None }
     }
 
-    /// Whether the flows are to end now since nothing comes of them, though `answered` tells of probes meanwhile.
+    /// Whether to end the flows now because they carry nothing, while `answered` reports answered probes.
     pub(super) fn look(&mut self, flows: &[Flow], answered: impl Fn(&Range<u64>) -> bool) -> bool {
         // What has begun is guarded by others. In a guest a reading of the clock takes time of its own.
         self.is_watched = self.is_watched && flows.iter().all(moved_nothing);
@@ -55,7 +55,7 @@ impl Dry {
         is_dry
     }
 
-    /// What came of a flow: of one that moved nothing, that and for how long.
+    /// Returns the flow's outcome; if it moved nothing, with that fact and for how long.
     pub(super) fn concluded(&self, mut outcome: Outcome) -> Outcome {
         if let Some(found_ns) = self.found_ns
             && outcome.received.bytes == 0

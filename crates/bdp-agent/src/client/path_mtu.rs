@@ -1,7 +1,7 @@
-//! The path's MTU before datagrams flow: echoes as long as the path is known to hold, which nobody may fragment
-//! (RFC 1191, RFC 8201). What a router refuses it reports to the kernel of the end that sent it, and the next echo is shorter; what it
-//! refuses on the way back it reports to the server's kernel, whose next answer goes as fragments. Where nobody reports it, [`MtuSearcher`]
-//! says which sizes to try (RFC 8899).
+//! Path MTU discovery before datagrams flow: sends echoes as long as the path is known to carry, which must not be
+//! fragmented (RFC 1191, RFC 8201). If a router refuses one, it reports this to the sender's kernel, and the next
+//! echo is shorter; if one is refused on the way back, the server's kernel learns it, and its next answer is
+//! fragmented. If nothing is reported, [`MtuSearcher`] chooses the sizes to try (RFC 8899).
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -27,29 +27,29 @@ const LONGEST_SEARCH: Duration = Duration::from_secs(3);
 /// Longest wait before a flag is seen.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// How long probes may stay without any answer before datagrams are given up; longer where the path is.
+/// How long probes may go unanswered before datagrams are given up; longer on a long path.
 pub(super) const UDP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What there is to know.
+/// The discovered path MTU.
 #[derive(Default)]
 pub(super) struct Found {
-    /// As this end's kernel knows it.
+    /// MTU as known to the local kernel.
     known: Option<u32>,
     /// Payload of the longest echoes.
     payload: u32,
-    /// Whether one of them came back.
+    /// Whether one of the longest echoes came back.
     is_answered: bool,
-    /// What came back of less, where only that did.
+    /// The black hole, if only shorter echoes came back.
     hole: Option<MtuBlackHole>,
 }
 
 impl Found {
-    /// The MTU that the path is taken to have.
+    /// Returns the assumed MTU of the path.
     pub(super) fn mtu(&self) -> Option<u32> {
         self.hole.map(|hole| hole.mtu).or(self.known)
     }
 
-    /// Adds what was found to what kernels know.
+    /// Adds the result to what kernels know.
     pub(super) fn note(&self, path: &mut PathFacts) {
         let Some(hole) = self.hole else { return };
         path.mtu_black_hole = Some(hole);
@@ -58,7 +58,7 @@ impl Found {
         }
     }
 
-    /// Why a flow failed, where its datagrams are longer than what came back.
+    /// Returns why a flow failed, if its datagrams are longer than what came back.
     pub(super) fn explain(
         &self,
         error: SessionError,
@@ -85,7 +85,7 @@ impl Found {
         }
     }
 
-    /// What a reader should know of it.
+    /// Returns a caveat for the results.
     pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<Caveat> {
         let Some(MtuBlackHole { mtu, known_mtu, exact }) = self.hole else {
             let known_mtu = self.known.filter(|_| !self.is_answered)?;
@@ -102,7 +102,7 @@ impl Found {
     }
 }
 
-/// Sends echoes until one of full length comes back, or as long as it takes to know how long those are that do.
+/// Sends echoes until one of full length comes back, or until the longest working size is known.
 pub(super) fn discover(
     request: &MeasureRequest,
     address: SocketAddr,

@@ -1,5 +1,5 @@
-//! The probe flow of a session: small datagrams, or messages on a connection where no datagram comes back, all the
-//! time from the greeting to the end.
+//! The probe flow of a session: small datagrams, or messages on a connection if no datagram comes back, from the
+//! greeting to the end.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -22,20 +22,20 @@ use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 use bdp_flow::session::peer::Probes;
 
-/// From one probe to the next, on average: 20 a second, each at any moment of its interval.
+/// Mean interval of probes: 20 per second, each at a random moment of its interval.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
 /// How long an answer is possible at least, and at most.
 const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
 
-/// What carries probes.
+/// The transport of probes.
 pub(super) enum Carrier {
-    /// Datagrams, connected to the server.
+    /// Datagrams, on a socket connected to the server.
     Udp(StampedSocket),
-    /// A probe connection that the server has let in.
+    /// A probe connection that the server has accepted.
     Tcp(TcpStream),
 }
 
-/// A running probe flow. Dropped, it ends.
+/// A running probe flow. Dropping it ends it.
 pub(super) struct Prober {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ pub(super) struct Prober {
 struct Shared {
     key: Key,
     stop: AtomicBool,
-    /// By their numbers.
+    /// Probes by number.
     probes: Mutex<Vec<Sent>>,
 }
 
@@ -53,23 +53,23 @@ struct Shared {
 struct Sent {
     due_ns: u64,
     at_ns: u64,
-    /// The same by the clock of the day.
+    /// When it was sent, by the wall clock.
     at_unix_ns: u64,
     /// When the kernel gave it to the device.
     left_unix_ns: Option<u64>,
     /// Whether it never left.
     failed: bool,
-    /// Once it has come back.
+    /// Its return, if it has come back.
     back: Option<Back>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Back {
-    /// Since it was sent.
+    /// Round trip since it was sent.
     rtt_ns: u64,
     /// When the kernel took it from the device.
     came_unix_ns: Option<u64>,
-    /// What the server's clock said; not of probes on a connection.
+    /// The server's timestamps; none for probes on a connection.
     far: Option<FarStamps>,
 }
 
@@ -129,17 +129,17 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Whether a probe that was sent within a time (monotonic, nanoseconds) was answered.
+    /// Whether a probe sent within a time span (monotonic, nanoseconds) was answered.
     pub(super) fn answered(&self, within: &Range<u64>) -> bool {
         self.outcomes(within).iter().any(|outcome| matches!(outcome, ProbeOutcome::Answered(_)))
     }
 
-    /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
+    /// Returns how long to wait for a probe's answer: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
         patience_ns(&lock(&self.shared.probes))
     }
 
-    /// Whether every probe that was sent until a moment has come back.
+    /// Whether every probe sent before a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
         lock(&self.shared.probes)
             .iter()
@@ -174,7 +174,7 @@ impl Probes for Prober {
                 echoed: None,
                 there_ns: ways.map(|(there, _)| there),
                 back_ns: ways.map(|(_, back)| back),
-                // What was sent late was late by this host.
+                // A late send was delayed by this host.
                 host_ns: sent.host_ns().map(|ns| ns + sent.at_ns.saturating_sub(sent.counts_from_ns())),
             }
         };

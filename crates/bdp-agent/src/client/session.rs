@@ -1,4 +1,4 @@
-//! A session in which a server is measured with.
+//! A session for measurements with a server.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -36,11 +36,11 @@ const LATE_PROBES: Duration = Duration::from_secs(1);
 /// A session that a server has admitted.
 pub struct Session {
     control: Control,
-    /// Of the first connection, for waits.
+    /// Round trip of the first connection, for timeouts.
     round_trip: Duration,
     prober: Option<Prober>,
     next_flow: u32,
-    /// Before flows of datagrams, as far as it was found.
+    /// Path MTU discovered before flows of datagrams.
     path_mtu: path_mtu::Found,
     round: Round,
 }
@@ -49,14 +49,14 @@ pub struct Session {
 #[derive(Default)]
 struct Round {
     flows: Vec<Flow>,
-    /// What the server reports of each, and the requests for it.
+    /// The pending requests for the server's reports.
     pending: Vec<Pending>,
     far: Vec<Option<Answer>>,
     since: Option<Instant>,
-    /// When they had ended at this end.
+    /// When the flows had ended at this end.
     ended: Option<Instant>,
     interruption: Interruption,
-    /// Whether anything comes through at all.
+    /// Whether anything gets through at all.
     dry: Dry,
 }
 
@@ -196,7 +196,7 @@ impl Peer for Session {
     fn grow(&mut self, request: &MeasureRequest, way: Direction, context: &mut Context<'_>) -> Result<bool> {
         let mut flow = match self.connect(request, way, context.reporter.cancel) {
             Ok(flow) => flow,
-            // It grants no more.
+            // The server grants no more.
             Err(SessionError::Far { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };

@@ -1,4 +1,5 @@
-//! Probes by ICMP echo (RFC 792, RFC 4443). All are of one flow: what of them could vary, routers do not look at.
+//! Probes by ICMP echo (RFC 792, RFC 4443). All belong to one flow: routers do not look at the fields that could
+//! vary.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
-//! What sizes come to each hop: probes that nobody may fragment (RFC 1191, RFC 8201).
+//! Finds which sizes reach each hop: probes that must not be fragmented (RFC 1191, RFC 8201).
 //!
-//! A router that can't pass one on says so, with what its next link carries. Where nobody says anything and no hop beyond a router answers, the
-//! size vanished behind it; how long a packet may be there is searched for as on a path whose routers are silent
-//! ([`bdp_model::mtu_search`]), at the farthest hop that answers.
+//! A router that cannot forward one reports the MTU of its next link. If nothing is reported and no hop beyond a
+//! router answers, the size vanished after it; the longest working packet is then searched as on a path with silent
+//! routers ([`bdp_model::mtu_search`]), at the farthest hop that answers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,7 +28,7 @@ const SEARCH: Nanos = Nanos::secs(4);
 /// Below this a name for the MTU is a mistake, or an attack (RFC 791: every link carries 68 bytes).
 const LEAST: u32 = 68;
 
-/// Tries sizes from the largest that this machine sends, at these hops.
+/// Tries sizes, from the largest that this machine sends, at these hops.
 pub(super) fn search(
     engine: &mut Engine,
     hops: &[u8],
@@ -64,9 +64,9 @@ pub(super) fn search(
 /// What became of a size at a hop.
 struct Found {
     hop: u8,
-    /// Whether it came there.
+    /// Whether it arrived.
     came: bool,
-    /// The MTU that a router named instead.
+    /// The MTU that a router reported instead.
     told: Option<u32>,
 }
 
@@ -118,7 +118,7 @@ fn close_in(
     let round_trip = engine.probes().iter().filter(|p| p.hop == hop).filter_map(HopProbe::rtt_ns).max();
     let mut searcher = MtuSearcher::new(MtuBounds {
         smallest: engine.smallest(),
-        // What vanished is known; the largest that may pass is one byte less.
+        // The vanished size is known; the largest that may pass is one byte less.
         largest: size - 1,
         round_trip: Nanos(round_trip.unwrap_or(0)),
         patience: now + SEARCH,

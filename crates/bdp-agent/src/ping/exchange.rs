@@ -1,5 +1,5 @@
-//! Probes that may be under way at the same time: each sent at its turn, whatever became of those before, and known by
-//! its number when it comes back.
+//! Probes that may be in flight concurrently: each sent when it is due, whatever happened to earlier ones, and
+//! identified by its number when it returns.
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ const MOST_READS: u32 = 64;
 /// A closed loop waits so long after an error, which comes at once: it would be a flood.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What takes probes there and brings them back.
+/// The transport of probes.
 pub(super) trait Carrier {
     /// Sends a probe.
     fn send(&mut self, number: u64) -> io::Result<()>;
@@ -64,12 +64,12 @@ pub(super) trait Carrier {
     }
 }
 
-/// What came.
+/// The result of a receive.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Took {
     /// An answer.
     Answer(Arrival),
-    /// Another packet, or a part of an answer; there may be more.
+    /// Another packet, or part of an answer; there may be more.
     Other,
     /// Nothing.
     Nothing,
@@ -94,8 +94,8 @@ struct Slot {
     is_answered: bool,
 }
 
-/// Sends probes until there is no further turn, and waits for the last answers. On `stop` it ends at once; what is under
-/// way then counts as never sent.
+/// Sends probes until the schedule ends, and waits for the last answers. On `stop` it ends at once; probes in flight
+/// then count as never sent.
 pub(super) fn run(
     carrier: &mut dyn Carrier,
     request: &PingRequest,
@@ -129,18 +129,18 @@ struct Exchange<'a> {
     ledger: &'a mut Ledger,
     warm_up: u64,
     patience_ns: u64,
-    /// By number, modulo its length, which is a power of two.
+    /// Slots by number, modulo their count, which is a power of two.
     slots: Vec<Slot>,
-    /// The oldest that may be under way, and the next to be sent.
+    /// The oldest probe that may be in flight, and the next to send.
     oldest: u64,
     next: u64,
-    /// The one after the highest that was answered.
+    /// One more than the highest number that was answered.
     answered: u64,
     rtt_min_ns: Option<u64>,
     last_sent_ns: u64,
-    /// How long the next probe that is late waits for what is under way.
+    /// How long the next late probe waits for those in flight.
     held_ns: u64,
-    /// Whether something was sent since nothing was there to read: what came meanwhile lay there.
+    /// Whether something was sent since the socket was last empty: what arrived meanwhile waited there.
     is_away: bool,
 }
 
@@ -499,7 +499,7 @@ mod tests {
     /// A far end that takes its time for each probe, and a socket that holds but a few answers.
     #[derive(Default)]
     struct Slow {
-        /// Probes, and when each is answered.
+        /// Probes in flight, with the time of each answer.
         under_way: VecDeque<(u64, u64)>,
         most: usize,
         unread: VecDeque<u64>,

@@ -69,7 +69,7 @@ impl Icmp {
         Ok(icmp)
     }
 
-    /// How it is done, in a sentence.
+    /// Returns the method, in a sentence.
     pub(super) fn method(&self) -> PingMethod {
         let payload_bytes = (self.message.len() - HEADER_BYTES) as u64;
         PingMethod::Icmp { payload_bytes, raw: matches!(self.access, IcmpAccess::Raw) }

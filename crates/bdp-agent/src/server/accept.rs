@@ -1,5 +1,6 @@
-//! Lets connections in at a port: reads what each begins with, never waiting for any, until it is known what it is for.
-//! Where too many have not said it, the oldest of the address that has most of them goes, so that nobody has all places.
+//! Accepts connections at a port and reads the first bytes of each, without blocking on any, until its purpose is
+//! known. If too many are undecided, the oldest of the address with most of them is dropped, so that nobody can take
+//! all places.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Read};
@@ -19,7 +20,7 @@ const CHECK_NS: u64 = 250_000_000;
 const LISTENER: u64 = 0;
 const WAKER: u64 = 1;
 
-/// Knows by what a connection begins with what it is for.
+/// Determines a connection's purpose by its first bytes.
 pub trait Classifier {
     /// How long one may take to say what it is for.
     const PATIENCE: Duration;
@@ -43,13 +44,13 @@ pub trait Classifier {
     fn note_waiting(&self, connections: usize);
 }
 
-/// A connection, and what came of it so far.
+/// A connection, with the bytes read so far.
 pub struct Arrived {
     /// The connection.
     pub stream: TcpStream,
-    /// Whose it is.
+    /// The client's address.
     pub peer: SocketAddr,
-    /// What was read of it.
+    /// The bytes read.
     pub bytes: Vec<u8>,
 }
 
@@ -70,7 +71,7 @@ pub fn run(
         for &token in &ready {
             match token {
                 LISTENER => list.accept(listener),
-                // Raised once, when the server ends, and for all its ports.
+                // Raised once, when the server stops, for all its ports.
                 WAKER => {}
                 token => list.read(token),
             }
@@ -98,7 +99,7 @@ impl<K: Classifier> List<'_, K> {
                 Ok((stream, peer)) => self.admit(stream, peer),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                // No descriptor left: somebody silent has to go. Without anybody to drop the others have to end first.
+                // Out of descriptors: a silent connection is dropped. If there is none, others must end first.
                 Err(_) => {
                     if !self.drop_one() {
                         std::thread::sleep(Duration::from_millis(20));

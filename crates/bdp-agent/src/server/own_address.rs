@@ -1,5 +1,5 @@
-//! Datagrams whose source is a port of the server itself, at an address of this machine: nobody but a forger sends them, and an
-//! answer would come back as the next of them.
+//! Datagrams whose source is a port of the server itself, at an address of this machine: only a forger sends them,
+//! and an answer would come back as the next one.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use bdp_sys::echo::ReturnPath;
 /// How long the list of addresses is good.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Knows them.
+/// Detects such datagrams.
 pub struct OwnAddresses {
     ports: Vec<u16>,
     addresses: Vec<IpAddr>,
@@ -18,7 +18,7 @@ pub struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// Of a server with these ports.
+    /// Creates it for a server with these ports.
     pub fn with_ports(ports: impl IntoIterator<Item = u16>) -> Self {
         Self { ports: ports.into_iter().collect(), addresses: Vec::new(), read: None }
     }

@@ -1,7 +1,7 @@
-//! The places of a server, shared by its threads: one for each session, given back when that ends.
+//! The places of a server, shared by its threads: one for each session, released when that ends.
 //!
-//! Where none is left, a session that is idle is evicted for the next who comes, so that nobody keeps others out by saying
-//! nothing. On a server for strangers the same is true of one whose flows move next to nothing, and of one that has had its turn.
+//! If none is left, an idle session is evicted for the next client, so that nobody can keep others out by staying
+//! silent. On a server for strangers, so is a session whose flows move almost nothing, and one that has had its turn.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -25,7 +25,7 @@ const MEMORY_PATIENCE: Duration = Duration::from_millis(500);
 /// From one look for it to the next.
 const MEMORY_LOOK: Duration = Duration::from_millis(5);
 
-/// How much of a server is taken.
+/// The used places of a server.
 pub struct Places {
     limits: PlaceLimits,
     taken: Mutex<Taken>,
@@ -37,11 +37,11 @@ struct Taken {
     memory: MemoryLedger,
     line: WaitingLine,
     next: u64,
-    /// By number, which grows: oldest first.
+    /// By increasing number: oldest first.
     held: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
 }
 
-/// The place of a session; given back when this is dropped.
+/// The place of a session; released when this is dropped.
 pub struct Place {
     places: Arc<Places>,
     peer: IpAddr,
@@ -49,17 +49,17 @@ pub struct Place {
     activity: Arc<Activity>,
 }
 
-/// The places of some streams; given back when this is dropped.
+/// The places of some streams; released when this is dropped.
 pub struct StreamPlaces {
     places: Arc<Places>,
     peer: IpAddr,
     streams: u32,
     activity: Arc<Activity>,
-    /// What their flow shows.
+    /// The meter of their flow.
     watched: Watched,
 }
 
-/// Memory of a flow; given back when this is dropped.
+/// Memory of a flow; released when this is dropped.
 pub struct MemoryHold {
     places: Arc<Places>,
     peer: IpAddr,
@@ -68,13 +68,13 @@ pub struct MemoryHold {
 }
 
 impl Places {
-    /// None of them taken.
+    /// Creates the places, all free.
     pub fn new(limits: PlaceLimits) -> Arc<Self> {
         Arc::new(Self { limits, taken: Mutex::default() })
     }
 
-    /// Takes a place for a session, of whatever protocol: somebody else's, who does nothing with it, where there is none
-    /// left. Of `connection` the half is shut down where this session is evicted in turn.
+    /// Takes a place for a session of any protocol, evicting an idle one if none is left. If this session is evicted
+    /// in turn, that half of `connection` is shut down.
     pub fn enter(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -95,13 +95,13 @@ impl Places {
         Ok(Place { places: Arc::clone(self), peer, number, activity })
     }
 
-    /// Whether no session more of this address can be served.
+    /// Whether no further session of this address can be served.
     pub fn is_full(&self, peer: IpAddr) -> bool {
         let room = lock(&self.taken).find_room(peer, &self.limits, clock::monotonic_ns());
         matches!(room, Err(Denied::Full { .. }))
     }
 
-    /// Looks at what sessions do; called some times a second.
+    /// Reads the activity of sessions; called several times a second.
     pub(super) fn observe(&self) {
         let now_ns = clock::monotonic_ns();
         lock(&self.taken).held.values().for_each(|(_, activity)| activity.observe(now_ns));
@@ -192,7 +192,7 @@ impl Taken {
 }
 
 impl Place {
-    /// What is done with it.
+    /// Returns the session's activity.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
@@ -205,7 +205,7 @@ impl Place {
         Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity, watched })
     }
 
-    /// Takes so much memory for a flow, waiting a moment for what one before it is about to give back.
+    /// Takes memory for a flow, briefly waiting for a previous flow to release some.
     pub fn take_memory(&self, bytes: u64) -> Result<MemoryHold, Denied> {
         let until = Instant::now() + MEMORY_PATIENCE;
         loop {
@@ -218,7 +218,7 @@ impl Place {
         }
     }
 
-    /// The same without a wait.
+    /// Takes memory for a flow, without waiting.
     pub fn take_memory_now(&self, bytes: u64) -> Result<MemoryHold, Denied> {
         let limits = &self.places.limits;
         let mut taken = lock(&self.places.taken);
@@ -233,7 +233,7 @@ impl Place {
 }
 
 impl StreamPlaces {
-    /// What the flow of these streams is to show, by which its session keeps its place.
+    /// Returns the meter of these streams' flow, which keeps the session's place.
     pub fn meter(&self) -> &Arc<Meter> {
         self.watched.meter()
     }

@@ -1,4 +1,4 @@
-//! One client's session: reads its requests until it leaves.
+//! One client's session: serves its requests until it leaves.
 
 use std::collections::HashMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -49,7 +49,7 @@ pub(super) struct Granted {
     pub(super) tune: Option<TuneRight>,
 }
 
-/// A session, shared by its own thread, its flows' and the one that lets connections in.
+/// A session, shared by its own thread, its flows' and the one that accepts connections.
 pub(super) struct Session {
     key: Key,
     number: u32,
@@ -58,20 +58,20 @@ pub(super) struct Session {
     limits: Limits,
     counters: Arc<Counters>,
     began: Instant,
-    /// For hanging up.
+    /// Control connection, for hanging up.
     control: TcpStream,
     agent: Agent,
-    /// Probe connections that are open, by numbers of their own.
+    /// Open probe connections, by numbers of their own.
     probes: Arc<Mutex<HashMap<u64, TcpStream>>>,
     probes_begun: AtomicU64,
     over: AtomicBool,
-    /// Given back when the session is over.
+    /// Released when the session is over.
     place: Mutex<Option<Place>>,
     activity: Arc<Activity>,
 }
 
 impl Session {
-    /// One that has its place.
+    /// Creates a session that has its place.
     pub(super) fn new(
         server: &ServerState,
         key: Key,
@@ -105,7 +105,7 @@ impl Session {
         })
     }
 
-    /// Which, from 1.
+    /// Returns its number, from 1.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -120,7 +120,8 @@ impl Session {
         self.granted.tune.is_some()
     }
 
-    /// Answers the client until it leaves, falls silent, or the server ends, and gives its place back; how that went.
+    /// Serves the client until it leaves, falls silent, or the server stops, and releases its place; returns how it
+    /// ended.
     pub(super) fn serve(&self, server: &ServerState, stream: &TcpStream) -> Event {
         let mut flows = 0;
         let why = loop {
@@ -251,14 +252,14 @@ impl Session {
         if whole { Ok(()) } else { Err("the flow's parameters are out of range".to_owned()) }
     }
 
-    /// Takes a stream in for its flow.
+    /// Adds a stream to its flow.
     pub(super) fn take_stream(&self, ticket: &Ticket, stream: TcpStream) -> Result<(), String> {
         let flow = self.agent.flow(ticket.flow);
         flow.ok_or_else(|| format!("session {} has no flow {}", self.number, ticket.flow))?
             .take_stream(ticket.stream, stream)
     }
 
-    /// Takes a stream of datagrams in for its flow, between two addresses of which the client's is proven.
+    /// Adds a stream of datagrams to its flow, between two addresses, the client's being proven.
     pub(super) fn take_datagrams(
         &self,
         opening: &Opening,
@@ -270,14 +271,14 @@ impl Session {
             .take_datagrams(opening, local, peer)
     }
 
-    /// Answers probes on a connection of their own, where datagrams do not come through.
+    /// Answers probes on a connection of their own, for paths that drop datagrams.
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
         let (key, activity) = (self.key, Arc::clone(&self.activity));
         self.answer_on(stream, move |stream| echo::answer_probes_on(stream, key, &activity))
     }
 
-    /// Sends messages of so many bytes back, each with the times of its arrival and return.
+    /// Echoes messages of this length, each with the times of its arrival and return.
     pub(super) fn answer_echoes_on(&self, stream: TcpStream, length: u32) -> Result<(), String> {
         let length = length as usize;
         if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
@@ -310,12 +311,12 @@ impl Session {
         .map_err(|e| e.to_string())
     }
 
-    /// Notes that its client does something: its place is not for others.
+    /// Notes that its client is active, so that it keeps its place.
     pub(super) fn note_heard(&self) {
         self.activity.note_heard();
     }
 
-    /// Makes the session's thread notice that the server ends.
+    /// Makes the session's thread notice that the server stops.
     pub(super) fn hang_up(&self) {
         let _ = self.control.shutdown(Shutdown::Both);
     }

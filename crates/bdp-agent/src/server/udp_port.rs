@@ -1,6 +1,6 @@
-//! Datagrams that come to the server's port: messages to be sent back, streams of flows that open, and those of other protocols.
+//! Datagrams to the server's port: messages to echo, streams of flows that open, and those of other protocols.
 //!
-//! A stream is opened by a cookie that a client gets only at its own address.
+//! A stream is opened with a cookie that a client receives only at its own address.
 
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -18,7 +18,8 @@ use super::own_address::OwnAddresses;
 use super::sessions::Sessions;
 use bdp_flow::spin::Spin;
 
-/// Answers until the server ends: what holds the key of a session, with the same bytes, and clients of other protocols.
+/// Answers until the server stops: datagrams with the key of a session, by echoing them, and clients of other
+/// protocols.
 pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn ForeignProtocol>]) {
     process::sharpen_timers();
     let mut room = vec![0; LONGEST_ECHO];

@@ -41,7 +41,7 @@ const fn remembered(streams: usize) -> u64 {
     if streams <= FEW_STREAMS { OF_FEW } else { OF_MANY }
 }
 
-/// Returns the memory that this many streams need to remember received numbers: one bit per number.
+/// Returns the memory that each of this many streams needs to remember received numbers: one bit per number.
 pub const fn remembered_bytes(streams: usize) -> u64 {
     remembered(streams) / 8
 }

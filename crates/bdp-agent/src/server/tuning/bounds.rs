@@ -1,5 +1,5 @@
-//! What a client may set, whatever token it has: settings of TCP's paths, to values that no host fails by, and of routes and
-//! devices those alone that lead to the client itself.
+//! Bounds of what a client may set, with any token: TCP settings of paths, to values that cannot break a host, and
+//! only those routes and devices that lead to the client itself.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -18,13 +18,13 @@ const SMALLEST_BUFFER: u64 = 2048;
 
 /// Values that a sysctl may have.
 enum Values {
-    /// Three sizes of a buffer: least, first, largest.
+    /// Three sizes of a buffer: minimum, default, maximum.
     Buffers,
     /// A number of this range.
     Number(RangeInclusive<u64>),
     /// One of these names.
     OneOf(&'static [&'static str]),
-    /// A name; whether the kernel has it is for the kernel to say.
+    /// A name; the kernel decides whether it exists.
     Name,
 }
 
@@ -47,8 +47,9 @@ fn values(name: &str) -> Option<Values> {
     })
 }
 
-/// The changes as they would be made for a client at this address, or why they are nothing that a client may set. A route to the unspecified address
-/// becomes that to the client; `leaves_by` says whether packets to the client leave by a device.
+/// Returns the changes as they would be made for a client at this address, or why they are not allowed. A route to
+/// the unspecified address becomes that to the client; `leaves_by` says whether packets to the client leave through a
+/// device.
 pub(super) fn bound(
     changes: &[Change],
     client: IpAddr,

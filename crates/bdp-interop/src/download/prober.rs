@@ -1,4 +1,4 @@
-//! Round trips of a server that answers no probes: those of handshakes.
+//! Round trips of a server that answers no probes, measured by handshakes.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeSample, Probed};
 
-/// From one handshake that measures the round trip to the next: a stranger's server is not to be bothered.
+/// Interval of handshakes that measure the round trip: someone else's server must not be burdened.
 pub(super) const INTERVAL: Nanos = Nanos::millis(250);
 /// How long a handshake may take: time for two more SYNs, which Linux sends after one second and after three.
 const PATIENCE: Nanos = Nanos::secs(5);
@@ -24,14 +24,14 @@ const LATE: Duration = Duration::from_secs(1);
 /// From one look at what has come to the next.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
+/// Measures round trips by handshakes of its own, continuously. Dropping it ends it.
 pub(super) struct Prober {
     probes: Arc<Mutex<Vec<ProbeSample>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Prober {
-    /// Begins.
+    /// Starts measuring.
     pub(super) fn start(address: SocketAddr) -> Result<Self, SessionError> {
         let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
         let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
@@ -55,7 +55,7 @@ impl Prober {
         Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() }
     }
 
-    /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
+    /// Waits for late answers to handshakes sent before a moment: a second, or twice the longest round trip so far.
     pub(super) fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
         let since = Instant::now();
         let longest = || lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The datagrams of one direction of a test: sent or received by the same engine as bdp's own, behind iperf3's header.
+//! The datagrams of one direction of a test: sent or received by the same engine as bdp's own, with iperf3's header.
 
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
@@ -26,19 +26,19 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A flow that runs on threads of its own.
 pub(crate) struct Flow {
     sends: bool,
-    /// What goes on: bytes are those of payload.
+    /// The running work; bytes are payload.
     pub(super) work: Background<Outcome>,
-    /// When the test was over, by the monotonic clock, where the test's leader has said so.
+    /// When the test was over, by the monotonic clock, as set by the test's leader.
     ended_ns: Option<u64>,
 }
 
-/// Streams of sockets that are connected to their other ends.
+/// Returns streams over connected sockets.
 pub(crate) fn streams(sockets: Vec<UdpSocket>, wide: bool) -> Vec<Stream> {
     sockets.into_iter().map(|socket| Stream { socket, layout: Layout::Iperf3 { wide } }).collect()
 }
 
 impl Flow {
-    /// Starts to send, on these processors where any are given.
+    /// Starts sending, on these processors if any are given.
     pub(crate) fn send(streams: Vec<Stream>, plan: DatagramSendPlan, cpus: Option<CpuList>) -> Result<Self> {
         Self::start(true, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
@@ -59,7 +59,7 @@ impl Flow {
         })
     }
 
-    /// Starts to receive, likewise.
+    /// Starts receiving, on these processors if any are given.
     pub(crate) fn receive(
         streams: Vec<Stream>,
         plan: DatagramReceivePlan,
@@ -69,7 +69,7 @@ impl Flow {
         Self::start(false, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
             let (received, tallies) = match datagram::receive::each_over(streams, &plan, stop, meter) {
-                // A path that lets nothing through is one that was measured.
+                // A path that carries nothing has still been measured.
                 Err(FlowError::Silence { .. }) => (
                     Received { stream_bytes: vec![0; count], ..Default::default() },
                     vec![StreamTally::default(); count],
@@ -102,7 +102,7 @@ impl Flow {
         self.sends
     }
 
-    /// Waits until nothing has come for a moment.
+    /// Waits until nothing has arrived for a moment.
     pub(crate) fn settle(&self) {
         let since = Instant::now();
         let (mut seen, mut changed) = (self.work.bytes(), Instant::now());
@@ -114,12 +114,13 @@ impl Flow {
         }
     }
 
-    /// Ends it, as of now.
+    /// Stops it now.
     pub(crate) fn stop(&self) {
         self.work.stop();
     }
 
-    /// The test ended now: what is received counts to this moment at least, however long ago the last datagram came.
+    /// Notes that the test has ended: what is received counts at least up to this moment, however long ago the last
+    /// datagram arrived.
     pub(crate) fn note_end(&mut self) {
         self.ended_ns.get_or_insert_with(clock::monotonic_ns);
     }

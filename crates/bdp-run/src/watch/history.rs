@@ -70,18 +70,19 @@ impl Reading {
         self.length > 0
     }
 
-    /// Whether the connection is not made yet.
+    /// Whether the connection is not yet established.
     pub const fn is_being_made(&self) -> bool {
         matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)
     }
 
-    /// When this end last sent data, received data, and received an acknowledgement; since watching began, and negative before that.
+    /// Returns when this end last sent data, received data, and received an acknowledgement; since watching began,
+    /// negative if before that.
     pub fn last(&self) -> Last {
         let at = |at: usize| self.since_ns as i64 - i64::from(self.word(at)) * 1_000_000;
         Last { sent_ns: at(44), received_ns: at(52), acknowledged_ns: at(56) }
     }
 
-    /// Segments so far.
+    /// Returns the segments so far.
     pub fn segments(&self) -> Segments {
         let [all_out, all_in, data_in, data_out] = [136, 140, 152, 156].map(|at| self.word(at));
         Segments {
@@ -92,7 +93,8 @@ impl Reading {
         }
     }
 
-    /// Whether one end alone has spoken so far, and not much: what it said before this reading is a question that waits for its answer.
+    /// Whether one end alone has spoken so far, and little: what it sent before this reading is a question that waits
+    /// for its answer.
     pub fn is_opening(&self) -> bool {
         let Segments { data_in, data_out, .. } = self.segments();
         data_in.min(data_out) == 0 && (1..=OPENING).contains(&data_in.max(data_out))
@@ -102,7 +104,7 @@ impl Reading {
         self.info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
     }
 
-    /// Whether bytes were acknowledged, received or retransmitted since the other.
+    /// Whether bytes were acknowledged, received or retransmitted since the other reading.
     pub fn has_moved_since(&self, other: &Self) -> bool {
         /// Of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
         const COUNTS: [std::ops::Range<usize>; 2] = [100..104, 120..136];
@@ -144,7 +146,7 @@ pub(super) struct Segments {
 pub(super) struct History(VecDeque<Reading>);
 
 impl History {
-    /// Adds one. Those that are older than `span_ns`, or too many where there are so many sockets, are forgotten.
+    /// Adds a reading. Those older than `span_ns`, or too many for this number of sockets, are dropped.
     pub fn push(&mut self, reading: Reading, span_ns: u64, sockets: usize) {
         let at_ns = reading.at_ns;
         match self.0.back_mut() {
@@ -166,13 +168,13 @@ impl History {
         self.0.back()
     }
 
-    /// The first and the last that is remembered.
+    /// Returns the first and the last reading.
     pub fn ends(&self) -> Vec<(u64, &Reading, TcpInfo)> {
         let ends = [self.0.front(), self.0.back()];
         ends.into_iter().flatten().map(|reading| (reading.at_ns, reading, reading.info())).collect()
     }
 
-    /// Each moment with what was read then, of the last `span_ns`.
+    /// Returns each moment with its reading, for the last `span_ns`.
     pub fn moments(&self, span_ns: u64) -> Vec<(u64, &Reading, TcpInfo)> {
         let from = self.latest().map_or(0, |last| last.at_ns.saturating_sub(span_ns));
         let mut all = Vec::new();
@@ -187,7 +189,7 @@ impl History {
         all
     }
 
-    /// Readings held.
+    /// Returns the number of readings.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.0.len()

@@ -1,10 +1,10 @@
-//! What is known of the processes that have sockets open.
+//! What is known of the processes that hold sockets.
 
 use std::collections::BTreeSet;
 
 use bdp_sys::cgroup::Throttling;
 
-/// This machine's processes, or in tests a script's.
+/// This machine's processes, or a script's in tests.
 pub(super) trait Processes {
     /// How the quota of a process's control group has held that back so far; `None` where there is none, or that can't be seen.
     fn throttling(&mut self, _process: u32) -> Option<Throttling> {

@@ -1,6 +1,6 @@
-//! The datagrams of a round, each direction over sockets of its own. Sent ones bear the header of the test, and a negated
-//! number ends them, which is said again until the server has reported what it received; received ones are asked for by one
-//! datagram with that header.
+//! The datagrams of a round, each direction over its own sockets. Sent datagrams carry the header of the test; a
+//! negated number ends them, repeated until the server has reported what it received. Received ones are requested
+//! with one datagram with that header.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -47,7 +47,7 @@ const STAGGER: Duration = Duration::from_millis(20);
 const PAYLOAD_V4: u32 = 1470;
 const PAYLOAD_V6: u32 = 1450;
 
-/// Refuses what iperf2's protocol has no word for.
+/// Refuses options that iperf2's protocol cannot express.
 pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let to = request.bidirectional || request.directions.contains(&Direction::To);
@@ -67,14 +67,14 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     Ok(())
 }
 
-/// The sockets of one direction, and what is said on them.
+/// The sockets of one direction, and their messages.
 pub(super) struct Flow {
     address: SocketAddr,
     way: Direction,
     request: MeasureRequest,
     sockets: Vec<(UdpSocket, ReportSlot)>,
     payload_bytes: usize,
-    /// The test as it is announced, and what each datagram bears of that.
+    /// The header that announces the test, which each datagram carries.
     header: Vec<u8>,
     borne: Vec<u8>,
 }
@@ -126,13 +126,13 @@ impl Flow {
         self.way
     }
 
-    /// This end's, of the first socket.
+    /// Returns the local address of the first socket.
     pub(super) fn local_address(&self) -> Option<SocketAddr> {
         self.sockets.first().and_then(|(socket, _)| socket.local_addr().ok())
     }
 
-    /// Sends or receives, as its direction has it. `asked` is raised when the server has been asked for what it is to send; where
-    /// it has taken a client in before, it may not listen yet.
+    /// Sends or receives, depending on its direction. `asked` is raised when the server has been asked to send; if it
+    /// has served a client before, it may not listen yet.
     pub(super) fn carry_out(
         &self,
         has_taken_one: bool,

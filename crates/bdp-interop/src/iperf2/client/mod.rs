@@ -1,5 +1,5 @@
-//! Drives a server of iperf2. Of connections that server reports only its version: what it received is what it
-//! acknowledged, what it sent is what came. Of datagrams it reports what it received.
+//! Drives an iperf2 server. For connections, that server reports only its version: what it received is what it
+//! acknowledged, what it sent is what arrived. For datagrams it reports what it received.
 
 mod datagrams;
 mod streams;
@@ -27,18 +27,18 @@ use bdp_wire::control::{Received, Sent};
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Measures by iperf2's protocol.
+/// Measures with iperf2's protocol.
 #[derive(Default)]
 pub struct Iperf2Peer {
-    /// Those of the host, and those of them that are yet to be tried in a round.
+    /// The addresses of the host, and those of them left to try in a round.
     addresses: Vec<SocketAddr>,
     untried: Vec<SocketAddr>,
-    /// Where the last round was made or tried.
+    /// The address of the last round or attempt.
     address: Option<SocketAddr>,
     directions: Vec<OneDirection>,
-    /// What came of them, once all are over.
+    /// Results of the directions, once all are over.
     done: Vec<(Direction, Done)>,
-    /// Whether a round was made there.
+    /// Whether the address has served a round.
     has_served: bool,
     is_cut_short: bool,
     smallest_rtt_ns: Option<u64>,
@@ -171,7 +171,7 @@ impl Peer for Iperf2Peer {
                     let sender_infos = direction.work.sender_infos();
                     outcomes.push(Outcome { sender_infos, ..Outcome::of(way, received, sent) });
                 }
-                // A way that had not begun is no reason to lose the other.
+                // A direction that had not begun must not cost the results of the other.
                 Err(SessionError::Cancelled) if self.is_cut_short => {}
                 Err(error) => return Err(error),
             }

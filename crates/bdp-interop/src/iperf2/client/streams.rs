@@ -1,5 +1,5 @@
-//! The connections of a round. That server reports only its version: what it received is what it acknowledged, what it sent is
-//! what came.
+//! The connections of a round. That server reports only its version: what it received is what it acknowledged, what
+//! it sent is what arrived.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ const SLACK: Nanos = Nanos::secs(5);
 /// How long what was sent of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 
-/// Makes the connections of a round to the first of the addresses that takes them, and has the server take each as it is meant.
+/// Connects to the first address that accepts, and has the server accept each connection in its role.
 pub(super) fn open(
     addresses: &[SocketAddr],
     ways: &[Direction],
@@ -107,7 +107,7 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
             SessionError::Request(format!("{address} does not speak the iperf2 protocol: {e}"))
         })? {
             Some(_version) => return Ok(()),
-            // Byte by byte, since payload follows at once.
+            // Byte by byte, since payload follows immediately.
             None => match reader.read(&mut byte) {
                 Ok(0) => return Err(SessionError::Lost { address, doing }),
                 Ok(_) => arrived.push(byte[0]),

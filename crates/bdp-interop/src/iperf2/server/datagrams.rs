@@ -1,8 +1,8 @@
-//! iperf2's datagrams: those of strangers come to one socket, and each flow has one of its own on the same port, which hears
-//! its client alone.
+//! iperf2's datagrams: those of new clients arrive at one socket, and each flow has its own on the same port, which
+//! receives only from its client.
 //!
-//! Beyond this machine nobody gets a byte more than came from it, unless the operator of the server named its address and
-//! took the risk: the sender of a datagram may claim any.
+//! Beyond this machine nobody is sent more bytes than were received, unless the server's operator has listed the
+//! address and accepted the risk: the source of a datagram may be forged.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -29,14 +29,14 @@ const REFUSED: Duration = Duration::from_secs(1);
 const MOST_REFUSED: usize = 64;
 /// From one look at all flows to the next.
 const CHECK: Duration = Duration::from_millis(500);
-/// Room for what the kernel holds until it is read, of strangers and of each flow.
+/// Receive buffer of the kernel, for new clients and for each flow.
 pub(super) const BUFFER_BYTES: usize = 8 << 20;
 /// Flows at once, of which a fourth may be of one address: each has a thread and a buffer, and any datagram begins one.
 const MOST_FLOWS: usize = 512;
 /// Datagrams that a new socket may have got before it heard its client alone; beyond, they are left to be counted as lost.
 const MOST_STRAYS: usize = 4096;
 
-/// Takes datagrams in until the server ends.
+/// Serves datagrams until the server stops.
 pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     process::sharpen_timers();
     // Where the system grants less, fast flows lose more of their beginning; where it does not stamp, all that waits is read.
@@ -80,9 +80,9 @@ struct Post<'a> {
     own: OwnAddresses,
     shared: &'a Arc<Shared>,
     known: HashMap<SocketAddr, Known>,
-    /// Whose flows were turned away, and when the last datagram of each came: one refusal is for all of them.
+    /// Refused flows, with the time of each one's last datagram: each is refused only once.
     refused: VecDeque<(SocketAddr, Instant)>,
-    /// Most flows at once.
+    /// Most concurrent flows.
     most: usize,
     /// Flows that have not started.
     opened: usize,
@@ -91,9 +91,9 @@ struct Post<'a> {
 
 /// What comes from one address and port.
 enum Known {
-    /// Its socket is there, and some of its datagrams are still among those of strangers.
+    /// Its socket is open, and some of its datagrams are still at the socket for new clients.
     Opened {
-        /// When its socket began to hear it, since 1970.
+        /// When its socket began to receive, since 1970.
         at_ns: u64,
         flow: Box<Flow>,
         came: Vec<Arrivals>,

@@ -1,4 +1,4 @@
-//! One flow of iperf2's datagrams, on a thread of its own: received, and reported on at its end; or sent.
+//! One iperf2 flow of datagrams, on a thread of its own: received, and reported at its end; or sent.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -34,7 +34,7 @@ const PAYLOAD_BYTES: u32 = 1470;
 const ENDS: i64 = 3;
 const END_GAP: Duration = Duration::from_millis(20);
 
-/// A datagram as it came.
+/// A datagram as received.
 pub(super) struct Arrivals {
     pub(super) stamp: Stamp,
     bytes: usize,
@@ -42,7 +42,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// `None` of what is too short to be one.
+    /// Reads a datagram's number; `None` if it is too short.
     pub(super) fn read(datagram: &[u8], wide: bool, arrived_unix_ns: Option<u64>) -> Option<Self> {
         // Versions with numbers of 32 bits have the same stamp without the last word.
         let stamp = Stamp::decode(datagram, wide)?;
@@ -51,7 +51,7 @@ impl Arrivals {
     }
 }
 
-/// What comes from one client's socket.
+/// Receives from one client's socket.
 pub(super) struct Flow {
     pub(super) wide: bool,
     shared: Arc<Shared>,
@@ -65,9 +65,9 @@ pub(super) struct Flow {
     heard_bytes: u64,
     told_bytes: u64,
     member: Option<Membership>,
-    /// What it shows.
+    /// Its meter.
     watched: Watched,
-    /// Ends what is sent over the same socket: it is this half that hears of a client that is gone.
+    /// Stops sending over the same socket: this half notices that the client has gone.
     sender: Option<Arc<AtomicBool>>,
 }
 
@@ -98,7 +98,7 @@ impl Flow {
         }
     }
 
-    /// Receives on a thread, after what came before; what it gives is set when it is over.
+    /// Receives on a thread, beginning with datagrams that arrived before; the returned flag is set when it is over.
     pub(super) fn start(mut self: Box<Self>, came: Vec<Arrivals>) -> Arc<AtomicBool> {
         let over = Arc::new(AtomicBool::new(false));
         let on_thread = Arc::clone(&over);
@@ -133,8 +133,8 @@ impl Flow {
             match receiver.receive(|train| self.take_train(&train)) {
                 Ok(()) => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // What an earlier report met at the client says nothing of what is to come from it; what is sent to it
-                // meets the same.
+                // An error about an earlier report says nothing about what the client will send; sending to it fails
+                // the same way.
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     if self.began.elapsed() > REFUSALS {
                         self.end_sender();
@@ -204,8 +204,8 @@ impl Flow {
         }
     }
 
-    /// Sends on a thread, as the header says, until that is done, the server ends or `stop` is set; what it gives is set
-    /// when that is over.
+    /// Sends on a thread, as the header says, until done, the server stops or `stop` is set; the returned flag is set
+    /// when it is over.
     pub(super) fn start_sending(
         shared: &Arc<Shared>,
         socket: &UdpSocket,

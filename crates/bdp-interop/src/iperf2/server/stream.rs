@@ -1,4 +1,4 @@
-//! One connection of iperf2's: received, sent, or both, as its header says; without one it is received.
+//! One iperf2 connection: received, sent, or both, as its header says; without a header it is received.
 
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

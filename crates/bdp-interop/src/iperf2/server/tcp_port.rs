@@ -1,4 +1,4 @@
-//! Lets iperf2's connections in, each with the header that it begins with or none.
+//! Accepts iperf2's connections, each with its header, if it has one.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::shared::{Shared, turn_away_unserved};
 use super::{bounceback, stream};
 use bdp_agent::server::accept::{self, Arrived, Classifier};
 
-/// Serves the port until the server ends.
+/// Serves the port until the server stops.
 pub(super) fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
     // What could fail is its poll, without which nobody can be let in; bdp's own port reports that.
     let _ = accept::run(listener, &TcpPort(shared), &shared.server);

@@ -1,4 +1,4 @@
-//! What both ends report of a test, put together.
+//! Combines what both ends report of a test.
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
@@ -11,7 +11,7 @@ use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 use crate::iperf3::outcome::{self, End, Outcome};
 use bdp_flow::session::peer;
 
-/// Puts together what both ends report of each direction.
+/// Combines what both ends report of each direction.
 pub(super) fn conclude(
     request: &MeasureRequest,
     ways: &[Direction],
@@ -54,12 +54,12 @@ pub(super) fn conclude(
     concluded
 }
 
-/// This end's results, as iperf3 has them.
+/// Returns this end's results in iperf3's format.
 pub(super) fn near_results(outcomes: &[Outcome], cpu: f64) -> Results {
     let sends = outcomes.iter().any(|outcome| matches!(outcome.end, End::Sent(_)));
     Results {
         cpu: CpuUse { total: cpu, user: 0.0, system: 0.0 },
-        // Of datagrams nobody sends any again.
+        // Datagrams are never retransmitted.
         has_retransmits: sends.then_some(outcomes.iter().any(|outcome| outcome.congestion.is_some())),
         congestion: outcomes.iter().find_map(|outcome| outcome.congestion.clone()),
         server_output: None,
@@ -134,7 +134,7 @@ fn datagrams_received_there(
     let all_sent = request.spec.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
     Received {
         bytes: before + counted,
-        // It goes on to count for a while after the last one.
+        // It continues to count for a while after the last one.
         duration_ns: gave.duration_ns,
         counted_from: Mark { at_ns: omit_ns, bytes: before },
         stream_bytes,

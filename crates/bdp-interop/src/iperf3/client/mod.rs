@@ -1,7 +1,7 @@
-//! Drives a server of iperf3, and makes a measurement of what both ends report.
+//! Drives an iperf3 server, and makes a measurement of both ends' reports.
 //!
-//! Each round is a test with a control connection of its own. That server answers no probes: idle round trips are those of
-//! the handshakes, loaded ones what this end's kernel makes of its acknowledgements.
+//! Each round is a test with its own control connection. That server answers no probes: idle round trips are those of
+//! the handshakes, loaded ones the local kernel's estimates from acknowledgements.
 
 mod conclusion;
 mod order;
@@ -56,7 +56,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(250);
 const RELISTENED: Duration = Duration::from_secs(1);
 const RELISTENED_PAUSE: Duration = Duration::from_millis(20);
 
-/// Measures by iperf3's protocol.
+/// Measures with iperf3's protocol.
 pub struct Iperf3Peer<'a> {
     login: Option<&'a ClientLogin>,
     addresses: Vec<SocketAddr>,
@@ -72,14 +72,14 @@ struct Round {
     flows: Vec<Flow>,
     began: Instant,
     cpu_before_ns: u64,
-    /// Until counting begins.
+    /// Time until counting begins.
     omit: Option<Duration>,
-    /// It was interrupted.
+    /// Whether it was interrupted.
     is_cut_short: bool,
 }
 
 impl<'a> Iperf3Peer<'a> {
-    /// Where the first test begins anew.
+    /// Creates a peer that begins the first test with a new connection.
     pub fn new(login: Option<&'a ClientLogin>) -> Self {
         Self {
             login,
@@ -91,7 +91,8 @@ impl<'a> Iperf3Peer<'a> {
         }
     }
 
-    /// Where a server waits for the first test to go on: one that serves a single client (-1) takes no other.
+    /// Creates a peer that continues the first test on a waiting connection: a server for a single client (-1)
+    /// accepts no other.
     pub fn going_on(login: Option<&'a ClientLogin>, opened: Option<Opened>) -> Self {
         Self { opened, ..Self::new(login) }
     }
@@ -231,7 +232,7 @@ impl Iperf3Peer<'_> {
             };
             match self.show(stream, address, Cookie::of(&random::bytes()?), 0, (request, ways), context) {
                 Ok(test) => return Ok(test),
-                // Between two tests its listener is another one, and connections to the one before are lost.
+                // Between two tests it opens a new listener, and connections to the old one are lost.
                 Err(SessionError::Denied { .. } | SessionError::Lost { .. }) if since.elapsed() < BUSY => {
                     pause(&context.reporter, BUSY_PAUSE)?;
                 }

@@ -29,7 +29,7 @@ const ANSWERED: Duration = Duration::from_millis(50);
 /// How long the control connection is looked at.
 const HEARD: Duration = Duration::from_millis(1);
 
-/// Bytes of one write; of a datagram what was asked for, or what the path holds.
+/// Returns the bytes per write; for datagrams the requested payload, or what the path carries.
 pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64> {
     let Some(udp) = &request.spec.udp else { return Ok(write_bytes(request)) };
     let layout = Layout::Iperf3 { wide: wide_counters(request) };
@@ -37,8 +37,8 @@ pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u6
     Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
 }
 
-/// Opens the streams one after the other: the server distinguishes them by their order. Gives them with the round trips of their
-/// handshakes.
+/// Opens the streams one after the other: the server distinguishes them by their order. Returns them with the round
+/// trips of their handshakes.
 pub(super) fn open(
     request: &MeasureRequest,
     ways: &[Direction],
@@ -158,7 +158,7 @@ fn start_connections(
         longest: spec.duration,
         omit: spec.omit,
         volume_bytes: spec.bytes.map(|b| b.as_bytes()).filter(|_| spec.omit == Nanos::ZERO),
-        // What the server sends it paces itself.
+        // The server paces what it sends itself.
         rate_bps: spec.pacing_bps,
         interval: spec.interval,
         autotuned: spec.socket_buffer.is_none() && spec.window.is_none(),

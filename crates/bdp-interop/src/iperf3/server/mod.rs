@@ -1,6 +1,6 @@
-//! Clients of iperf3: each test on a thread of its own, its data connections found by their cookie.
+//! iperf3's clients: each test on a thread of its own, its data connections identified by their cookie.
 //!
-//! Every wait has its deadline, and a client that vanishes is noticed by its control connection.
+//! Every wait has a deadline, and a client that vanishes is noticed by its control connection.
 
 mod datagrams;
 mod ending;
@@ -45,13 +45,13 @@ const LOGIN_STEP: Duration = Duration::from_secs(5);
 /// Longest results of a client, which are some 200 bytes a stream.
 const LONGEST_RESULTS: usize = 256 << 10;
 
-/// iperf3's clients, at the server's port.
+/// Serves iperf3's clients at the server's port.
 pub struct Iperf3 {
     tests: Arc<Tests>,
 }
 
 impl Iperf3 {
-    /// Whose clients log in by these rules; without, their addresses are all that counts.
+    /// Creates it with these login rules; without them, only addresses are checked.
     pub fn new(logins: Option<Arc<LoginRules>>) -> Self {
         let logins = logins.map(Logins::new);
         Self { tests: Arc::new(Tests { logins, ..Tests::default() }) }
@@ -177,7 +177,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
 enum Entry {
     /// It has its place.
     Place(Place),
-    /// It will have one when it has logged in.
+    /// It gets one once it has logged in.
     PendingHandshake(PendingHandshake),
 }
 
@@ -192,7 +192,7 @@ struct Test {
 /// The data connections as they come.
 struct Arrivals {
     missing: usize,
-    /// By the order in which they were let in: their cookies may come in another.
+    /// In the order in which they were accepted: their cookies may arrive in another.
     streams: BTreeMap<u64, TcpStream>,
     ended: bool,
 }
@@ -348,7 +348,7 @@ impl Test {
             nodelay: parameters.nodelay,
             receive_buffer: parameters.window_bytes.map(|b| b as usize),
             send_buffer: parameters.window_bytes.map(|b| b as usize),
-            // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
+            // The lower two bits are those of ECN, which applications must not set (RFC 3168).
             dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
             ..Default::default()
         };
@@ -386,7 +386,7 @@ impl Test {
 struct Admitted {
     parameters: Parameters,
     place: Place,
-    /// What it is, for the log.
+    /// The client's program, for the log.
     program: String,
 }
 

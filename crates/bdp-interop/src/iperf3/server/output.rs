@@ -1,4 +1,4 @@
-//! What a client gets that asks for the server's output: what this end sent and received, second by second and in all.
+//! The server output that a client can request: what this end sent and received, second by second and in total.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const LINE_NS: u64 = 1_000_000_000;
 /// How much shorter an interval may be and still count as whole: samples come when their thread runs.
 const SLACK_NS: u64 = 50_000_000;
 
-/// The lines.
+/// Returns the lines.
 pub(super) fn text(outcomes: &[Outcome]) -> String {
     let mut text = format!("bdp serve {}\n", env!("CARGO_PKG_VERSION"));
     for outcome in outcomes {

@@ -1,4 +1,4 @@
-//! A test that runs: what it is granted, its flows, and what they come to.
+//! A running test: what it is granted, its flows, and their results.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long what is under way at the end of such a test may take.
 const STRAGGLERS: Duration = Duration::from_millis(500);
 
-/// Holds a test against what the server grants; the longest that it may take.
+/// Checks a test against the server's limits; returns the longest time that it may take.
 pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos, Ending> {
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if asked > limits.duration {
@@ -78,7 +78,7 @@ pub(super) struct Running {
     flows: Vec<Flow>,
     began: Instant,
     cpu_before_ns: u64,
-    /// What it took of the processors in per cent, once it is over.
+    /// Processor use in per cent, once it is over.
     cpu: f64,
 }
 
@@ -98,12 +98,12 @@ impl Running {
         Ok(Self { flows: flows.map_err(failed)?, began: Instant::now(), cpu_before_ns, cpu: 0.0 })
     }
 
-    /// How many there are.
+    /// Returns the number of flows.
     pub(super) fn flows(&self) -> u32 {
         self.flows.len() as u32
     }
 
-    /// Lets the test run until the client says that it is over, as long as anything moves.
+    /// Lets the test run until the client says that it is over, as long as there is progress.
     pub(super) fn wait(
         &mut self,
         control: &Control,
@@ -160,7 +160,7 @@ impl Running {
         }
     }
 
-    /// Ends the flows, with what came of them; however that went, what they moved is counted.
+    /// Ends the flows and returns their outcomes; in any case, the bytes they moved are counted.
     pub(super) fn finish(&mut self, in_order: bool, counters: &Counters) -> Result<Vec<Outcome>, Ending> {
         self.flows.iter_mut().for_each(Flow::wind_down);
         if in_order {
@@ -196,7 +196,7 @@ impl Running {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// What the client gets of them.
+    /// Returns the results for the client.
     pub(super) fn results(&self, outcomes: &[Outcome], parameters: &Parameters) -> Results {
         Results {
             cpu: CpuUse { total: self.cpu, user: 0.0, system: 0.0 },
@@ -258,7 +258,7 @@ fn datagrams(
         rate_bps: stream_rate(parameters, most),
         duration: longest,
         omit,
-        // Of a volume some may be lost: it is for the client to say when it has enough.
+        // Some of a volume may be lost: the client decides when it has enough.
         bytes: None,
     };
     by_direction(

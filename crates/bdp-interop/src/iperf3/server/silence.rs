@@ -1,4 +1,4 @@
-//! Tests in which nothing moves: a client that was stopped keeps its connections, since its kernel answers for it.
+//! Detects stalled tests: a stopped client keeps its connections, since its kernel answers for it.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
 /// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
 const SLACK: Nanos = Nanos::secs(2);
 
-/// For how long nothing has moved of a test.
+/// How long a test has made no progress.
 pub(super) struct Silence {
     still: Still,
     longest: Nanos,
@@ -23,14 +23,14 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// From now on, of what a client asked for.
+    /// Creates it for a client's request, starting now.
     pub(super) fn of(parameters: &Parameters) -> Self {
         let longest = patience(parameters);
         let still = Still::from_now(longest.to_duration());
         Self { still, longest, looked: Instant::now(), has_begun: false }
     }
 
-    /// Looks at the flows: a test of which anything moves has begun its work, one of which nothing moves any more is over.
+    /// Checks the flows: with progress, the test has begun its work; without any for too long, it is over.
     pub(super) fn look(&mut self, flows: &[Flow], activity: &Activity) -> Result<(), Ending> {
         let since = self.looked.elapsed();
         self.looked = Instant::now();

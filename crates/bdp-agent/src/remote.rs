@@ -152,7 +152,7 @@ impl Remote {
     }
 }
 
-/// Takes one variant out of an answer, or names what came instead.
+/// Takes one variant out of an answer, or returns an error that names the actual one.
 #[macro_export]
 macro_rules! expect_answer {
     ($answer:expr, $pattern:pat => $value:expr) => {

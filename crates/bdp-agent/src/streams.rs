@@ -49,7 +49,7 @@ impl Listening {
                 let least = bytes.min(SMALLEST_BUFFER);
                 sysctl::write("net.ipv4.tcp_rmem", &format!("{least} {bytes} {bytes}"))
             };
-            // Newer kernels refuse less. What the buffer gives is seen on the wire.
+            // Newer kernels refuse less. The effect of the buffer shows on the wire.
             match write(bytes) {
                 Err(e) if bytes < SMALLEST_BUFFER && e.source.kind() == ErrorKind::InvalidInput => {
                     write(SMALLEST_BUFFER)?;

@@ -86,7 +86,7 @@ impl<T> Background<T> {
         }
         self.shown_streams.resize(now.len(), 0);
         let moved = |(now, shown): (u64, &mut u64)| {
-            // Of a connection that was reset the kernel reports zeros.
+            // For a connection that was reset, the kernel reports zeros.
             let since = now.saturating_sub(*shown);
             *shown += since;
             since

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 use bdp_sys::socket;
 
-/// What may come together of all streams of a reader, and of a single one.
+/// Time span of data that may accumulate in all streams of a reader, and in a single one.
 const TOGETHER_NS: f64 = 500e3;
 const ALONE_NS: f64 = 5e6;
 /// Bytes that come together at most: read later, they have left the processor's cache.
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 512 << 10;
 const LEAST_BYTES: f64 = 128.0 * 1024.0;
 /// Part of the receive buffer, at most.
 const OF_BUFFER: u64 = 8;
-/// From one look at the rates to the next.
+/// Interval at which the rates are checked.
 const LOOK_NS: u64 = 10_000_000;
 
 /// The low-water marks of one flow's streams.
@@ -69,7 +69,7 @@ impl Coalescing {
         for ((stream, socket), rate) in self.streams.iter_mut().zip(sockets).zip(rates) {
             let buffer = || socket::receive_buffer(socket).unwrap_or(0) as u64;
             if let Some(mark) = mark_for(rate, all, stream.mark, buffer) {
-                // Where the system knows no mark, the reader is woken more often.
+                // If the system does not support marks, the reader is woken more often.
                 let _ = socket::set_receive_low_water(socket, mark as usize);
                 stream.mark = mark;
             }
@@ -77,7 +77,7 @@ impl Coalescing {
     }
 }
 
-/// The mark for a stream's rate among those of all, bytes/ns; `None` where the present one is near enough.
+/// Returns the mark for a stream's rate among those of all, bytes/ns; `None` if the current one is close enough.
 fn mark_for(rate: f64, all: f64, present: u64, buffer_bytes: impl Fn() -> u64) -> Option<u64> {
     let together = (all * TOGETHER_NS).min(rate * ALONE_NS);
     if together < LEAST_BYTES {

@@ -97,7 +97,7 @@ impl Counting {
         self.note_from(at_ns, streams, <[u64]>::to_vec);
     }
 
-    /// `first` gives what the streams had when the flow began.
+    /// `first` returns what the streams had when the flow began.
     fn note_from(&mut self, at_ns: u64, streams: Vec<u64>, first: impl FnOnce(&[u64]) -> Vec<u64>) {
         let before = std::mem::replace(&mut self.last, Reading { at_ns, streams });
         if self.begins(at_ns) {

@@ -52,7 +52,7 @@ impl Crew {
     ) -> Result<T> {
         let shares = shares(streams, self.threads);
         thread::scope(|scope| {
-            // Also where a thread can't be started: the scope waits for those that were.
+            // Also if a thread cannot be started: the scope waits for those that were.
             let _raised_at_last = Raise(over);
             let follow = &follow;
             let mut followers = Vec::new();
@@ -93,7 +93,7 @@ pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<()> {
 }
 
 fn keep_to(cpus: &[usize]) -> Result<()> {
-    // The kernel takes a list of which one processor is there.
+    // The kernel accepts a list if at least one of its processors exists.
     let allowed = process::allowed_cpus();
     let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));
     let refused = |cpu: usize, why: &str| {

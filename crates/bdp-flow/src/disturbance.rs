@@ -10,7 +10,7 @@ use bdp_model::threshold::STEAL_NOTED;
 /// Fraction of a device's bytes that are others' from which they matter, and their least rate.
 const CROSS: f64 = 0.03;
 const CROSS_BPS: f64 = 1e6;
-/// Fraction of a device's packets whose drop matters: it drops some that nobody here would have wanted.
+/// Share of a device's packets whose drop matters: some dropped packets would have been unwanted anyway.
 const DROPPED: f64 = 1e-4;
 const FEW_DROPS: u64 = 10;
 
@@ -81,7 +81,7 @@ fn describe(end: End, host: &HostFacts, caveats: &mut Vec<Caveat>) {
     }
 }
 
-/// What the device lost of packets of its host, where it matters.
+/// Returns a caveat for packets that the device of a host dropped, if it matters.
 fn drops(end: End, device: &Option<String>, counted: &DeviceCounters) -> Option<Caveat> {
     let relevant = |dropped: u64, packets: u64| match dropped {
         dropped if dropped >= FEW_DROPS && dropped as f64 > packets as f64 * DROPPED => dropped,
@@ -95,7 +95,7 @@ fn drops(end: End, device: &Option<String>, counted: &DeviceCounters) -> Option<
     any.then_some(Caveat::DeviceDrops { end, device, rx_dropped, rx_missed, rx_fifo, tx_dropped, tx_fifo })
 }
 
-/// Traffic of others through the device, each way, where it matters.
+/// Returns a caveat for cross traffic through the device, each way, if it matters.
 fn cross_traffic(
     end: End,
     device: &Option<String>,

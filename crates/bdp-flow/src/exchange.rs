@@ -14,7 +14,7 @@ use bdp_wire::control::{ExchangeOrder, Exchanged};
 use crate::error::{FlowError, Result};
 use crate::worker::{self, Worker};
 
-/// What a request begins with: how long it is, and how long the answer is to be, bytes.
+/// A request begins with its length and that of the answer, in bytes.
 const HEADER_BYTES: usize = 16;
 /// Bytes of one read or write.
 const PIECE: usize = 1 << 16;
@@ -55,7 +55,7 @@ fn answer_all(mut stream: TcpStream) {
     }
 }
 
-/// Reads so many bytes.
+/// Reads this many bytes.
 fn take(stream: &mut TcpStream, mut bytes: u64, room: &mut [u8]) -> std::io::Result<()> {
     while bytes > 0 {
         let most = room.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -69,7 +69,7 @@ fn take(stream: &mut TcpStream, mut bytes: u64, room: &mut [u8]) -> std::io::Res
     Ok(())
 }
 
-/// Writes so many bytes, whatever they are.
+/// Writes this many arbitrary bytes.
 fn give(stream: &mut TcpStream, mut bytes: u64, room: &[u8]) -> std::io::Result<()> {
     while bytes > 0 {
         let most = room.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -125,7 +125,7 @@ fn ask(order: &ExchangeOrder, client: u32, begun: u64) -> Exchanged {
                 let length = asked.request_bytes.max(HEADER_BYTES as u64);
                 room[..8].copy_from_slice(&length.to_be_bytes());
                 room[8..HEADER_BYTES].copy_from_slice(&bytes.to_be_bytes());
-                // What comes behind the header may be anything.
+                // The content after the header is arbitrary.
                 give(&mut stream, length, &room)?;
                 take(&mut stream, bytes, &mut room)?;
                 Ok(stream)

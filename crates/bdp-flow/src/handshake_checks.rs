@@ -47,7 +47,7 @@ fn clamped(
     directions: &[DirectionResult],
 ) -> Option<Caveat> {
     let of_hosts = hosts.map(|host| host.device.as_ref()?.mtu);
-    // Each end announces what its own device holds, and the kernel keeps to the path's.
+    // Each end announces what its own device carries, and the kernel uses the path's.
     let mtu = u64::from(of_hosts[0]?.min(of_hosts[1]?));
     let mtu = [path.mtu_to, path.mtu_from].into_iter().flatten().map(u64::from).fold(mtu, u64::min);
     let headers = if hosts.iter().any(|host| host.address.contains(':')) { HEADERS.1 } else { HEADERS.0 };

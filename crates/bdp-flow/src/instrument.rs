@@ -85,7 +85,8 @@ fn examine_clock(cpus: &[usize]) -> Result<ClockFacts> {
     Ok(ClockFacts { source, step_ns, cost_ps, compared, backwards, backwards_max_ns })
 }
 
-/// Two processors that show each other what they read: how often, how often it went back, and by how much at most.
+/// Compares the clocks of two processors that show each other their readings: how often, how often it went back, and
+/// by how much at most.
 fn compare(one: usize, other: usize) -> Result<[u64; 3]> {
     let latest = Arc::new(AtomicU64::new(0));
     let until = clock::monotonic_ns() + TRIAL_NS / 2;
@@ -93,7 +94,7 @@ fn compare(one: usize, other: usize) -> Result<[u64; 3]> {
     for cpu in [one, other] {
         let latest = Arc::clone(&latest);
         threads.push(start(move || {
-            // Where it can't be kept to one processor the kernel moves it, which compares as well.
+            // If it cannot be pinned, the kernel moves it, which compares as well.
             let _ = process::pin(0, &[cpu]);
             let (mut compared, mut backwards, mut most) = (0, 0, 0);
             loop {
@@ -131,7 +132,7 @@ fn overshoot() -> Histogram {
     }
 }
 
-/// What threads that only read the clock miss, one on each processor at the same time.
+/// Returns the stalls of threads that only read the clock, one on each processor at the same time.
 fn watch(cpus: &[usize]) -> Result<StallFacts> {
     let mut threads = Vec::new();
     for &cpu in cpus.iter().take(MOST_WATCHED) {
@@ -237,7 +238,8 @@ fn time_tcp(may_spin: bool) -> io::Result<Histogram> {
     Ok(histogram)
 }
 
-/// How long exchanges of a message take, one after the other for the time of a trial; one gives whether an answer came.
+/// Returns how long exchanges of a message take, one after the other for the time of a trial; `one` returns whether
+/// an answer arrived.
 fn exchanges(mut one: impl FnMut(&mut [u8], u64) -> io::Result<bool>) -> io::Result<Histogram> {
     let mut histogram = Histogram::new();
     let until = clock::monotonic_ns() + TRIAL_NS;

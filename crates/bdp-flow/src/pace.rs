@@ -8,10 +8,10 @@ use bdp_model::units::Rate;
 
 /// Faster streams are left to the kernel: ten segments are little to them, and the calls would be many.
 const FASTEST_BPS: u64 = 1_000_000_000;
-/// What is due together: this much time of the rate, and no less than a segment of Ethernet.
+/// Time span of the rate that is due at once, at least one Ethernet segment.
 const TOGETHER_NS: u64 = 2_000_000;
 const LEAST_BYTES: u64 = 1448;
-/// How much of what it missed a stream makes up for.
+/// How much of what it missed a stream may make up for.
 const SLACK_NS: u64 = 20_000_000;
 
 /// The pace of one stream.

@@ -23,7 +23,7 @@ use crate::pause::{looks_seldom, stop_check_ns, wait_until};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
-/// Senders whose probes an echo counts at once; those of a lab are a handful.
+/// Most senders whose probes an echo counts; a lab has a handful.
 const MOST_COUNTED: usize = 1024;
 
 /// Echoes every datagram of a probe's size, for as long as the process lives.
@@ -87,9 +87,9 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     }
 }
 
-/// Connects at every interval, whatever became of the connections before. One that was refused, or not answered within the
-/// order's patience, counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the
-/// next, and as the three before another.
+/// Connects at every interval, whatever happened to earlier connections. A refused connection, or one not answered
+/// within the order's patience, counts as sent and not received. A lost SYN shows as the one second that Linux waits
+/// before the next, and the three before another.
 fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let start = clock::monotonic_ns() + order.offset.as_ns();
     let mut probes = Vec::new();
@@ -119,11 +119,11 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let mut outcome = Probed::default();
     let mut room = [0; PROBE_BYTES + 1];
     let mut stopped_until = None;
-    // In a guest a reading is a system call, and the time stands still until the next wait.
+    // In a guest a reading is a system call, and time stands still until the next wait.
     let mut now = start;
     loop {
         if stop.load(Ordering::Relaxed) {
-            // Those under way get twice as long as the slowest so far took: the queue may have grown since.
+            // Those in progress get twice the time of the slowest so far: the queue may have grown since.
             let longest = outcome.round_trips_ns().max().unwrap_or(0);
             stopped_until.get_or_insert(now + (2 * longest).min(order.patience.as_ns()));
         }

@@ -140,8 +140,8 @@ pub fn over(
     Ok(received)
 }
 
-/// Has each stream of the share read by a thread of its own, which waits in the read itself: one system call where a poll loop makes
-/// three. The leader takes the readings when they are due, and does nothing else.
+/// Reads each stream of the share on a thread of its own, which waits in the read itself: one system call instead of
+/// a poll loop's three. The leader takes the readings when they are due, and does nothing else.
 fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result<Received> {
     thread::scope(|scope| {
         let mut readers = Vec::new();
@@ -329,7 +329,8 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// Reads the one stream of this share until it ends or the flow does. The clock is looked at where something depends on it.
+    /// Reads the one stream of this share until it or the flow ends. The clock is read only if something depends on
+    /// it.
     fn read_alone(&mut self) -> Result<()> {
         let index = self.range.start;
         self.streams.iter().try_for_each(|s| s.set_nonblocking(false)).map_err(FlowError::io("receive"))?;
@@ -358,7 +359,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Whether the program reads now; sleeps for a while where it does not.
+    /// Whether the program reads now; sleeps for a while if not.
     fn may_read(&self) -> bool {
         let Some(gate) = &self.gate else { return true };
         let now = clock::monotonic_ns();
@@ -413,7 +414,7 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// Hands over what was found wrong, and when it last read.
+    /// Reports any error found, and the time of the last read.
     fn leave(&mut self) {
         self.note_read(clock::monotonic_ns());
         self.flow.last_byte_ns.fetch_max(self.last_byte_ns, Ordering::Relaxed);
@@ -494,7 +495,7 @@ impl<'a> Leading<'a> {
         let over = at_ns >= plan.duration.as_ns();
         let sampled = self.cadence.take(at_ns) || over;
         if begins && over && plan.omit > Nanos::ZERO {
-            // This thread did not run until the end: what waits in its sockets is what there is to count.
+            // This thread did not run until the end: the data waiting in its sockets counts.
             self.share.turn(0)?;
         }
         // Reading 1,000 streams is not free.
@@ -563,7 +564,7 @@ impl<'a> Leading<'a> {
         self.counting.note_after_first_read(at_ns, read);
     }
 
-    /// Notes the last reading with what `TCP_INFO` says at it.
+    /// Adds the last reading with its `TCP_INFO`.
     fn sample(&mut self) {
         let (sample, first) = sample(self.counting.last().mark(), &self.flow.streams);
         let now = self.flow.first_byte().unwrap_or(0) + sample.at_ns;

@@ -45,7 +45,7 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     let is_free = gate.is_none() && !plan.patterned && !looks_seldom();
     let methods = methods(plan, length, is_free);
     let payload = Payload::new(length, methods[0])?;
-    // Where the one that was asked for is not to be had, the payload has another.
+    // If the requested method is unavailable, the payload has another.
     let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
     let gathers = is_free && plan.length_bytes == USUAL_LENGTH.as_bytes();
     let flow = Flow {
@@ -86,7 +86,8 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     Ok(sent)
 }
 
-/// Ways of giving bytes to the kernel that fit the plan: the first to begin with, and more where the quickest is to be found out.
+/// Returns the ways to give bytes to the kernel that fit the plan: the first to begin with, and more if the fastest
+/// is to be found.
 fn methods(plan: &SendPlan, length: usize, is_free: bool) -> Vec<Method> {
     match plan.zerocopy {
         _ if plan.patterned => vec![Method::Write],

@@ -13,7 +13,7 @@ use crate::meter::Meter;
 pub const STALL: Nanos = Nanos::secs(10);
 /// Bytes of the largest segment that a kernel makes.
 pub const LARGEST_SEGMENT: u64 = 65_536;
-/// From one look to the next, and so from a raised flag to its effect at most.
+/// Interval of checks, and so the longest delay of a raised flag.
 const LOOK: Duration = Duration::from_millis(20);
 /// Interval of checks if each stream is guarded separately.
 pub const RARE_LOOK: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ pub struct Still {
 }
 
 impl Still {
-    /// Of a count that may be 0 for as long as it likes.
+    /// Creates it for a count that may stay 0 indefinitely.
     fn once_begun(longest: Duration) -> Self {
         Self { bytes: 0, time: Duration::ZERO, longest, is_to_begin: true }
     }

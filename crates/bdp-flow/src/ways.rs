@@ -7,9 +7,9 @@
 use bdp_model::method::{SendMethod, TriedWay};
 use bdp_sys::payload::Method;
 
-/// Bytes given over at once where nothing else is asked: what a processor keeps near it until the receiver has taken them.
+/// Default bytes per call: what stays in the processor's cache until the receiver has taken them.
 const AT_ONCE: usize = 1 << 20;
-/// The same through a pipe, which holds so many.
+/// Bytes per call through a pipe: its capacity.
 const THROUGH_A_PIPE: usize = 256 << 10;
 /// Bytes that the kernel makes one buffer of, at most: 64 KiB less its room for headers (`sk_gso_max_size`).
 const OF_ONE_BUFFER: u64 = 65_215;

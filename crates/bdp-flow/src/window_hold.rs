@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use bdp_sys::window;
 
-/// From one look at the windows to the next, for each stream; and the longest time for all of them.
+/// Interval at which each stream's window is checked, and the longest interval for all of them.
 const HOLD_NS: u64 = 2_000_000;
 const LONGEST_HOLD_NS: u64 = 200_000_000;
 
@@ -30,7 +30,7 @@ impl WindowHold {
         }
         self.next_ns = now_ns + (streams.len() as u64 * HOLD_NS).min(LONGEST_HOLD_NS);
         for stream in streams {
-            // Where the kernel refuses, the window that the sender saw shows it.
+            // If the kernel refuses, the window that the sender saw shows it.
             let _ = window::hold(stream, self.clamp);
         }
     }

@@ -6,7 +6,7 @@
 
 use bdp_sys::clock;
 
-/// Longer than a receiver needs for what one turn wrote.
+/// Longer than a receiver needs for the data of one turn.
 const LONG_NS: u64 = 2_000_000;
 /// For how long a thread keeps the processor after it got it back late; each further time doubles it.
 const SHORTEST_PAUSE_NS: u64 = 20_000_000;

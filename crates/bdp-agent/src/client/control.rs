@@ -237,7 +237,7 @@ impl Greeter<'_> {
         match self.read::<Admission>()? {
             Admission::Refused(refusal) => Err(self.denied(refusal)),
             Admission::Welcome { key, proof, tune_proof, limits } => {
-                // A token is proof both ways: an end that can't prove that it knows it is somebody else.
+                // A token is proven both ways: an end that cannot prove it is somebody else.
                 match (token, &proof) {
                     (Some(_), None) => {
                         return Err(SessionError::Unproven { address, has_none: !token_needed });
@@ -247,7 +247,7 @@ impl Greeter<'_> {
                     }
                     _ => {}
                 }
-                // What is to change settings has to be proven, and not only not to be wrong.
+                // The right to change settings must be proven, not merely undisputed.
                 let knows = |token| {
                     tune_proof.as_ref().is_some_and(|proof| exchange.verify(token, Prover::TuneServer, proof))
                 };

@@ -15,7 +15,7 @@ use super::flow::Flow;
 /// How long nothing comes, at least. Linux that looks for the path's MTU itself (`tcp_mtu_probing`) has tried smaller segments by then: after 15 times its
 /// timeout, of 0.3 to 0.5 s on paths of up to 0.2 s. Less than a stall, which is an error.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// What the opening of a connection moves at the most: less than any segment that a path must carry.
+/// Most bytes that the opening of a connection moves: less than any segment that a path must carry.
 const OPENING_BYTES: u64 = 536;
 /// Retransmissions that show that a sender did try.
 const RETRANSMITTED: u32 = 2;
@@ -40,7 +40,7 @@ impl Dry {
 
     /// Whether to end the flows now because they carry nothing, while `answered` reports answered probes.
     pub(super) fn look(&mut self, flows: &[Flow], answered: impl Fn(&Range<u64>) -> bool) -> bool {
-        // What has begun is guarded by others. In a guest a reading of the clock takes time of its own.
+        // Flows that have begun are guarded elsewhere. In a guest, reading the clock takes time.
         self.is_watched = self.is_watched && flows.iter().all(moved_nothing);
         if !self.is_watched {
             return false;
@@ -68,7 +68,7 @@ impl Dry {
     }
 }
 
-/// Whether a flow's sender has sent again what was not acknowledged; of the far end that is not known yet.
+/// Whether a flow's sender has retransmitted unacknowledged data; not yet known for the remote end.
 fn was_tried(flow: &Flow) -> bool {
     let tried = |info: &TcpInfo| {
         info.unacked_segments.is_some_and(|segments| segments > 0)
@@ -80,7 +80,7 @@ fn was_tried(flow: &Flow) -> bool {
     }
 }
 
-/// Whether nothing of a flow has come; of what this end sends the kernel counts the opening, too.
+/// Whether nothing of a flow has arrived; for what this end sends, the kernel counts the opening, too.
 fn moved_nothing(flow: &Flow) -> bool {
     match flow.way {
         Direction::To => flow.work.bytes() < OPENING_BYTES,

@@ -52,7 +52,7 @@ impl ForeignProber for Foreign {
         let connected = clock::monotonic_ns();
         let exchanged = self.exchange(&stream, patience).is_ok();
         let ended = clock::monotonic_ns();
-        // Nobody keeps its state any longer.
+        // Nobody needs its state any longer.
         let _ = socket::reset_on_close(&stream);
         (Some(connected - began), exchanged.then_some(ended - connected))
     }

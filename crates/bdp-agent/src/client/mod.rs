@@ -48,8 +48,8 @@ pub struct Opened {
     pub sent: Vec<u8>,
 }
 
-/// A bdp answers its greeting at once. One that has said nothing for so long, or four round trips, may be a server of iperf3, which waits
-/// for the rest of its cookie.
+/// A bdp answers its greeting at once. A server that has said nothing for this long, or four round trips, may be an
+/// iperf3 server, which waits for the rest of its cookie.
 const SOON: Duration = Duration::from_millis(600);
 
 /// Finds and greets the server, with the patience that a busy server may need.

@@ -7,11 +7,11 @@ use bdp_wire::control::Answer;
 
 /// Bytes of a sample as JSON, all its members with large numbers.
 const SAMPLE_BYTES: usize = 1_500;
-/// Of what is reported of each stream.
+/// Bytes reported per stream.
 const STREAM_BYTES: usize = 500;
-/// Samples beyond those of the time that passed: the first, the last, and those at marks.
+/// Samples in addition to those of the elapsed time: the first, the last, and those at marks.
 const MORE_SAMPLES: usize = 100;
-/// Congestion events, of which an end keeps 400.
+/// Most congestion events; an end keeps 400.
 const EPISODES: usize = 1_000;
 const EPISODE_BYTES: usize = 300;
 

@@ -22,7 +22,7 @@ use bdp_flow::error::FlowError;
 use bdp_flow::session::datagrams;
 use bdp_flow::session::error::{Result, SessionError};
 
-/// How long a search goes on at most, or four round trips where these are longer.
+/// Longest search, or four round trips if these are longer.
 const LONGEST_SEARCH: Duration = Duration::from_secs(3);
 /// Longest wait before a flag is seen.
 const CHECK: Duration = Duration::from_millis(50);
@@ -68,7 +68,7 @@ impl Found {
         let by_length =
             matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
         let asked = request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes);
-        // One as long as the path is known to hold came back, and longer ones may be fragmented.
+        // One as long as the path is known to carry came back, and longer ones may be fragmented.
         let may_fragment = request.spec.udp.as_ref().is_some_and(|udp| !udp.dont_fragment);
         let held = self.known.filter(|_| self.is_answered && may_fragment);
         match (self.hole, asked) {
@@ -124,7 +124,7 @@ pub(super) fn discover(
             patience: Nanos::from(UDP_PATIENCE.max(4 * round_trip)),
             until: Nanos::from(LONGEST_SEARCH.max(4 * round_trip)),
         });
-        // Nothing where a router has reported less: that is the largest then.
+        // None if a router has reported less: that is the largest then.
         let Some(end) = echoes.search(searcher, known, cancel)? else { continue };
         let hole = match end {
             MtuEnd::Less { mtu, exact } => {
@@ -179,11 +179,12 @@ impl Echoes {
         self.message.resize((size - self.headers) as usize, 0);
         Echo { key: self.key, number: self.number, far: None }.put(&mut self.message);
         self.number += 1;
-        // What the kernel refuses for its length it knows of, and what it has no room for is as good as lost.
+        // The kernel knows of a length that it refuses, and a full buffer is the same as a loss.
         let _ = self.socket.send(&self.message);
     }
 
-    /// Takes all answers that have come, and for some time those that do; a process that has slept finds them too.
+    /// Receives all answers that have arrived, and further ones until a moment; a process that has slept finds them
+    /// too.
     fn take_answers(&mut self, searcher: &mut MtuSearcher, until: Nanos) -> Result<(), FlowError> {
         let left = until.saturating_sub(self.now()).min(Nanos::from(CHECK));
         let waited = poll::wait_readable(self.socket.as_fd(), left.as_ns());
@@ -199,7 +200,7 @@ impl Echoes {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // What a router reported, or that nobody hears at the moment: it has been taken from the socket.
+                // An error reported by a router, or by an end that does not listen: reading has cleared it.
                 Err(_) => return Ok(()),
             }
         }

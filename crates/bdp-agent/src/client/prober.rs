@@ -92,7 +92,8 @@ impl Sent {
         self.back.map(|back| back.rtt_ns)
     }
 
-    /// How long after it was sent it left, and how long after that an answer came, by stamps of this end's kernel.
+    /// Returns the time from sending until it left, and from then until the answer arrived, by this kernel's
+    /// timestamps.
     fn away(&self) -> Option<(u64, u64)> {
         let (left, back) = (self.left_unix_ns?, self.back?);
         let out_ns = left.checked_sub(self.at_unix_ns)?;
@@ -101,8 +102,9 @@ impl Sent {
         (out_ns.checked_add(away_ns)? <= back.rtt_ns).then_some((out_ns, away_ns))
     }
 
-    /// The part of the round trip that was spent in the two hosts: until the kernel had sent it, in the echo from its kernel on, and
-    /// from this kernel to the thread that waited. What the echo's kernel takes to send it is on the path.
+    /// Returns the part of the round trip spent in the two hosts: until the kernel had sent it, in the echo after its
+    /// kernel, and from this kernel to the waiting thread. The time that the echo's kernel takes to send belongs to
+    /// the path.
     fn host_ns(&self) -> Option<u64> {
         let ((_, away_ns), back) = (self.away()?, self.back?);
         let far = back.far.filter(|far| far.by_kernel)?;
@@ -113,7 +115,7 @@ impl Sent {
     fn exchange(&self) -> Option<Exchange> {
         let back = self.back?;
         let FarStamps { arrived_ns, returned_ns, .. } = back.far?;
-        // Where this kernel stamped both, the way is that between the kernels.
+        // If this kernel timestamped both, the path is that between the kernels.
         let (out_ns, away_ns) = self.away().unwrap_or((0, back.rtt_ns));
         let sent_ns = self.at_ns + out_ns;
         Some(Exchange { sent_ns, arrived_ns, returned_ns, received_ns: sent_ns + away_ns })
@@ -153,7 +155,7 @@ fn patience_ns(probes: &[Sent]) -> u64 {
 }
 
 impl Probes for Prober {
-    /// Of those without an answer the younger ones are in flight: an answer may yet come.
+    /// Recent ones without an answer are in flight: an answer may yet come.
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
         outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns())
     }
@@ -230,7 +232,7 @@ impl Drop for Prober {
 impl Shared {
     fn run(&self, mut carrier: Carrier) {
         process::sharpen_timers();
-        // Where the kernel stamps nothing, a host's part of a round trip stays unknown.
+        // Without kernel timestamps, a host's part of a round trip remains unknown.
         carrier.ask_stamps();
         let times = ProbeTimes::new(self.seed(), INTERVAL_NS);
         let start = clock::monotonic_ns();
@@ -334,7 +336,7 @@ impl Carrier {
 
     /// The next probe that comes back within the time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
-        // What woke this thread may be gone already.
+        // What woke this thread may already be gone.
         let wait = Duration::from_millis(5);
         let mut room = [0; ECHO_BYTES + 1];
         match self {
@@ -375,7 +377,7 @@ impl Carrier {
     }
 }
 
-/// An error that came at once (an ICMP refusal, a reset) would make a loop of it spin.
+/// Prevents an error that returns immediately (an ICMP refusal, a reset) from causing a busy loop.
 fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
     if !is_wait(error) {
         std::thread::sleep(wait.min(Duration::from_millis(10)));

@@ -163,7 +163,7 @@ impl TuneClient {
         SessionError::NotBdp { address: self.control.address, what }.into()
     }
 
-    /// An order whose routes to this end's own address are those to the client, whatever the server sees that as.
+    /// Returns an order whose routes to this end's own address mean the client, whatever address the server sees.
     fn towards_here(&self, order: &TuneOrder) -> TuneOrder {
         let here = self.control.local_address().map(|local| local.ip().to_canonical());
         let change = |change: &Change| match &change.target {

@@ -12,7 +12,7 @@ use bdp_model::hops::{Phase, probes_needed};
 
 use super::engine::{Aim, Engine};
 
-/// From one probe to the next.
+/// Interval of probes.
 const STEP_NS: u64 = 20_000_000;
 /// Before a flow without an answer is tried again: routers that limit their answers have one by then.
 const AGAIN_NS: u64 = 1_100_000_000;

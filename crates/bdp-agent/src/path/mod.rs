@@ -32,9 +32,9 @@ use udp::UdpProber;
 
 pub use names::look_up;
 
-/// From one probe of the search for hops to the next.
+/// Interval of probes in the search for hops.
 const DISCOVERY_STEP_NS: u64 = 20_000_000;
-/// Flows of the search begin there, behind those of branches.
+/// First flow of the search, after those of branches.
 const DISCOVERY_FLOWS: u16 = 1000;
 /// Hops that are searched at once.
 const AT_ONCE: u8 = 8;
@@ -130,7 +130,8 @@ impl PathProber {
     /// Searches for the hops; returns how many there are to the destination, or to the last one that answers; 0 if
     /// none does.
     pub fn discover(&mut self, cancel: &AtomicBool) -> Result<u8> {
-        // Where each would wait for the one before, and a silent hop for all, a flow for each: how many hops there are is all that is sought.
+        // Each probe would wait for the previous one, and a silent hop for all, so each has its own flow: only the
+        // number of hops matters.
         let flow =
             |hop: u8, one_at_a_time: bool| if one_at_a_time { DISCOVERY_FLOWS + u16::from(hop) } else { 0 };
         let one_at_a_time = self.main.prober().is_one_at_a_time();
@@ -225,7 +226,7 @@ impl PathProber {
     }
 }
 
-/// What finding the address takes.
+/// Returns the request that resolves the address.
 fn dialling(request: &PathRequest) -> MeasureRequest {
     MeasureRequest {
         port: request.port,
@@ -240,7 +241,7 @@ fn is_denied(error: &SysError) -> bool {
     error.operation == "open ICMP socket to" && error.source.kind() == ErrorKind::PermissionDenied
 }
 
-/// What is said where ICMP was asked for and is not allowed.
+/// Returns the error if ICMP was requested but is not permitted.
 fn not_allowed(error: SysError, to: SocketAddr) -> SessionError {
     match is_denied(&error) {
         true => SessionError::Near(FlowError::Refused(format!(

@@ -21,7 +21,7 @@ pub fn look_up(addresses: &[IpAddr]) -> Result<Vec<(IpAddr, String)>> {
             let give = give.clone();
             bdp_flow::worker::start(move || {
                 let name = bdp_sys::names::name_of(address);
-                // Nobody listens any longer where it took too long.
+                // If it took too long, nobody receives it any longer.
                 drop(give.send((address, name)));
             })?;
         }

@@ -39,11 +39,10 @@ pub(super) trait Prober: Send {
     /// Hands over all that has come.
     fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()>;
 
-    /// What to wait for.
+    /// Collects the descriptors to wait for.
     fn descriptors<'a>(&'a self, into: &mut Vec<(BorrowedFd<'a>, Interest)>);
 
-    /// Whether a probe that is in the hands of the kernel is the one of this number, by the beginning of what a router quotes behind
-    /// the IP header.
+    /// Returns the probe in flight that a router quotes, by the beginning of what follows the IP header.
     fn number_of(&self, quote: &icmp::Quote<'_>) -> Option<Which>;
 
     /// Whether probes may have any size.

@@ -13,13 +13,13 @@ use bdp_model::units::Nanos;
 
 use super::engine::{Aim, Engine};
 
-/// From one probe to the next.
+/// Interval of probes.
 const STEP_NS: u64 = 20_000_000;
 /// How often a size is tried at each hop: a burst of loss is no black hole.
 const TRIES: u32 = 3;
 /// Before a size is tried again at a hop that limits its answers.
 const SLOW_NS: u64 = 1_100_000_000;
-/// Sizes that routers may name one after the other.
+/// Most sizes that routers may report one after the other.
 const MOST_TOLD: u32 = 8;
 /// How long a probe is waited for at least.
 const PATIENCE_NS: u64 = 500_000_000;
@@ -38,14 +38,15 @@ pub(super) fn search(
 ) -> Result<()> {
     let rtt_ns = engine.longest_rtt_ns().unwrap_or(0);
     let patience = engine.set_patience(PATIENCE_NS.max(rtt_ns * 2));
-    // Where another prober than that of the rounds is used, and to have a word of each hop in this phase.
+    // For a prober other than that of the rounds, and to have an answer of each hop in this phase.
     let small = try_size(engine, hops, slow, engine.smallest(), cancel)?;
     let there: Vec<u8> = small.iter().filter(|found| found.came).map(|found| found.hop).collect();
     let mut size = largest;
     for _ in 0..MOST_TOLD {
         let found = try_size(engine, &there, slow, size, cancel)?;
         if let Some(told) = found.iter().filter_map(|found| found.told).min() {
-            // A router that names no MTU is one from before RFC 1191; less than it passed is tried as where nothing is said.
+            // A router that names no MTU predates RFC 1191; if it names less than it has passed, the search continues
+            // as without a report.
             if (LEAST.max(engine.smallest())..size).contains(&told) {
                 size = told;
                 continue;
@@ -61,7 +62,7 @@ pub(super) fn search(
     Ok(())
 }
 
-/// What became of a size at a hop.
+/// The fate of a size at a hop.
 struct Found {
     hop: u8,
     /// Whether it arrived.

@@ -21,7 +21,7 @@ use super::prober::{Outgoing, Prober, ROOM, Reply, Which, ip_header, kind_of};
 
 /// Bytes of Linux's SYN behind the IP header: with MSS, SACK, timestamps and window scaling.
 const SYN_BYTES: u32 = 40;
-/// Ports of flows, below those that the kernel gives out by itself.
+/// Ports of flows, below the kernel's ephemeral ports.
 const PORTS: std::ops::Range<u16> = 24_000..32_000;
 
 /// The sockets.
@@ -35,7 +35,7 @@ pub(super) struct TcpProber {
 }
 
 impl TcpProber {
-    /// To an address and port.
+    /// Creates a prober for an address and port.
     pub(super) fn open(
         to: SocketAddr,
         from: Option<SocketAddr>,

@@ -168,7 +168,7 @@ impl Carrier for Connection {
     }
 
     fn wait(&self, wait_ns: u64) {
-        // What can't be waited for is asked for again by the caller.
+        // If waiting fails, the caller asks again.
         let _ = poll::wait_readable(self.stream.as_fd(), wait_ns);
     }
 }

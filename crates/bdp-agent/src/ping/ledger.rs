@@ -15,7 +15,7 @@ const SAMPLES_AT_FIRST: u64 = 100_000;
 /// Above any time that is counted, so that a histogram has all its buckets before the first probe.
 const LONGEST_NS: u64 = 1 << 42;
 
-/// Probes that wait to be looked at, at most: those of a tenth of a second, and far more.
+/// Most settled probes to be read: far more than those of a tenth of a second.
 const MOST_SETTLED: usize = 4096;
 
 /// Figures that another thread may read while probes are in flight.
@@ -204,7 +204,7 @@ impl Ledger {
     pub(super) fn enter(mut self, ping: &mut Ping) {
         ping.took_ms = (self.ended_ns - self.began_ns) / 1_000_000;
         let Tally { lost, dropped_by_receiver, .. } = self.tally;
-        // What was dropped may have been no answer.
+        // Not every dropped packet may have been an answer.
         let dropped_by_receiver = dropped_by_receiver.map(|dropped| dropped.min(lost));
         ping.probes = Tally { dropped_by_receiver, ..self.tally };
         ping.rtt_ns = Distribution::of(&self.rtt);

@@ -8,7 +8,7 @@ use bdp_sys::{clock, process};
 
 use bdp_flow::pause::stop_check_ns;
 
-/// Before a moment the processor is kept for so long: waking up takes a virtual machine up to that.
+/// How long before a moment to spin: a virtual machine takes up to that long to wake.
 const SPIN_BEFORE_NS: u64 = 80_000;
 /// How long to spin after a send, in case the answer arrives.
 pub(super) const SPIN_AFTER_NS: u64 = 50_000;

@@ -137,7 +137,7 @@ pub struct PlaceLimits {
     pub sessions: u32,
     /// Sessions of one address.
     pub sessions_per_address: u32,
-    /// Streams of one address, those of all its sessions together.
+    /// Streams of one address, in all its sessions together.
     pub streams_per_address: u32,
     /// Memory of all flows: samples, streams and their buffers.
     pub memory_bytes: u64,
@@ -166,7 +166,7 @@ pub struct Occupancy {
     of: HashMap<IpAddr, Held>,
 }
 
-/// What one address has.
+/// The use of one address.
 #[derive(Debug, Default, Clone, Copy)]
 struct Held {
     sessions: u32,

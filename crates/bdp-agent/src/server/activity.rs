@@ -207,7 +207,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Whether a session is slow that moves so many bytes a second, after so many seconds.
+    /// Whether a session is slow that has moved this many bytes per second, after this many seconds.
     fn is_slow(rate: u64, seconds: u64) -> bool {
         let activity = Arc::new(Activity::new(0, None));
         activity.streams.store(1, Ordering::Relaxed);

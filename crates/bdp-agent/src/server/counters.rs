@@ -179,7 +179,7 @@ impl Counters {
     pub fn counted(&self) -> Counted {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let mut turned_away = self.reasons.each_ref().map(read);
-        // Those that were turned away without one of the reasons.
+        // Refusals without one of the reasons.
         let given: u64 = turned_away.iter().sum();
         if let Some(other) = turned_away.last_mut() {
             *other += read(&self.turned_away).saturating_sub(given);

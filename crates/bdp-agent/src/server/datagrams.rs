@@ -57,7 +57,7 @@ pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), 
 /// Returns the sender's plan for this order.
 pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPlan {
     let datagrams = order.datagrams.as_ref();
-    // Its kernel may not know what a router would refuse: it has sent nothing so long there before.
+    // Its kernel may not know what a router would refuse: it has not yet sent anything so long there.
     let by_path = payload_by_found(streams, datagrams.and_then(|d| d.path_mtu));
     DatagramSendPlan {
         payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),

@@ -14,7 +14,7 @@ use bdp_flow::spin::Spin;
 /// How long a thread that has just answered spins for the next message: a client that asks as fast as answers come
 /// then finds it awake.
 pub(super) const SPIN_NS: u64 = 50_000;
-/// How long a client may take to receive what it sent.
+/// How long a client may take to receive its echo.
 const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
 /// Longest wait before the connection is looked at again.
 const CHECK_NS: u64 = 500_000_000;

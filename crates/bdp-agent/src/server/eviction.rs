@@ -13,7 +13,7 @@ pub fn oldest_of_most(held: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> 
         *count += 1;
         *oldest = number.min(*oldest);
     }
-    // Of two that have as many, the one that has held one for longer.
+    // Of two with equal counts, the one that has held a place for longer.
     let most = of.into_values().max_by_key(|&(count, oldest)| (count, std::cmp::Reverse(oldest)));
     most.map(|(_, oldest)| oldest)
 }

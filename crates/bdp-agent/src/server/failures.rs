@@ -17,7 +17,7 @@ const MOST_ADDRESSES: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Failures(HashMap<IpAddr, Counted>);
 
-/// Of one address.
+/// The failures of one address.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     count: u32,

@@ -123,7 +123,7 @@ impl Flow {
                 let why = stalled.map(ToString::to_string);
                 answers.give(id, outcome);
                 drop(memory);
-                // Nobody is there to be served any longer.
+                // Nobody is left to be served.
                 if let Some(why) = why {
                     answers.give_up(why);
                 }
@@ -238,7 +238,7 @@ impl Flow {
         match (&outcome, self.order.role) {
             (Ok(Answer::Received(received)), _) => self.counters.add_received(received.bytes),
             (Ok(Answer::Sent(sent)), _) => self.counters.add_sent(sent.bytes),
-            // What was shown before it failed.
+            // The bytes shown before it failed.
             (_, Role::Receive) => self.counters.add_received(meter.bytes()),
             (_, Role::Send) => self.counters.add_sent(meter.bytes()),
         }
@@ -246,7 +246,7 @@ impl Flow {
         Some((collect, outcome))
     }
 
-    /// Those that the client brings, once it has said the word; it is answered.
+    /// Returns the streams that the client has opened, once it has asked to begin, which is answered.
     fn streams_of_session(&self, answers: &Answers) -> Option<Streams> {
         let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
             (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
@@ -267,7 +267,7 @@ impl Flow {
         Some(streams)
     }
 
-    /// Those that connect when it is time; none where the flow was stopped before.
+    /// Returns streams connected at the start time; `None` if the flow was stopped before.
     fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>> {
         process::sharpen_timers();
         match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
@@ -360,7 +360,7 @@ impl Flow {
         SendPlan { rate_bps: self.stream_rate(streams), ..plan }
     }
 
-    /// A thread for each stream of a client; one where hosts share the machine.
+    /// Returns a thread for each stream of a client; one thread if hosts share the machine.
     fn crew(&self, streams: usize) -> Crew {
         match self.is_session() {
             true => Crew::listed(streams, self.order.cpus.as_ref()),
@@ -368,7 +368,7 @@ impl Flow {
         }
     }
 
-    /// What each of so many streams is held to: what was asked for, and no more than its share of what the server may send.
+    /// Returns each stream's rate limit: as requested, but no more than its share of the server's limit.
     fn stream_rate(&self, streams: usize) -> Option<u64> {
         let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
         self.order.spec.pacing_bps.into_iter().chain(granted).min()
@@ -389,7 +389,7 @@ impl Flow {
     }
 }
 
-/// The outcome of a flow of which no byte came.
+/// Returns the outcome of a flow without a single byte.
 fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
     let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
     Received {

@@ -36,7 +36,7 @@ pub trait ForeignProtocol: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether a connection to the server's port is its own, by what came of it; `None` where it is not.
+    /// Claims a connection to the server's port by its first bytes; `None` if it is not its own.
     fn claim(&self, _arrived: &[u8]) -> Option<Claim> {
         None
     }
@@ -44,22 +44,22 @@ pub trait ForeignProtocol: Send + Sync {
     /// Takes a connection that it claimed; never waits for it. `order` counts connections as they were let in.
     fn take(&self, _server: &Arc<ServerState>, _connection: Arrived, _order: u64) {}
 
-    /// Takes a datagram that came to the server's port; false where it is none of its own.
+    /// Handles a datagram to the server's port; returns false if it is not its own.
     fn take_datagram(&self, _server: &ServerState, _bytes: &[u8], _way: &ReturnPath) -> bool {
         false
     }
 
-    /// What helps one of its clients that came to the server's port and is not served there.
+    /// Returns advice for one of its clients that came to the server's port and is not served there.
     fn way_in(&self, _stranger: Stranger) -> Option<String> {
         None
     }
 
-    /// Where it listens besides, once it is bound.
+    /// Returns its own address, once it is bound.
     fn address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// Whether it serves nobody.
+    /// Whether it has no clients.
     fn is_idle(&self) -> bool;
 
     /// Has its sessions end with the server.

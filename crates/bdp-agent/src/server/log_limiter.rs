@@ -19,7 +19,7 @@ impl LogLimiter {
     /// Whether one more is logged.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         if self.is_over(now) {
-            // What was omitted is still to be taken.
+            // The omitted count has not been taken yet.
             (self.since, self.logged) = (Some(now), 0);
         }
         self.since.get_or_insert(now);

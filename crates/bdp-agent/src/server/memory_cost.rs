@@ -7,17 +7,17 @@ use bdp_wire::control::{FlowOrder, Role};
 
 /// A list of samples that grows has room for twice as many.
 const GROWTH: u64 = 2;
-/// Of each stream over TCP: what the kernel reports of it, some times over.
+/// Per TCP stream: the kernel's report of it, several times.
 const CONNECTION_BYTES: u64 = 2 << 10;
-/// Of each stream of datagrams: its thread, and its histograms.
+/// Per stream of datagrams: its thread, and its histograms.
 const DATAGRAMS_BYTES: u64 = 24 << 10;
-/// Of each stream of datagrams that is sent: what one call sends.
+/// Per sent stream of datagrams: what one call sends.
 const TRAIN_BYTES: u64 = 128 << 10;
-/// Payload of a datagram where none is asked for, at most.
+/// Largest default payload of a datagram.
 const LONGEST_BY_PATH: u64 = 9 << 10;
-/// Of each thread that makes bytes of the pattern, or checks them.
+/// Per thread that makes or checks bytes of the pattern.
 const PATTERN_BYTES: u64 = 256 << 10;
-/// Of each flow.
+/// Per flow.
 const FLOW_BYTES: u64 = 64 << 10;
 
 /// Returns the memory of a flow of bdp's own protocol.
@@ -44,10 +44,10 @@ pub(super) fn of_order(order: &FlowOrder) -> u64 {
         .saturating_add(FLOW_BYTES)
 }
 
-/// Of streams of datagrams of this length, each at this rate at most.
+/// Returns the memory of streams of datagrams of this length, each limited to this rate.
 fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>, datagram: u64) -> u64 {
     let each = match sends {
-        // What a tenth of a millisecond of the rate holds, and a datagram at least.
+        // As much as a tenth of a millisecond of the rate, at least one datagram.
         true => rate_bps.map_or(TRAIN_BYTES, |rate| (rate / 80_000 + 2 * datagram).min(TRAIN_BYTES)),
         false => remembered_bytes(streams as usize),
     };

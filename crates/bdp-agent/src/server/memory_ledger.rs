@@ -47,12 +47,12 @@ pub(super) fn most_of_session(limits: &PlaceLimits) -> u64 {
     allowance(limits) + share(limits)
 }
 
-/// What each session has for itself: half of all, in equal parts.
+/// Returns the allowance of each session: an equal part of half of all memory.
 fn allowance(limits: &PlaceLimits) -> u64 {
     limits.memory_bytes / 2 / u64::from(limits.sessions.max(1))
 }
 
-/// What one address may take of what is shared: half of that where it may not have all places either.
+/// Returns what one address may take of the shared memory: half of it, if it may not have all places either.
 fn share(limits: &PlaceLimits) -> u64 {
     let parts = if limits.sessions_per_address < limits.sessions { 4 } else { 2 };
     limits.memory_bytes / parts

@@ -53,7 +53,7 @@ pub use tuning::TuneOptions;
 
 /// Connections that the kernel holds until they are let in.
 const BACKLOG: i32 = 4096;
-/// What the echo's socket may hold, by the kernel's count: some thousand small datagrams.
+/// Buffer of the echo's socket, by the kernel's count: some thousand small datagrams.
 const ECHO_BUFFER: usize = 4 << 20;
 /// How long the echo waits for a datagram before it checks whether the server stops.
 pub const ECHO_CHECK: Duration = Duration::from_millis(500);
@@ -95,13 +95,13 @@ impl Server {
         mut foreign: Vec<Box<dyn ForeignProtocol>>,
         log: impl Fn(&Event) + Send + Sync + 'static,
     ) -> Result<Self> {
-        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
+        // A stream is a descriptor; if the limit cannot be raised, this shows when it is reached.
         let _ = process::raise_descriptor_limit();
         let listener = listen(options.listen)?;
         listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
         let address = listener.local_addr().map_err(FlowError::io("listen"))?;
         let datagrams = EchoSocket::bind(address, ECHO_CHECK)?;
-        // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
+        // With a smaller buffer, more messages of fast clients are lost while the answering thread does not run.
         let _ = datagrams.enlarge_receive_buffer(ECHO_BUFFER);
         for protocol in &mut foreign {
             protocol.bind(options.listen)?;

@@ -28,7 +28,7 @@ impl OwnAddresses {
         way.peer().is_some_and(|peer| self.are_at(peer, way.local(peer.port())))
     }
 
-    /// Whether one of its ports is at `peer`, who sent to `local`.
+    /// Whether one of its ports is at `peer`, which sent to `local`.
     fn are_at(&mut self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
         if !self.ports.contains(&peer.port()) {
             return false;
@@ -40,7 +40,7 @@ impl OwnAddresses {
     /// Whether this machine has the address.
     fn has(&mut self, ip: IpAddr) -> bool {
         if self.read.is_none_or(|read| read.elapsed() >= FRESH) {
-            // What can't be listed is known by the address that was sent to.
+            // If addresses cannot be listed, the destination address is used.
             let listed = device::addresses().unwrap_or_default();
             self.addresses = listed.into_iter().map(|(_, address)| address).collect();
             self.read = Some(Instant::now());

@@ -22,7 +22,7 @@ use bdp_flow::meter::Meter;
 
 /// How long memory is awaited that a flow which is over is about to give back.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(500);
-/// From one look for it to the next.
+/// Interval at which memory is checked.
 const MEMORY_LOOK: Duration = Duration::from_millis(5);
 
 /// The used places of a server.
@@ -114,7 +114,7 @@ impl Places {
 }
 
 impl Taken {
-    /// Whom a session of this address evicts, where it is let in at all; nobody where a place is free.
+    /// Returns which session one of this address evicts, if it is admitted at all; none if a place is free.
     fn find_room(
         &mut self,
         peer: IpAddr,

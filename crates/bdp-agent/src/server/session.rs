@@ -133,7 +133,7 @@ impl Session {
                     self.carry_out(server, id, body, &mut flows);
                 }
                 Err(_) if let Some(eviction) = self.activity.evicted() => {
-                    // Only what it says of itself has come to its end: it still hears why.
+                    // Only its requests have ended: the client can still receive the reason.
                     let farewell = FlowError::Refused(format!("busy: this session was {eviction}"));
                     self.agent.answers().give(FAREWELL_ID, Err(farewell));
                     break Some(eviction.to_string());
@@ -172,7 +172,7 @@ impl Session {
         self.agent.answers().give(id, answer);
     }
 
-    /// Changes settings of this host, or says what they are.
+    /// Changes settings of this host, or reports them.
     fn tune(&self, server: &ServerState, id: u64, sealed: &Sealed) -> Result<Answer, String> {
         let Some(tuner) = &server.tuner else {
             return Err(
@@ -209,7 +209,7 @@ impl Session {
         self.agent.prepare(order, Terms { rate, counters, places: Some(places), memory: Some(memory) })
     }
 
-    /// Holds an order against what the server grants and what can be done at all.
+    /// Checks an order against the server's limits and against what is possible at all.
     fn check(&self, order: &FlowOrder) -> Result<(), String> {
         let Limits { duration, streams, .. } = self.limits;
         if order.spec.duration > duration {

@@ -44,7 +44,7 @@ impl Sessions {
         let session = Arc::new(Session::new(&self.server, key, control, peer, place, granted)?);
         open.insert(key, Arc::clone(&session));
         drop(open);
-        // What a client says of itself is for people to read.
+        // The client's description of itself is for people to read.
         let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
         self.server.report(&Event::Began { session: session.number(), peer, program: format!("bdp {bdp}") });
         Ok(session)

@@ -60,7 +60,7 @@ impl ServerState {
     }
 }
 
-/// How many bytes came, and the first of them.
+/// Returns how many bytes arrived, and the first of them.
 fn begin(arrived: &[u8]) -> String {
     let bytes = if arrived.len() == 1 { "byte" } else { "bytes" };
     format!("{} {bytes} ({})", arrived.len(), legible(arrived))

@@ -85,7 +85,7 @@ impl Classifier for TcpPort<'_> {
 }
 
 impl TcpPort<'_> {
-    /// Who claims a connection that began so.
+    /// Returns the protocol that claims a connection with these first bytes.
     fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
         self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))
     }

@@ -29,7 +29,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
     while !sessions.server.is_ending() {
         match echoes.receive(socket, &mut room) {
             Ok((length, way)) => {
-                // What is longer than anything that is answered is not whole.
+                // A datagram longer than any that is answered is truncated.
                 let Some(bytes) = room.get_mut(..length) else { continue };
                 if own.sent(&way) {
                     continue;
@@ -56,7 +56,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
     }
 }
 
-/// Answers a datagram that opens a stream of a session; false where it is none.
+/// Answers a datagram that opens a stream of a session; returns false if it is none.
 fn answer_opening(bytes: &[u8], way: &ReturnPath, socket: &EchoSocket, sessions: &Sessions) -> bool {
     let Some(asked) = Opening::decode(bytes) else { return false };
     let (Some(session), Some(peer)) = (sessions.get(&asked.key), way.peer()) else { return true };
@@ -107,7 +107,7 @@ impl Echoes {
         socket.receive(room)
     }
 
-    /// Answers a message of a session; false where the datagram is none.
+    /// Answers a message of a session; returns false if the datagram is none.
     fn answer(
         &mut self,
         message: &mut [u8],
@@ -120,7 +120,7 @@ impl Echoes {
             return true;
         }
         if !self.asked_for_stamps {
-            // Where the kernel stamps nothing, its arrival is when this thread got to it.
+            // Without kernel timestamps, its arrival is when this thread read it.
             let _ = socket.stamp_arrivals();
             self.asked_for_stamps = true;
         }

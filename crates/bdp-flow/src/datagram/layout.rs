@@ -137,7 +137,7 @@ impl Layout {
                 let number = if *wide {
                     header.number.checked_sub(1)?
                 } else {
-                    // Of 32 bits they begin anew after some minutes of small datagrams.
+                    // 32-bit numbers wrap after some minutes of small datagrams.
                     let ahead = (header.number as u32).wrapping_sub(next as u32).wrapping_sub(1) as i32;
                     next.checked_add_signed(i64::from(ahead))?
                 };

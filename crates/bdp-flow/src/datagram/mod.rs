@@ -75,5 +75,5 @@ pub const fn header_bytes(is_v4: bool) -> u32 {
     8 + if is_v4 { 20 } else { 40 }
 }
 
-/// Payload of a jumbo frame: what a path whose MTU is larger, as that of loopback is, gets by default.
+/// Payload of a jumbo frame: the default on a path with a larger MTU, such as loopback.
 const LONGEST_BY_PATH: u32 = 8972;

@@ -23,11 +23,11 @@ use crate::worker::Worker;
 
 /// How much of the rate one call may hold.
 const BURST_NS: u64 = 100_000;
-/// How far behind its times a sender may be and make up for it; what is older is left out.
+/// How late a sender may be and still catch up; older datagrams are skipped.
 const LATE_NS: u64 = 20_000_000;
-/// Buffers that one call holds at most, where the rate does not bound it.
+/// Most buffers per call, if the rate does not limit it.
 const BUFFERS: usize = 2;
-/// How often what each stream has sent is shown.
+/// Interval at which each stream's sent bytes are shown.
 const SHOW_NS: u64 = 50_000_000;
 /// Marks of the end: how many, and how far apart.
 const LAST_MARKS: u32 = 10;
@@ -114,7 +114,7 @@ pub fn each_over(
     Ok((sent, tallies))
 }
 
-/// What the streams' threads show of what they have sent.
+/// What the streams' threads show of the bytes sent.
 struct Shown<'a> {
     meter: &'a Meter,
     total: AtomicU64,
@@ -135,7 +135,7 @@ impl Shown<'_> {
     }
 }
 
-/// What one stream did.
+/// The result of one stream.
 struct StreamSent {
     payload_bytes: usize,
     sent: u64,
@@ -172,7 +172,7 @@ impl<'a> Pacer<'a> {
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
         let burst = plan.rate_bps.map_or(room, |rate| {
-            // Only fq makes use of it, and then spreads what a burst holds together.
+            // Only fq uses it, and then spreads the datagrams of a burst.
             let _ = bdp_sys::socket::pace(sender.socket(), rate + rate / 100);
             (u128::from(rate) * u128::from(BURST_NS) / (8 * length as u128 * 1_000_000_000)) as u64
         });
@@ -269,7 +269,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    /// Datagrams whose time has come after so long.
+    /// Returns the number of datagrams due after this time.
     fn due(&self, elapsed_ns: u64) -> u64 {
         self.plan.rate_bps.map_or(u64::MAX, |rate| {
             let bits = u128::from(elapsed_ns) * u128::from(rate) / 1_000_000_000;
@@ -285,7 +285,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    /// Gives up on datagrams whose times have long passed: sent now they would be a burst that nobody asked for.
+    /// Skips datagrams that are long overdue: sent now, they would be an unintended burst.
     fn leave_out(&mut self, elapsed_ns: u64, due: u64) {
         if self.plan.rate_bps.is_none() {
             return;
@@ -305,7 +305,7 @@ impl<'a> Pacer<'a> {
         self.sender.send(&self.train[..bytes]).map(|count| count as u64)
     }
 
-    /// Tells the receiver that there are no more, some times, as one may be lost.
+    /// Tells the receiver that there are no more, several times, as a mark may be lost.
     fn mark_end(&mut self, stop: &AtomicBool) {
         let Layout::Bdp { tag } = self.layout else { return };
         for _ in 0..LAST_MARKS {

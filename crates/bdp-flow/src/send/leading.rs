@@ -139,7 +139,7 @@ impl<'a> Leading<'a> {
         self.flow.way.store(way, Ordering::Relaxed);
     }
 
-    /// Of several streams, the last reading of each.
+    /// Returns the last reading of each of several streams.
     fn streams(&self) -> Vec<StreamReport> {
         let infos = self.flow.meter.infos();
         let Some(last) = self.samples.last().filter(|_| infos.len() > 1) else { return Vec::new() };
@@ -177,7 +177,7 @@ impl<'a> Leading<'a> {
             ..Default::default()
         };
         let mut acked = vec![0; self.flow.streams.len()];
-        // Of a connection that was reset the kernel reports zeros; what was read before stands.
+        // For a connection that was reset, the kernel reports zeros; earlier readings stand.
         let mut infos = self.flow.meter.infos();
         infos.resize(self.flow.streams.len(), TcpInfo::default());
         let (mut needless, mut is_over) = (None, false);
@@ -213,7 +213,7 @@ impl<'a> Leading<'a> {
                 }
             }
         }
-        // A socket that was reset reports zeros; what was seen before stands.
+        // A socket that was reset reports zeros; earlier figures stand.
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
         self.needless = self.needless.max(needless);

@@ -20,7 +20,7 @@ use crate::waiting::{WaitFor, Waiting};
 use crate::ways::{self, SendStrategy};
 use crate::yielding::Yielding;
 
-/// Bytes of one write of the pattern: what a processor keeps near it.
+/// Bytes per write of the pattern: fits into the processor's cache.
 const PATTERN_BYTES: usize = 256 << 10;
 /// The token of the leader's wake-up.
 pub(super) const WAKE: u64 = u64::MAX;
@@ -176,7 +176,8 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// What a wait is for now: for room in a socket, or for a time or an answer at which there is something to write.
+    /// Returns what the current wait is for: room in a socket, or a time or an answer at which there is something to
+    /// write.
     fn waits_for(&self) -> WaitFor {
         let full = |paced: &Paced| paced.waits_for == Some(Interest::Write);
         match self.paced.is_empty() || self.paced.iter().any(full) {
@@ -202,7 +203,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
+    /// Writes to streams with bytes due. Returns the time until the next ones are, if known.
     fn write_due(&mut self) -> Result<Option<u64>> {
         if self.paced.is_empty() {
             return Ok(None);

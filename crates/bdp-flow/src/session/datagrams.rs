@@ -142,7 +142,7 @@ pub fn report(
 pub fn caveats(request: &MeasureRequest, direction: Direction, udp: &UdpReport) -> Vec<Caveat> {
     let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
-    // Where the user asked for no rate it is only what the server grants.
+    // If the user asked for no rate, it is only what the server grants.
     let asked = udp.asked_bps.filter(|_| request.spec.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
     if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
         caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });

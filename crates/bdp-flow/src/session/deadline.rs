@@ -38,7 +38,7 @@ impl Read for Until<'_> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Of less than a microsecond the kernel would make for ever.
+        // The kernel would take less than a microsecond as no limit.
         self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         match (&mut &*self.stream).read(room) {
             // ETIMEDOUT: the kernel has given the peer up. Our own deadline gives EAGAIN.

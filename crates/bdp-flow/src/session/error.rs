@@ -273,7 +273,7 @@ impl From<bdp_sys::SysError> for SessionError {
     }
 }
 
-/// What a server proves that knows no token: nothing.
+/// Returns the message for a server that knows no token.
 fn unproven(has_none: bool) -> &'static str {
     match has_none {
         true => {
@@ -287,7 +287,7 @@ fn unproven(has_none: bool) -> &'static str {
     }
 }
 
-/// What helps where there is no route.
+/// Returns advice for a missing route.
 fn way_to(address: SocketAddr) -> String {
     match address {
         // RFC 4007, section 6: a link-local address identifies a machine only together with its zone.
@@ -298,12 +298,12 @@ fn way_to(address: SocketAddr) -> String {
     }
 }
 
-/// What an address without brackets may have been meant to be: its last group, read as a port.
+/// Returns what an address without brackets may have meant: its last group read as a port.
 fn brackets(address: SocketAddr) -> String {
     let SocketAddr::V6(v6) = address else { return String::new() };
     let text = v6.ip().to_string();
     let Some((host, port)) = text.rsplit_once(':') else { return String::new() };
-    // A group of fewer digits is rarely a port; what is left must be an address still.
+    // A group of fewer digits is rarely a port; the rest must still be an address.
     let is_port = port.len() == 4 && port.bytes().all(|digit| digit.is_ascii_digit());
     if is_port && host.parse::<std::net::Ipv6Addr>().is_ok() {
         format!(" (if {port} is the port: [{host}]:{port})")

@@ -18,7 +18,8 @@ pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 const PAUSED: f64 = 0.05;
 /// The time of all of them together, at the most.
 const LONGEST: Nanos = Nanos::secs(10);
-/// The time of those of a direction / that of its test, at the most: who shares the path loses no more to them than to the test.
+/// Time of the experiments in a direction / that of its test, at most: other users of the path lose no more to them
+/// than to the test.
 const OF_TEST: f64 = 0.75;
 
 /// Runs the chosen experiments and adds their results. The figures of the test stay as they are.

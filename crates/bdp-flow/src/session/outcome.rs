@@ -24,7 +24,7 @@ pub fn result(
 ) -> Result<DirectionResult> {
     let spec = &request.spec;
     check(request, way, &received, &sent)?;
-    // Of datagrams some may be lost: that does not end it sooner or later.
+    // Some datagrams may be lost, which does not change when it ends.
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
     let all_sent = spec.bytes.is_some_and(|b| moved >= b.as_bytes());
     let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
@@ -77,7 +77,7 @@ pub fn result(
     })
 }
 
-/// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
+/// Refuses reports from which no figures can be made, and deviations of the remote end from the request.
 fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &Sent) -> Result<()> {
     let spec = &request.spec;
     if received.counted_ns() == 0 {
@@ -91,7 +91,7 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     }
     // Counting begins with the first read, which has nothing to be counted by.
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    // That nothing came through is what there is to say then.
+    // That nothing arrived is the result then.
     let is_silent = received.ended == EndReason::Silence;
     if spec.bytes.is_some() && !is_silent && (received.counted_bytes() == 0 || is_single) {
         return Err(FlowError::Refused(format!(
@@ -116,8 +116,8 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     Ok(())
 }
 
-/// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late
-/// sample left of its interval.
+/// Returns the goodput of intervals after the omitted beginning. An interval much shorter than the others is skipped:
+/// the last, or the remainder after a late sample.
 fn spread(received: &Received) -> Option<IntervalSpread> {
     let counted: Vec<_> =
         received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
@@ -145,7 +145,7 @@ fn spread(received: &Received) -> Option<IntervalSpread> {
 
 fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
     let mut seen = sent.windows_seen(request.spec.omit);
-    // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
+    // The scale shifts every window to the left by this many bits (RFC 7323, section 2.3).
     let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     let asked = request.spec.window.map(|w| w.as_bytes());
@@ -171,7 +171,7 @@ fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowR
     }
 }
 
-/// What keeps a window from what was asked, as far as it shows.
+/// Returns what keeps a window from the requested size, as far as known.
 fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u64>) -> WindowShortfall {
     if seen_bytes > asked && seen_bytes - asked <= 2 * unit_bytes {
         return WindowShortfall::ScaleRounding { seen_bytes, unit_bytes };
@@ -255,8 +255,8 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
     }
 }
 
-/// Socket buffers that a kernel made smaller than was asked for: it takes no more than its `rmem_max` or `wmem_max`, without an error, and reads twice what it
-/// took (socket(7)).
+/// Returns socket buffers that a kernel made smaller than requested: it takes no more than its `rmem_max` or
+/// `wmem_max`, without an error, and reads twice what it took (socket(7)).
 fn cut_buffers(request: &MeasureRequest, result: &DirectionResult) -> impl Iterator<Item = Caveat> {
     let asked = request.spec.socket_buffer.map(ByteCount::as_bytes);
     let received = result.window.socket_buffer_bytes;

@@ -22,7 +22,7 @@ pub struct Goodput {
     pub span: Option<Nanos>,
     /// Of each direction.
     pub ways: Vec<(Direction, f64)>,
-    /// Of each stream.
+    /// Goodput of each stream.
     pub streams: Vec<(Direction, Vec<f64>)>,
     /// The kernel's report of each sent stream.
     pub senders: Vec<(Direction, Vec<TcpInfo>)>,
@@ -101,7 +101,7 @@ impl<'a> Reporter<'a> {
         progress: &'a mut dyn FnMut(&Progress),
         cancel: &'a AtomicBool,
     ) -> Self {
-        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
+        // A stream is a descriptor; if the limit cannot be raised, this shows when it is reached.
         let _ = bdp_sys::process::raise_descriptor_limit();
         let tick = request.spec.interval.to_duration().max(SHORTEST_TICK);
         Self { progress, cancel, tick, concludes: false }

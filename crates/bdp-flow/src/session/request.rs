@@ -49,7 +49,7 @@ pub fn check(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what has no working conditions.
+/// Refuses requests without working conditions.
 fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.spec.udp.is_some() {
@@ -72,7 +72,7 @@ fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what can't be searched.
+/// Refuses requests that cannot be searched.
 fn check_search(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let Some(search) = request.spec.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };

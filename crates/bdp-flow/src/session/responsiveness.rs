@@ -24,11 +24,11 @@ use super::round::Rounds;
 use crate::lock::lock;
 use crate::pause::wait_until;
 
-/// From one foreign probe to the next, on average, where the path is fast enough.
+/// Mean interval of foreign probes, if the path is fast enough.
 const PROBE_INTERVAL_NS: u64 = 100_000_000;
 /// Bits of a foreign probe and its answer, handshake and headers included, with room to spare.
 const PROBE_BITS: f64 = 8_000.0;
-/// What probes may take of the goodput (the draft's PTC).
+/// Share of the goodput that probes may take (the draft's PTC).
 const PROBE_SHARE: f64 = 0.05;
 /// Foreign probes under way at the most; a turn that finds no place comes to nothing.
 const MOST_UNDER_WAY: usize = 16;
@@ -71,7 +71,7 @@ pub(super) fn run(
     let responsiveness = load.tracker.conclude(probes, of_load);
     let merged = merge(outcomes, counted[0]..counted[1]).ok_or(SessionError::Cancelled)?;
     let results = rounds.put_together(request, vec![merged], was_cut_short)?;
-    // What the receiver read: acknowledgements come in bursts where segments are lost.
+    // What the receiver read: acknowledgements come in bursts if segments are lost.
     let add = |result: DirectionResult| {
         let goodput_bps = result.goodput_bps;
         let responsiveness = Some(Responsiveness { goodput_bps, ..responsiveness.clone() });
@@ -184,7 +184,7 @@ impl Load {
     }
 }
 
-/// What the far end's TCP estimated, in its flows' last `length_ns`.
+/// Returns the remote TCP's estimates, in its flows' last `length_ns`.
 fn far_round_trips(outcomes: &[Outcome], length_ns: u64) -> Vec<u64> {
     let of = |outcome: &Outcome| -> Vec<u64> {
         let samples = &outcome.sent.samples;
@@ -236,7 +236,7 @@ impl Foreign {
         self.shared.interval_ns.store((least as u64).max(PROBE_INTERVAL_NS), Ordering::Relaxed);
     }
 
-    /// Ends them; those under way come to nothing.
+    /// Ends the probes; those in progress are discarded.
     fn end(mut self, since_ns: u64) -> Vec<ForeignProbe> {
         self.join();
         self.so_far(since_ns)
@@ -292,7 +292,8 @@ impl Shared {
     }
 }
 
-/// One outcome of the flows of a load, counted within a time of the near clock. What is of a first stream is of the first flow's.
+/// Merges the outcomes of the flows of a load, counted within a time span of the local clock. Figures of a first
+/// stream are those of the first flow.
 fn merge(outcomes: Vec<Outcome>, counted: std::ops::Range<u64>) -> Option<Outcome> {
     let first = outcomes.first()?.begun_at_ns?;
     // One clock, the receiver's, has seen the first byte of each.

@@ -175,7 +175,7 @@ impl Rounds<'_, '_> {
     }
 }
 
-/// Notes what each direction has moved by now; what they come to once all have settled.
+/// Notes what each direction has moved by now; returns the projected results once all have settled.
 fn settle(
     settling: &mut [(Direction, u64, Settling)],
     elapsed: Duration,

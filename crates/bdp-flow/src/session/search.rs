@@ -93,7 +93,7 @@ fn try_rate(
     Ok(Tried { trial, asked, outcome })
 }
 
-/// Of a peer that was asked for datagrams and reports none.
+/// Returns the error for a peer that was asked for datagrams and reports none.
 fn no_datagrams() -> SessionError {
     SessionError::Near(FlowError::OutOfTurn("a flow without datagrams".to_owned()))
 }

@@ -11,7 +11,7 @@ use bdp_wire::tuning::{LONGEST_VALUE, MOST_CHANGES};
 
 /// No buffer may be larger: 1 GiB, more than any path of today needs.
 const LARGEST_BUFFER: u64 = 1 << 30;
-/// What every socket may hold whatever the host is short of, and what it begins with.
+/// Most memory that every socket may use however scarce memory is, and its initial buffer.
 const LARGEST_FIRST_BUFFER: u64 = 16 << 20;
 /// Linux takes no less.
 const SMALLEST_BUFFER: u64 = 2048;
@@ -145,7 +145,7 @@ fn in_range(value: &str, range: &RangeInclusive<u64>) -> bool {
         && value.parse().is_ok_and(|number: u64| range.contains(&number))
 }
 
-/// Of a congestion control: a module's name (Linux, `TCP_CA_NAME_MAX`).
+/// Whether this could be a congestion control: a module's name (Linux, `TCP_CA_NAME_MAX`).
 fn is_name(value: &str) -> bool {
     (1..16).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

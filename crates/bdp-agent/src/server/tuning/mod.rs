@@ -187,7 +187,7 @@ impl Tuner {
 
     fn confirm(&self, client: IpAddr, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
         let by = self.of_a_client(id)?;
-        // Numbers come again once their journals are gone: nobody keeps what somebody else set.
+        // Numbers are reused once their journals are gone: nobody keeps what somebody else set.
         if by != client {
             let text = format!(
                 "journal {id} was applied by {by}, and only that client may confirm it; this client is {client}"
@@ -204,7 +204,7 @@ impl Tuner {
 
     fn revert(&self, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
         self.of_a_client(id)?;
-        // What somebody else changed since is for the owner of the host to decide on.
+        // The owner of the host decides on what somebody else has changed since.
         let options = RevertOptions { force: false, only: Some(id) };
         let reverted = self.once_free(|world| bdp_tune::revert(world, options))?;
         let back = |entry: &Entry, now: &Option<String>| TuneBack {
@@ -240,7 +240,7 @@ impl Tuner {
         Ok((TuneAnswer::Reverted(answer), log))
     }
 
-    /// The client that applied this journal: those of the host's owner are no client's.
+    /// Returns the client that applied this journal; journals of the host's owner belong to no client.
     fn of_a_client(&self, id: u32) -> Result<IpAddr, TuneAnswer> {
         let state = bdp_tune::state(&mut self.world()).map_err(|e| of_host(&e))?;
         match state.journals.iter().find(|of| of.journal.id == id).map(|of| of.journal.client) {
@@ -252,7 +252,7 @@ impl Tuner {
                 Err(refused(RefusalCause::Bounds, text))
             }
             None => {
-                // What can't be read is not gone.
+                // An unreadable journal still exists.
                 let file = format!("{id:04}.json");
                 if let Some(damaged) = state.damaged.iter().find(|of| of.path.ends_with(&file)) {
                     return Err(of_host(&damaged.refusal()));

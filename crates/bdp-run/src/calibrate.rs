@@ -96,7 +96,7 @@ impl Calibrator {
 
     /// Returns the buffer for these conditions; the closest one found if the exact window is impossible.
     pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration> {
-        // Held throughout: of two cases that want the same window the second waits instead of measuring too.
+        // Held throughout: of two cases that want the same window, the second waits instead of measuring too.
         let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(&calibration) = known.get(conditions) {
             return Ok(calibration);
@@ -108,10 +108,10 @@ impl Calibrator {
     }
 }
 
-/// Looks for the buffer by proportion, then between the nearest ones on either side. `measure` gives the window that
-/// a buffer leads to. Ends at the first window of as many whole segments as wanted.
+/// Searches for the buffer by proportion, then between the nearest ones on either side. `measure` returns the window
+/// of a buffer. Ends at the first window with as many whole segments as wanted.
 fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) -> Result<Calibration> {
-    // Aim into the segment, not at its edge: what is left over carries nothing, and a little less loses a segment.
+    // Aim into the segment, not at its edge: the remainder carries nothing, and a little less loses a segment.
     let aim = if target < mss { target } else { target + mss / 4 };
     let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
     // Some kernels take any smaller buffer for the smallest that they know: from there on, less changes nothing.

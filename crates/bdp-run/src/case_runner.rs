@@ -46,10 +46,10 @@ pub struct CaseRunner {
     clock: Clock,
 }
 
-/// A case, and what becomes of it until it is judged.
+/// A case, and its progress until it is judged.
 type Planned<'a> = (Plan<'a>, Vec<Option<Calibration>>, Measured);
 
-/// What was measured, before it is judged.
+/// The measured results, before they are judged.
 struct Measured {
     probed: Vec<PairProbed>,
     /// When the flows could start, by the machine's monotonic clock.
@@ -68,7 +68,7 @@ struct Measured {
     exchanged: BTreeMap<u32, Exchanged>,
 }
 
-/// The seed of an attempt. Another one is another sample: the same draws would meet the same fate.
+/// Returns the seed of an attempt. Each attempt is a new sample: the same draws would have the same result.
 fn draws_of(case: &CaseSpec, attempt: u32) -> u64 {
     case.seed.wrapping_add(u64::from(attempt - 1))
 }
@@ -170,7 +170,7 @@ impl CaseRunner {
         let mut captures = None;
         let outcome = work(&mut captures);
         beside |= self.running.fetch_sub(1, Ordering::Relaxed) > 1;
-        // Of a case that failed too: they may tell why.
+        // Also for a failed case: its captures may show why.
         let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -235,7 +235,7 @@ impl CaseRunner {
         let idle = session.probe_idle(&echoes)?;
         let begun_at_ns = clock::monotonic_ns() + case.ready_after().as_ns();
         testbed.start_clock(begun_at_ns)?;
-        // In a guest nobody has the processor but its hosts, and their work takes no time.
+        // In a guest nothing but its hosts uses the processor, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
         let calls_before = guest_calls::so_far();
         let Outcomes { flows, loaded, exchanged } = session.run_flows(&testbed, calibrations, &echoes)?;
@@ -320,7 +320,7 @@ impl CaseRunner {
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = traffic_goodput(case, &flows, &traffic)
             .or((!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum()));
-        // What many short transfers leave to a flow no model knows.
+        // No model predicts what many short transfers leave to a flow.
         let expected = if traffic.is_empty() { verdict::expected(case, &plan.means, &flows) } else { None };
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
@@ -358,7 +358,7 @@ impl CaseRunner {
     }
 }
 
-/// What became of the transfers of each entry of traffic, which stand behind the flows.
+/// Returns the results of each traffic entry's transfers, which follow the flows.
 fn traffic_records(
     case: &CaseSpec,
     transfers: &[FlowRecord],
@@ -375,7 +375,7 @@ fn traffic_records(
     case.traffic.iter().zip(0..).map(of).collect()
 }
 
-/// Of a case that has nothing but traffic: what all transfers came to, in the time in which they began.
+/// Returns the goodput of a case with nothing but traffic: that of all transfers, in the time in which they began.
 fn traffic_goodput(case: &CaseSpec, flows: &[FlowRecord], traffic: &[TrafficRecord]) -> Option<f64> {
     let from = case.traffic.iter().map(|traffic| traffic.start).min()?;
     let to = case.traffic.iter().map(|traffic| traffic.start + traffic.duration).max()?;

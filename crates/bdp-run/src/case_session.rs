@@ -21,9 +21,9 @@ use crate::pair::{Ends, Pair};
 use crate::probing::{IDLE_PROBE_INTERVAL, PairTimes, loaded_probe_interval, probe_patience};
 use crate::{Result, RunError, observe};
 
-/// How often idle links are probed until the round trip is what it should be.
+/// How often idle links are probed until the round trip is as expected.
 const IDLE_TRIES: u32 = 3;
-/// How long connections and first bytes are waited for, beside what the path itself needs.
+/// How long connections and first bytes are awaited, in addition to what the path needs.
 const PATIENCE: Nanos = Nanos::secs(20);
 /// Sysctls that are read back into the record.
 const RECORDED_SYSCTLS: [&str; 8] = [
@@ -60,7 +60,7 @@ pub(crate) struct Echo {
 }
 
 impl Session<'_> {
-    /// Of the probes between a pair of hosts: behind those of the flows.
+    /// Returns the number of the probes between a pair of hosts: after those of the flows.
     fn probe_number(&self, pair: u32) -> u32 {
         self.case.flows.len() as u32 + pair
     }
@@ -156,7 +156,7 @@ impl Session<'_> {
             let prepared = self.agents.ask(&flow.from, order)?;
             let begun = self.agents.ask(&flow.from, Request::Begin { flow: number })?;
             if flow.transfer.is_some() {
-                // Of many, answers that nobody reads would fill the stream, and block what is asked.
+                // Many unread answers would fill the stream, and block further requests.
                 self.agents.fetch(prepared, deadline)?;
                 self.agents.fetch(begun, deadline)?;
             }
@@ -305,19 +305,19 @@ impl Session<'_> {
     }
 }
 
-/// What the agent at one end of a flow is to do.
+/// Returns the order for the agent at one end of a flow.
 fn order(flow: &CaseFlow, number: u32, role: Role, source: StreamSource) -> FlowOrder {
     let mut order = FlowOrder::of(number, role, source, &flow.spec);
     // Means of its own bring it about.
     order.spec.window = None;
     if role == Role::Send {
-        // Only the receiver knows when the first byte came.
+        // Only the receiver knows when the first byte arrived.
         order.spec.omit = Nanos::ZERO;
     }
     order
 }
 
-/// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
+/// A flow that ended within its omitted beginning has no goodput, nor has one whose bytes arrived all at once.
 fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
     if flow.transfer.is_some() {
         return Ok(());

@@ -19,7 +19,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// Claims a run of the store in this file.
     pub(crate) fn to(run: &str, store: &Path) -> Result<Self, RunError> {
-        // The file itself and not its path, of which it may have several.
+        // The file itself and not its path, since a file may have several.
         let Ok(file) = fs::metadata(store) else { return Ok(Self { _socket: None }) };
         let name = format!("bdp run {run} in {:x}:{:x}", file.dev(), file.ino());
         match SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name)) {

@@ -60,11 +60,11 @@ pub fn run(
     stage.run(plan, (outbox, inbox), watch)
 }
 
-/// Runs the programs in a guest, by its clock, and hands over what they wrote when they have ended.
+/// Runs the programs in a guest, by its clock, and passes on their output once they have exited.
 fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEvent<'_>)) -> Result<Record> {
     let folder = std::env::current_dir();
     let folder = folder.map_err(|e| RunError::Case(format!("get the current directory: {e}")))?;
-    // What is no text can't be handed over.
+    // A value that is not valid text cannot be passed on.
     let text = |name: OsString, value: OsString| Some((name.into_string().ok()?, value.into_string().ok()?));
     let mut environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(name, value)| text(name, value)).collect();

@@ -44,7 +44,7 @@ fn findings(facts: Option<Facts>) -> Vec<Finding> {
     facts.as_ref().map_or_else(Vec::new, bdp_explain::explain)
 }
 
-/// Sets what holds back each of several streams, where that is of its own.
+/// Sets what limits each of several streams, if that is specific to it.
 fn judge_streams(streams: &mut [StreamReport], findings: &[Finding]) {
     for stream in streams {
         stream.limit = bdp_explain::stream::judge(stream, findings.first().map(|finding| finding.limit));

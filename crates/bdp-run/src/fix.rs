@@ -7,11 +7,12 @@ use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 
-/// Streams that show what a path can carry, where a limit of one stream hides that: more where so many still carry what each does alone.
+/// Numbers of streams that show a path's capacity if a limit of one stream hides it: more if so many still carry what
+/// each does alone.
 const STREAMS: [u32; 2] = [8, 32];
-/// Goodput / what as many streams carry alone, from which on they are limited as one is.
+/// Goodput / what as many streams would carry alone, from which on they are limited as one is.
 const LIMITED_ALIKE: f64 = 0.85;
-/// For so long.
+/// Duration of that measurement.
 const STREAMS_FOR: Nanos = Nanos::secs(5);
 /// A congestion control that losses do not keep from it.
 const BY_RATE: &str = "bbr";
@@ -70,7 +71,7 @@ pub enum FixNews<'a> {
 pub struct Measured {
     /// The run's id.
     pub run: Option<String>,
-    /// What was measured.
+    /// The measurement.
     pub measurement: Measurement,
 }
 
@@ -112,19 +113,20 @@ pub trait FixSteps {
     /// Says which part begins.
     fn begin(&mut self, stage: FixStage);
 
-    /// Says what it came to.
+    /// Reports the result of a stage.
     fn tell(&mut self, news: FixNews<'_>) -> Result<(), Self::Error>;
 
     /// Measures the path, keeps the run, and shows it.
     fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
 
-    /// Measures what the path can carry, and keeps the run.
+    /// Measures the path's capacity, and stores the run.
     fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
 
-    /// The smallest change of settings for what was measured; `capacity` is the run that showed what the path can carry.
+    /// Returns the smallest change of settings for the measurement; `capacity` is the run that showed the path's
+    /// capacity.
     fn plan(&mut self, capacity: Option<&str>) -> Result<Plan, Self::Error>;
 
-    /// Whether this machine can rehearse; says why where it cannot.
+    /// Whether this machine can rehearse; reports why if not.
     fn can_rehearse(&mut self) -> bool;
 
     /// Rehearses the plan on the path's twin.
@@ -139,19 +141,19 @@ pub trait FixSteps {
     /// Gets ready to change this host.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
-    /// Applies changes of one end: all of them, or none. The journal, where something was set.
+    /// Applies changes of one end, all or none. Returns the journal, if anything was set.
     fn apply(&mut self, end: End, changes: Vec<Change>) -> Result<Option<u32>, Self::Error>;
 
     /// Measures again, judges and shows.
     fn verify(&mut self, rehearsal: Option<&Rehearsal>) -> Result<Verification, Self::Error>;
 
-    /// Whether what was applied is to stay.
+    /// Whether to keep the applied changes.
     fn wants_to_keep(&mut self) -> bool;
 
     /// Has a journal's changes stay.
     fn keep(&mut self, end: End, journal: u32) -> Result<(), Self::Error>;
 
-    /// Puts back what a journal changed; how many settings are as before.
+    /// Reverts the changes of a journal; returns how many settings are as before.
     fn put_back(&mut self, end: End, journal: u32) -> Result<usize, Self::Error>;
 }
 
@@ -223,7 +225,7 @@ const fn ended(missed: bool) -> Fixed {
     if missed { Fixed::Missed } else { Fixed::Done }
 }
 
-/// Measures with more streams, where the limit of one hides what the path can carry; gives that run.
+/// Measures with more streams, if the limit of one hides the path's capacity; returns that run.
 fn show_capacity<S: FixSteps>(
     request: &MeasureRequest,
     measured: &Measurement,
@@ -278,7 +280,7 @@ fn show_capacity<S: FixSteps>(
     Ok(shown_by)
 }
 
-/// The changes of this end; those of the other one are for its owner to make.
+/// Returns the changes of this end; those of the remote end must be made by its owner.
 fn near_changes<S: FixSteps>(
     plan: &Plan,
     changes: Vec<Change>,
@@ -333,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// Steps that note what they are asked, and answer as they were told to.
+    /// Steps that record the requests, and answer as scripted.
     struct Script {
         limit: Limit,
         /// Goodput of a measurement with this many streams.
@@ -417,7 +419,7 @@ mod tests {
             Measured { run: Some(run.to_owned()), measurement }
         }
 
-        /// What was done, of a loop that ended well.
+        /// Returns the log of a loop that succeeded.
         fn ended(mut self, asks_nothing: bool) -> (Fixed, String) {
             let request = MeasureRequest { directions: vec![Direction::To], ..MeasureRequest::to("ams1") };
             let options = FixOptions { request, is_rate_known: false, asks_nothing };

@@ -4,7 +4,7 @@ use bdp_wire::control::{Received, Sent};
 
 use crate::pair::Ends;
 
-/// Where the kernel of a guest counts system calls (`stacks/linux/bdp_kernel.c`).
+/// The file in which a guest's kernel counts system calls (`stacks/linux/bdp_kernel.c`).
 const GUEST_CALLS: &str = "/proc/bdp_system_calls";
 
 /// Returns the system calls of all processes of a guest so far, if its kernel counts them.

@@ -55,7 +55,7 @@ mod tests {
         let cpus = |seats: &[Seat]| seats.iter().map(|seat| seat.cpu).collect::<Vec<_>>();
         let mut seats: Vec<Seat> = (0..4).map(|_| take()).collect();
         assert_eq!(cpus(&seats), [3, 5, 3, 5].map(Some));
-        // Of the two that are left both are on the second.
+        // Both of the remaining two are on the second.
         seats.remove(2);
         seats.remove(0);
         assert_eq!([take(), take()].map(|seat| seat.cpu), [Some(3), Some(3)]);

@@ -84,7 +84,7 @@ pub enum Ending {
     Cancelled,
 }
 
-/// What a job measured.
+/// The results of a job.
 #[derive(Debug)]
 pub enum Results {
     /// Records of the lab.

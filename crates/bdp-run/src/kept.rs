@@ -10,7 +10,7 @@ pub(crate) type Called<'a> = (Option<&'a str>, &'a Labels);
 /// Environment variable with a guest program's start time by the host machine's clock, in milliseconds since 1970.
 pub(crate) const OUTSIDE: &str = "BDP_OUTSIDE_UNIX_MS";
 
-/// By how much the clock of the outside is ahead of a moment's: 0 but in a guest, whose clock is its own.
+/// Returns how far the host machine's clock is ahead of a moment: 0 except in a guest, which has its own clock.
 fn ahead_ms(outside: Option<&str>, own_unix_ms: u64) -> u64 {
     let outside: Option<u64> = outside.and_then(|text| text.parse().ok());
     outside.map_or(0, |outside| outside.saturating_sub(own_unix_ms))

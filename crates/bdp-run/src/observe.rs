@@ -12,7 +12,7 @@ use crate::pair::{Ends, Pair};
 use crate::passage::Crossed;
 use crate::probing::{PairProbed, configured_rtt, least_rtt};
 
-/// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
+/// Returns the mean number of segments that a flow sent per round trip; 0 if their size is unknown.
 fn segments_per_round_trip(received: &Received, sent: &Sent, route: &Route<'_>) -> f64 {
     let bytes_per_ns = received.counted_bytes() as f64 / received.counted_ns().max(1) as f64;
     sent.mss.map_or(0.0, |mss| bytes_per_ns * route.delay().as_ns() as f64 / mss.max(1) as f64)

@@ -16,7 +16,7 @@ pub(crate) struct Crossed {
     links: Vec<[HashMap<Probe, Crossing>; 2]>,
 }
 
-/// What became of one round trip, in nanoseconds.
+/// The parts of one round trip, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Passage {
     sent_late: u64,
@@ -29,7 +29,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// What it took beyond its links.
+    /// Returns the time that it took beyond its links.
     fn beyond(&self) -> u64 {
         self.late + self.near.iter().sum::<u64>() + self.far + self.routers
     }
@@ -94,8 +94,8 @@ fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
     }
     let mean = |part: fn(&Passage) -> u64| passages.iter().map(part).sum::<u64>() / count;
     let harm = |one: &dyn Fn(&Passage) -> f64| passages.iter().map(one).sum::<f64>() / count as f64;
-    // The thread that waits for answers is no part of a flow's way, and a probe that a host sends late meets the same pause in
-    // which the other host would have kept an earlier one.
+    // The thread that waits for answers is not part of a flow's route, and a probe that a host sends late meets the
+    // same pause in which the other host would have delayed an earlier one.
     let on_the_way = |p: &Passage| p.late + p.near[0] + p.far + p.routers;
     let harm = harm(&|p| harm_at(p.emulated, on_the_way(p), allowance.round_trip))
         .max(harm(&|p| harm_at(p.emulated, p.sent_late, allowance.sending)));

@@ -24,7 +24,7 @@ pub use source::Source;
 
 /// Default limit of the memory for the flows of a capture.
 pub const FLOWS_MEMORY_BYTES: u64 = 1 << 30;
-/// What a connection of few packets takes in tcptrace's words, about.
+/// Approximate memory of a connection with few packets in tcptrace's output.
 const TRACED_BYTES: u64 = 4096;
 
 /// Captures to read.

@@ -24,7 +24,7 @@ const EASY_RATE: Rate = Rate::mbps(33);
 pub(crate) const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
 /// UDP header and payload of a probe.
 const PROBE_UDP_BYTES: u64 = 8 + bdp_wire::probe::PROBE_BYTES as u64;
-/// Of a probe flow all probes.
+/// All probes of a probe flow.
 const ALWAYS: Range<u64> = 0..u64::MAX;
 
 /// Probes between two hosts.
@@ -132,8 +132,9 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &CaseFlow) -> (u64, u64) {
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
     }
-    // A SYN has what the host that sends it leaves on, its answer what both do. Linux puts the permission for SACK into the
-    // padding of timestamps, where there are any; the segment size takes 4 bytes, timestamps 12, the scale and SACK 4 each.
+    // A SYN has the options that its sender enables, its answer those that both enable. Linux puts the SACK-permitted
+    // option into the padding of timestamps, if there are any; the segment size takes 4 bytes, timestamps 12, the
+    // scale and SACK 4 each.
     let options = |on: &dyn Fn(&str) -> bool| {
         let sack = on("tcp_sack") && !on("tcp_timestamps");
         4 + if on("tcp_timestamps") { 12 } else { 0 }

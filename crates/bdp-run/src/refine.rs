@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// What a path of 1 Gbit/s and 2.55 ms gives a window.
+    /// Returns the goodput of a window on a path of 1 Gbit/s and 2.55 ms.
     fn curve(windows: &BTreeSet<u64>) -> Curve {
         let points = windows.iter().map(|&w| Point {
             asked: w.to_string(),

@@ -14,11 +14,11 @@ use bdp_model::twin::{Competitor, Twin, TwinVariant};
 use crate::twin::{self, TwinOptions, TwinRuns, VariantRun};
 use crate::{Event, Result, RunError};
 
-/// The flow of others starts so much later, when the transfer is under way.
+/// Delay of the competing flow, which starts when the transfer is under way.
 const OTHERS_START_NS: u64 = 1_000_000_000;
 /// A transfer on the twin carries no more segments than this: the virtual clock is slower than a fast path.
 const MOST_SEGMENTS: f64 = 150_000.0;
-/// A transfer on the twin lasts so many round trips, and so long, at the least.
+/// A transfer on the twin lasts at least this many round trips, and this long.
 const LEAST_ROUND_TRIPS: u64 = 50;
 const LEAST_NS: u64 = 4_000_000_000;
 
@@ -126,7 +126,8 @@ fn variants(plan: &Plan) -> Result<Vec<Rehearsed>> {
     Ok(sets.into_iter().map(rehearsed).collect())
 }
 
-/// An alternative's changes, and those of the plan that it does not stand in place of: sysctls that are wanted either way.
+/// Returns an alternative's changes, and those of the plan that it does not replace: sysctls that are wanted either
+/// way.
 fn in_place(plan: &Plan, changes: &[Change]) -> Vec<Change> {
     let kept = plan.changes.iter().filter(|change| {
         matches!(change.target, Target::Sysctl { .. })

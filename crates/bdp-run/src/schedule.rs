@@ -94,7 +94,7 @@ impl Schedule {
             let (block, is_alone) = turn.place();
             first_is_alone.entry(block).or_insert(is_alone);
         }
-        // What was tried before is tried again last, as in the run that tried it.
+        // Cases tried before run last, as in the run that tried them.
         waiting.sort_by_key(|turn| {
             let (block, is_alone) = turn.place();
             (turn.attempt > 1, block, first_is_alone.get(&block).is_some_and(|&first| first != is_alone))
@@ -133,7 +133,7 @@ impl Schedule {
         Duration::from_secs_f64(alone + shared.max(longest))
     }
 
-    /// Runs everything; ends early, once what runs has ended, where an error would meet every case alike.
+    /// Runs everything; if an error would affect every case, ends early, once running cases have ended.
     fn run_pending(
         mut self,
         stage: &mut dyn Stage,
@@ -167,9 +167,9 @@ impl Schedule {
         }
     }
 
-    /// Keeps a record, and puts the case in line again where another attempt is due. Says whether it is settled.
+    /// Keeps a record, and queues the case again if another attempt is due. Returns whether it is settled.
     fn note(&mut self, now: Duration, turn: Turn, record: &Record, keep: &mut Option<&mut Keep<'_>>) -> bool {
-        // By the virtual clock another attempt would come to the same.
+        // By the virtual clock another attempt would have the same result.
         let last = turn.attempt >= self.attempts || !turn.case.clock.is_real();
         let settled = record.valid || record.error.is_some() || record.skipped.is_some() || last;
         if let Some(keep) = keep
@@ -203,7 +203,7 @@ impl Schedule {
         let others = self.running.len() > guests;
         let used: f64 =
             self.running.values().map(|t| if let Demand::Shared(part) = t.demand { part } else { 0.0 }).sum();
-        // No case of a later block runs before one of this: what drifts would set repetitions apart.
+        // No case of a later block runs before one of this: otherwise drift would separate repetitions.
         let place = self.waiting.iter().find(|t| t.attempt == 1).map(Turn::place);
         let index = self.waiting.iter().position(|t| {
             t.not_before <= now
@@ -218,7 +218,7 @@ impl Schedule {
         self.waiting.remove(index)
     }
 
-    /// How long to wait for an end before looking at back-offs again; `None` where there are none.
+    /// Returns how long to wait for an end before checking back-offs again; `None` if there are none.
     fn nap(&self, now: Duration) -> Option<Duration> {
         self.waiting
             .iter()

@@ -1,4 +1,4 @@
-//! What flows reach together: those that share a link share what it carries.
+//! Computes the goodput of concurrent flows: flows that share a link share its capacity.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 
-/// One flow: what it would reach alone, when, and what each link on its way could carry of it.
+/// One flow: the goodput that it would reach alone, when, and how much of it each link on its route could carry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Load {
     /// Goodput alone, bit/s.
@@ -137,7 +137,7 @@ mod tests {
 
     const SPAN: Range<Nanos> = Nanos::ZERO..Nanos::secs(10);
 
-    /// Of so many Mbit/s, over wires given by link number and Mbit/s.
+    /// Returns a load of this many Mbit/s, over wires given by link number and Mbit/s.
     fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
         let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room, true)).collect();
         Load { bps, span: SPAN, counted: true, wires }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(total(&loads), Some((10.0, vec![4.0, 10.0])));
         let third_is_small = [loads[0].clone(), loads[1].clone(), load(3.0, &[(1, 10.0)])];
         assert_eq!(total(&third_is_small), Some((7.0, vec![4.0])));
-        // The same flows over two wires: the narrower rules.
+        // The same flows over two wires: the narrower one limits.
         let twice = [load(9.0, &[(0, 9.0), (1, 5.0)]), load(9.0, &[(0, 9.0), (1, 5.0)])];
         assert_eq!(total(&twice), Some((5.0, vec![5.0])));
     }

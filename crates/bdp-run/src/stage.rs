@@ -73,7 +73,7 @@ impl Stage for LabStage {
             });
             let outcome = std::panic::catch_unwind(work)
                 .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
-            // Nobody to tell means that the run was given up.
+            // If the receiver has gone, the run was given up.
             let _ = done.send((ticket, outcome));
         };
         if let Err(error) = thread::Builder::new().name("bdp-case".to_owned()).spawn(work) {

@@ -19,7 +19,7 @@ use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, PairTimes, loaded_probe_in
 use crate::window::Means;
 use crate::{Result, RunError};
 
-/// How long connections and first bytes are waited for, beside what the path itself needs.
+/// How long connections and first bytes are awaited, in addition to what the path needs.
 const PATIENCE: Nanos = Nanos::secs(120);
 /// Ports of the receiving streams of a case, and behind it of the others.
 const LISTENING: u16 = 5_001;
@@ -51,7 +51,7 @@ pub(crate) struct Grounds<'a> {
 
 /// Runs a case. In a guest, hosts may run its kernel.
 pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -> Result<Stepped> {
-    // What only passes packets on needs no stack.
+    // A host that only forwards packets needs no stack.
     let is_end =
         |host: &HostSpec| case.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
     let time = match case.needs_guest() {

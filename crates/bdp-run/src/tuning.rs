@@ -34,7 +34,7 @@ pub fn capacity(others: &[Measurement], direction: Direction) -> Option<f64> {
     goodputs.max_by(f64::total_cmp)
 }
 
-/// What this machine is set to; of no path, so that its device is the loopback.
+/// Returns this machine's settings; for no path, so that its device is the loopback.
 fn this_host() -> HostFacts {
     Baseline::take(Ipv4Addr::LOCALHOST.into()).facts()
 }

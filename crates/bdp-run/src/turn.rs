@@ -9,7 +9,7 @@ use bdp_model::units::Nanos;
 
 use crate::window::{self, Means};
 
-/// From the end of the first INVALID attempt to the next; each later pause is twice as long.
+/// Pause after the first INVALID attempt; each later pause is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 /// No pause is longer.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ impl Demand {
             // Each link that a segment crosses is work.
             let links = route.as_ref().map_or(1, Route::length) as f64;
             if let Some(offered_bps) = flow.spec.offered_bps() {
-                // What is offered is work, also where the link drops it.
+                // Offered traffic is work even if the link drops it.
                 segments += links * offered_bps / 8.0 / mss;
                 continue;
             }

@@ -35,7 +35,7 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
     (!terms.is_empty()).then(|| Expected { bps, least_bps, by: terms.join("; ") })
 }
 
-/// What one flow must reach by itself.
+/// Returns what one flow must reach by itself.
 fn of_flow(
     case: &CaseSpec,
     flow: &CaseFlow,
@@ -110,7 +110,7 @@ fn of_flow(
     // A reader that is slower than the path closes its window: that is no bound of its own.
     let window =
         application.reader.is_none().then(|| window::expect_goodput(&path, &window, flow.spec.streams));
-    // Of equals the first: a plain ceiling is the model's own.
+    // Of equal limits the first counts: a plain ceiling is the model's own.
     let bounds = window.flatten().into_iter().chain(rooms).chain(programs);
     bounds.reduce(Expected::and)
 }
@@ -138,7 +138,7 @@ pub(crate) fn judge(
         };
         texts.push(format!("goodput within {within} of the model{note}"));
         met &= match (goodput_bps, model) {
-            // Of nothing there is no fraction.
+            // A fraction of zero is undefined.
             (Some(got), Some(model)) if model.bps == 0.0 => got == 0.0,
             (Some(got), Some(model)) => {
                 let least = model.least_bps * (1.0 - within.fraction());
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// What is expected of the first flow of a scenario of these links.
+    /// Returns the expectation for the first flow of a scenario with these links.
     fn of_links(links: &str, flow: &str) -> Option<(f64, String)> {
         let text = format!("title = 't'\n{links}\n[[flow]]\nfrom = 'a'\nto = 'c'\n{flow}\n");
         let case = Scenario::parse("t.toml", &text).unwrap().plan(&Default::default()).unwrap().remove(0);

@@ -62,8 +62,8 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
     Ok(())
 }
 
-/// Puts the clamp into the links' configuration: scaling stripped from the SYN that reaches the receiver and from its
-/// answer, so that the field is bytes, and the field bounded in what the receiver sends, both on its own link.
+/// Configures the clamp on the links: scaling is stripped from the SYN that reaches the receiver and from its answer,
+/// so that the field is bytes, and the field is bounded in what the receiver sends, both on its own link.
 fn clamp(links: &mut [LinkSpec], last: Hop, first: Hop, clamp_bytes: u16) {
     direction(links, last).rewrite.window_scale = Some(WindowScaleRewrite::Strip);
     let towards_sender = direction(links, first);

@@ -49,7 +49,7 @@ impl BesideCapture {
     }
 }
 
-/// The packets of a measurement: those of its host, and of its port where all of it goes there.
+/// Returns the filter of a measurement's packets: those of its host, and of its port if all of them use it.
 fn filter(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Filter, RunError> {
     let addresses = dial::resolve(request, cancel)?;
     let hosts: Vec<String> = addresses.iter().map(|address| format!("host {}", address.ip())).collect();

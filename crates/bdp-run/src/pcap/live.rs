@@ -17,7 +17,7 @@ use crate::RunError;
 pub const SNAP_BYTES: u32 = 256;
 /// An interrupt, and the end of the time, are looked for after a block of the ring, and as often as this.
 const LOOK_NS: u64 = 50_000_000;
-/// What the kernel still holds at the end comes within this time, or not at all.
+/// Packets that the kernel still holds at the end arrive within this time, or not at all.
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// The name of all interfaces.
 const ANY: &str = "any";
@@ -93,7 +93,7 @@ impl LiveCapture {
         Ok(ReadToEnd { dropped, broke: ended.err().map(|error| what_happened(&error)).or(unwritten) })
     }
 
-    /// Takes packets until it is to end; fails where no more will come.
+    /// Receives packets until the end of the capture; fails if no more will come.
     fn capture(&mut self, taker: &mut Taker<'_>, cancel: &AtomicBool) -> Result<(), SysError> {
         while !cancel.load(Ordering::Relaxed) && !taker.is_full() {
             let left_ns = self.until_ns.map_or(LOOK_NS, |until| until.saturating_sub(clock::monotonic_ns()));
@@ -109,7 +109,7 @@ impl LiveCapture {
         Ok(())
     }
 
-    /// Takes what came before the end.
+    /// Receives packets that arrived before the end.
     fn take_rest(&mut self, taker: &mut Taker<'_>) {
         let until_ns = clock::monotonic_ns() + PATIENCE_NS;
         loop {
@@ -125,7 +125,7 @@ impl LiveCapture {
     }
 }
 
-/// Where packets go.
+/// Receives the packets.
 struct Taker<'a> {
     number: u64,
     link_type: u16,

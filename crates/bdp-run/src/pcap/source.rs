@@ -12,7 +12,7 @@ use super::end::ReadToEnd;
 use super::live::LiveCapture;
 use crate::RunError;
 
-/// An interrupt is looked for after so many packets.
+/// Packets between two checks for an interrupt.
 const LOOK: u64 = 4096;
 
 /// A source of packets.
@@ -90,7 +90,7 @@ fn frames(
     Ok(ReadToEnd { dropped: packets.dropped(), broke })
 }
 
-/// Why reading ended, in a line.
+/// Returns why reading ended, in one line.
 fn told(error: &ReadError) -> String {
     bdp_model::plain::one_line(&error.to_string())
 }

@@ -127,7 +127,8 @@ impl Pair {
                 Check::new(what, format!("{}; {}", copies[0], copies[1]), format!("{Z} sigma"), z.abs() <= Z)
             }
             Comparison::Transits => {
-                // To ten microseconds: where many frames take the same, nanoseconds would decide which sample is ahead.
+                // To ten microseconds: if many frames take the same time, nanoseconds would decide which sample is
+                // ahead.
                 let [a, b] = [ours, netem].map(|carried| {
                     transits(carried).iter().map(|took| (took + 5_000) / 10_000).collect::<Vec<_>>()
                 });
@@ -209,7 +210,7 @@ fn pairs() -> Vec<Pair> {
         frames: scattered(4_000, 100_000, ANY, 3),
         comparison: Comparison::Transits,
     });
-    // netem sends some at once and delays the others; the emulator holds some back: the same, seen from the other side.
+    // netem sends some at once and delays the others; the emulator delays some: the same effect from the other side.
     pairs.push(Pair {
         name: "reordering, 5% ahead by 10 ms".to_owned(),
         ours: DirectionConfig {

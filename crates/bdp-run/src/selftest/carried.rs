@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Disturbed in so many attempts: how many were made, and which were told.
+    /// Counts attempts if this many are disturbed: how many were made, and which were reported.
     fn attempts(disturbed: u64) -> (u64, Vec<u64>) {
         let carry = |attempt| {
             let broken = match attempt <= disturbed {

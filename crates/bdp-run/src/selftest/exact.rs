@@ -15,19 +15,19 @@ use crate::guest;
 
 /// Frames that are drawn for.
 const DRAWN: usize = 10_000;
-/// Of every seed.
+/// Base of all seeds.
 const SEED: u64 = 20_260_101;
 /// Bytes beside an IP packet.
 const OVERHEAD: u32 = 38;
 
-/// A train and what is to come of it.
+/// A train and the expected result.
 struct Row {
     direction: DirectionConfig,
     frames: Vec<Frame>,
     judge: Judge,
 }
 
-/// What is to be said of a train's frames.
+/// Checks a train's frames.
 type Judge = Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>;
 
 /// Carries the frames in a guest, twice, and checks the results.
@@ -194,7 +194,7 @@ fn jitter(reorder: bool) -> Row {
     let distribution = JitterDistribution::Uniform { spread: Nanos(spread) };
     let jitter = Some(Jitter { distribution, reorder, correlation_time: None });
     let direction = DirectionConfig { delay: Nanos(delay), jitter, ..Default::default() };
-    // In order they must not wait for one another, or the delay would not be what was drawn.
+    // In-order frames must not wait for one another, or the delay would not be the drawn one.
     let gap = if reorder { 100_000 } else { 8_000_000 };
     let frames = if reorder {
         scattered(3_000, gap, ANY, 3)

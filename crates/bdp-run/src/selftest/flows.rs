@@ -18,15 +18,15 @@ use serde::Serialize;
 use crate::lab::LabPlan;
 use crate::{Event, Result, RunError};
 
-/// Repetitions where something is drawn, which each draws for itself: losses, and the phase in which BBR begins its cycles.
+/// Repetitions if anything is random, with draws of their own: losses, and the phase in which BBR begins its cycles.
 const DRAWN: u32 = 5;
-/// Of Student's distribution with about 8 degrees of freedom, beyond which one in a thousand lies.
+/// Quantile of Student's distribution with about 8 degrees of freedom, exceeded in one case in a thousand.
 const T: f64 = 5.04;
 /// Bytes beside an IP packet.
 const OVERHEAD: u32 = 38;
-/// Share by which the goodput may differ where nothing is drawn.
+/// Share by which the goodput may differ if nothing is random.
 const GOODPUT: f64 = 0.01;
-/// The same of the median loaded round trip.
+/// Share by which the median loaded round trip may differ if nothing is random.
 const ROUND_TRIP: f64 = 0.02;
 
 /// Conditions, and the result of a TCP flow over the emulator and over netem.
@@ -110,7 +110,7 @@ pub fn flows_beside_netem(commands: LabCommands, tell: &mut dyn FnMut(usize, usi
 }
 
 impl Conditions {
-    /// What is emulated by us, a case for each repetition.
+    /// Returns the emulated cases, one for each repetition.
     fn cases(&self, number: usize) -> Result<Vec<CaseSpec>> {
         let Self { rate, delay, limit, loss, congestion, duration } = self;
         let text = format!(
@@ -208,7 +208,7 @@ impl Side {
     }
 }
 
-/// The same case with the kernel's netem in place of the emulator.
+/// Returns the same case with the kernel's netem in place of the emulator.
 fn by_netem(case: &CaseSpec) -> CaseSpec {
     let config = case.links.first().map(|link| link.config.clone()).unwrap_or_default();
     let wire = |direction: &bdp_model::link::DirectionConfig| Netem {

@@ -30,7 +30,7 @@ const HAS_DUALPI2: &str = "linux-7.2";
 const JIFFY: Nanos = Nanos::millis(4);
 /// The flow of primers.
 const PRIMER_FLOW: u16 = 40_000;
-/// Of two mean delays of what is drawn.
+/// Share by which two mean delays may differ if drawn.
 const DELAYS_WITHIN: f64 = 0.05;
 
 /// One train through one queue, in the emulator and in the kernel.
@@ -125,7 +125,7 @@ impl Pair {
         FrameTrain { by, seed: SEED, frames }
     }
 
-    /// The frames, each with its number, and before those that find the wire idle one without.
+    /// Returns the frames, each with its number, and before those that find the wire idle one without a number.
     fn with_primers(&self) -> Vec<(Frame, Option<u32>)> {
         let mut all = Vec::new();
         let mut before: Option<u64> = None;
@@ -139,7 +139,7 @@ impl Pair {
         all
     }
 
-    /// What came of the train's own frames.
+    /// Returns the results of the train's own frames.
     fn without_primers(&self, carried: &CarriedTrain) -> CarriedTrain {
         let numbers: Vec<Option<u32>> = self.with_primers().into_iter().map(|(_, number)| number).collect();
         let of = |number: u32| numbers.get(number as usize).copied().flatten();
@@ -172,7 +172,7 @@ impl Pair {
         }
     }
 
-    /// What came, a frame's serialisation after the kernel's queue let it go where that is what it does.
+    /// Adds a frame's serialisation time after the kernel's queue released it, if that is when it reports it.
     fn at_the_end(&self, carried: &mut CarriedTrain) {
         if self.shapes() {
             for (number, at) in &mut carried.came {

@@ -2,7 +2,7 @@
 
 /// Quantile of the standard normal distribution, exceeded in one case in a thousand.
 pub(super) const Z: f64 = 3.29;
-/// The same of Kolmogorov's distribution.
+/// Quantile of Kolmogorov's distribution, exceeded in one case in a thousand.
 const KOLMOGOROV: f64 = 1.95;
 
 /// Returns the distance of `k` out of `n` from a probability, in standard deviations.

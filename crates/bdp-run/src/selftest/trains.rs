@@ -57,12 +57,12 @@ impl Train {
         Self { rate_bps, percent, time_ns, lengths, fields, on_ns: None }
     }
 
-    /// The same train with pauses, each after so long.
+    /// Returns the train with pauses, each after this time.
     fn on_for(self, ms: u64) -> Self {
         Self { on_ns: Some(ms * 1_000_000), ..self }
     }
 
-    /// The next shorter length of which the wire sends a frame in a whole number of [`GRID_NS`].
+    /// Returns the next shorter length whose frame takes a whole number of [`GRID_NS`] on the wire.
     fn on_grid(&self, ip_bytes: u64) -> u32 {
         let step = self.rate_bps * GRID_NS / 8_000_000_000;
         let wire = (ip_bytes + u64::from(OVERHEAD)) / step * step;
@@ -141,7 +141,7 @@ fn cake_rows(diffserv: Tins, name: &str) -> Vec<Row> {
     rows
 }
 
-/// A queue that draws random numbers, and the same with ECN.
+/// Returns rows for a queue that draws random numbers, without and with ECN.
 fn drawing_rows(plain: Queue, marking: Queue, limit: u32) -> Vec<Row> {
     rows([
         (plain, limit, "10M, 103 %, 1500 bytes, 20 s", Train::new(10, 103, 20, FULL, &[0])),

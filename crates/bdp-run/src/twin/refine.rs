@@ -27,7 +27,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// How far it is from the measurement: 1 is at a bound of what repeats.
+    /// Returns its distance from the measurement: 1 is at a limit of repeatability.
     fn distance(&self) -> f64 {
         let off = |figure: &Figure, bound: f64| {
             figure.ratio().map_or(0.0, |ratio| ratio.max(1e-3).ln().abs() / bound)
@@ -115,7 +115,7 @@ fn adjust(
         bottleneck.steps.iter_mut().for_each(|step| step.1 *= by);
         changes.push((Parameter::Rate, before, bottleneck.rate_bps));
     } else if let Some(rate_bps) = perhaps {
-        // What a send buffer holds depends on how acknowledgements are spaced.
+        // The capacity of a send buffer depends on the spacing of acknowledgements.
         way.bottleneck = Some(Bottleneck {
             rate_bps,
             steps: Vec::new(),

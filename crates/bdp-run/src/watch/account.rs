@@ -37,15 +37,15 @@ const AT_ONCE_NS: u64 = 1_000_000;
 const OVERLAP: f64 = 1.3;
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
-/// A receiver that got nothing for so long, and so many round trips, waits.
+/// A receiver that got nothing for this long, and this many round trips, waits.
 const SILENT: (u64, u64) = (20_000_000, 2);
-/// Unread data / what the socket would hold.
+/// Unread data / the socket's capacity.
 const UNREAD: f64 = 0.25;
-/// Goodput / what its own window carries in a round trip.
+/// Goodput / what its own window carries per round trip.
 const WINDOW_USED: std::ops::RangeInclusive<f64> = 0.7..=1.25;
 /// Largest / usual window of its own, of one that still grows.
 const GROWING: f64 = 2.0;
-/// Of the periods of a quota those that used it up, and how many periods say so.
+/// Share of a quota's periods that used it up, and the least number of periods.
 const THROTTLED: (f64, u64) = (0.5, 3);
 
 /// What a time account is made from.
@@ -96,8 +96,8 @@ pub(super) fn of(
         own,
         facts,
         rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
-        // Of a connection whose first question is all that was said, that belongs to what is seen,
-        // and so does all of it where nothing was said since.
+        // If the first question is all that was said, it belongs to what is observed, and so does the whole
+        // connection if nothing was said since.
         whole: match grown(first.1, last.1) {
             Segments { data_in: 0, data_out: 0, .. } => last.1.segments(),
             _ if first.1.is_opening() => last.1.segments(),
@@ -170,7 +170,8 @@ fn silences(moments: &[Moment<'_>]) -> Vec<[Option<bool>; 2]> {
     ended_by
 }
 
-/// Between each two readings: whether the silence that it is part of, or that it ends, is one in which this end sent again what was lost.
+/// Returns for each time between two readings whether its silence, or the one that it ends, is one in which this end
+/// retransmitted lost data.
 fn repairs(moments: &[Moment<'_>]) -> Vec<bool> {
     let mut found: Vec<bool> = Vec::with_capacity(moments.len());
     let mut since = 0;
@@ -264,7 +265,7 @@ impl Account<'_> {
         }
     }
 
-    /// The states of the time between two readings; `states` is what the kernel's clocks make of it.
+    /// Adds the states of the time between two readings; `states` is what the kernel's clocks say.
     fn states(
         &self,
         a: &Moment<'_>,
@@ -323,10 +324,10 @@ impl Account<'_> {
         parts.0
     }
 
-    /// Time in which this end's kernel had nothing to send, or what fills no window.
+    /// Adds time in which this end's kernel had nothing to send, or data that fills no window.
     fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, ns: u64, parts: &mut Parts) {
         let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
-        // With more in flight the next acknowledgement is near.
+        // With more in flight, the next acknowledgement is near.
         let is_held = b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss)
             && b.2.unacked_segments.is_some_and(|segments| HELD_BEHIND.contains(&segments));
         let is_busy = count(|i| i.busy_ns, &a.2, &b.2) > 0 || b.1.queued > 0;
@@ -362,7 +363,7 @@ impl Account<'_> {
         parts: &mut Parts,
     ) {
         let turn = turns.saturating_mul(self.rtt_ns);
-        // What was said last may be on its way for longer than from one reading to the next.
+        // The last message may be in flight for longer than the time between two readings.
         let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
         let rest = ns - on_the_way;
         let at_once = AT_ONCE_NS.max(self.rtt_ns / 2);
@@ -370,7 +371,8 @@ impl Account<'_> {
             return parts.add(TimeState::RoundTrips, ns);
         }
         parts.add(TimeState::RoundTrips, on_the_way);
-        // Who ends a silence was waited for, and not who spoke last; a program that its quota holds up is, until it does.
+        // The end that breaks a silence was the one waited for, not the one that spoke last; a program held up by its
+        // quota is waited for until it speaks.
         if repaired {
             return parts.add(TimeState::Timeout, rest);
         }
@@ -423,7 +425,8 @@ impl Account<'_> {
         self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0)
     }
 
-    /// What data that comes waits for: its own window, where that carries just so much in a round trip, or what its arrival says of the way.
+    /// Returns what limits arriving data: this end's window, if that is what it carries per round trip, or what its
+    /// arrival shows about the path.
     fn of_flow(&self) -> TimeState {
         let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
         let mut rtts: Vec<f64> =
@@ -436,7 +439,7 @@ impl Account<'_> {
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
         let came_bps = self.facts.goodput_bps.max(usual);
-        // One that still grows is ahead of what comes.
+        // A window that still grows is ahead of the arriving data.
         let largest = windows.iter().copied().fold(0.0, f64::max);
         let has_grown = median(&mut windows).is_some_and(|usual| largest <= GROWING * usual);
         let used = has_grown && carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
@@ -448,7 +451,7 @@ impl Account<'_> {
         }
     }
 
-    /// Part of the time that belongs to silences which nobody has ended yet, or of which the readings don't tell who did.
+    /// Returns the share of the time in unfinished silences, or in silences whose end the readings cannot attribute.
     fn open_silence(&self) -> f64 {
         let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
         let is_open = |(pair, ended_by): &(&[Moment<'_>], &[Option<bool>; 2])| {
@@ -485,7 +488,8 @@ impl Parts {
         }
     }
 
-    /// Of data in bulk over the channels of SSH: what waits for the other end's word waits for room in a channel, and a program that gives none does not read.
+    /// Reassigns bulk data over SSH channels: what waits for the other end's message waits for room in a channel, and
+    /// a program that gives none does not read.
     fn give_to_channels(&mut self, account: &Account<'_>, has_word: bool) {
         let Segments { data_in, data_out, .. } = account.whole;
         let (bulk, words) = if account.sending { (data_out, data_in) } else { (data_in, data_out) };

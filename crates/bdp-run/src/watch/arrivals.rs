@@ -9,23 +9,25 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::history::Reading;
 
-/// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
+/// Data flows if it arrived no longer ago than this, than this many segments take, or than this part of a round trip;
+/// in which share of the readings.
 const FLOWS: (u64, f64, f64) = (15_000_000, 2.0, 0.25);
 const FLOWS_OFTEN: f64 = 0.8;
 const FLOWS_AMID_LOSS: f64 = 0.5;
-/// Bytes / what so many full segments hold, of one that fills them.
+/// Bytes / the capacity of as many full segments, if segments are full.
 const FULL: f64 = 0.8;
-/// The same of one whose writes are small.
+/// Bytes / the capacity of as many full segments, if writes are small.
 const SMALL: f64 = 0.5;
 /// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
 const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
-/// What the repair of a loss by a timeout takes at the most, and in round trips.
+/// Longest repair of a loss by a timeout, in time and in round trips.
 const REPAIR: (u64, u64) = (400_000_000, 5);
-/// What a queue adds at least: less may be the ticks of timestamps.
+/// Least delay that counts as a queue: less may be the ticks of timestamps.
 const QUEUE_NS: u64 = 8_000_000;
 const QUEUE_SLIGHT_NS: u64 = 4_000_000;
-/// What the second half of a transfer in slow start brings / the first half; of how many round trips, and with how many readings.
+/// Data of the second half of a transfer in slow start / that of the first half; over how many round trips, and with
+/// how many readings.
 const GROWTH: (f64, std::ops::RangeInclusive<u64>, usize) = (3.0, 3..=8, 5);
 /// Data segments before the first of an answer.
 const FIRST: u32 = 10;
@@ -98,7 +100,7 @@ impl Arrivals {
     fn state(&self) -> TimeState {
         let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
         let slight = QUEUE_SLIGHT_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
-        // A full queue that is short is known by what it drops, too.
+        // A short full queue shows by its drops, too.
         let bound = if self.missing >= MISSING { bound.min(slight) } else { bound };
         let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
         match () {
@@ -108,7 +110,7 @@ impl Arrivals {
                 TimeState::CongestionAvoidance
             }
             () if self.flows >= FLOWS_OFTEN && is_queued => TimeState::FullPath,
-            // What a full queue loses holds up what comes behind it.
+            // A loss in a full queue holds up the data behind it.
             () if self.flows >= FLOWS_AMID_LOSS && is_queued && self.missing >= MISSING => {
                 TimeState::FullPath
             }
@@ -119,7 +121,7 @@ impl Arrivals {
     }
 }
 
-/// Slow start as it arrives: each round trip brings twice what the one before did.
+/// Whether arriving data shows slow start: each round trip brings twice what the previous one did.
 fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
     let Some(begun) = moments.windows(2).position(|pair| {
         pair[0].1.segments().data_in <= FIRST && pair[1].2.bytes_received > pair[0].2.bytes_received
@@ -128,7 +130,7 @@ fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
     };
     let all = moments[moments.len() - 1].2.bytes_received;
     let Some(last) = moments.iter().rposition(|m| m.2.bytes_received != all) else { return false };
-    // What came last came between two readings.
+    // The last data arrived between two readings.
     let (from, until) = (moments[begun].0, moments.get(last + 1).map_or(moments[last].0, |m| m.0));
     let trips = until.saturating_sub(from) / rtt_ns.max(1);
     if last < begun + GROWTH.2 || !GROWTH.1.contains(&trips) {

@@ -8,7 +8,7 @@ use bdp_sys::tcp_info::{self, TcpInfo};
 
 /// Bytes kept of `TCP_INFO`: all that [`tcp_info::decode`] reads.
 const KEPT: usize = 248;
-/// Readings of all sockets together, where each may then have [`LEAST_READINGS`]: 64 MiB.
+/// Most readings of all sockets together, while each may have [`LEAST_READINGS`]: 64 MiB.
 const MOST_READINGS: usize = (64 << 20) / size_of::<Reading>();
 /// Readings that a socket may have, however many there are: enough for a finding.
 const LEAST_READINGS: usize = 16;
@@ -106,14 +106,14 @@ impl Reading {
 
     /// Whether bytes were acknowledged, received or retransmitted since the other reading.
     pub fn has_moved_since(&self, other: &Self) -> bool {
-        /// Of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
+        /// Bytes of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
         const COUNTS: [std::ops::Range<usize>; 2] = [100..104, 120..136];
         COUNTS.into_iter().any(|at| self.info[at.clone()] != other.info[at])
     }
 
     /// Whether nothing differs that a finding reads; times since the last packet do, and say nothing.
     fn is_as(&self, other: &Self) -> bool {
-        /// Of `struct tcp_info`: times since data and acknowledgements were last sent and received.
+        /// Bytes of `struct tcp_info`: times since data and acknowledgements were last sent and received.
         const TIMERS: std::ops::Range<usize> = 44..60;
         self.unread == other.unread
             && self.queued == other.queued
@@ -181,7 +181,7 @@ impl History {
         for reading in &self.0 {
             let info = reading.info();
             let steps = u64::from(reading.times - 1).max(1);
-            // Where nothing moved the moments between are as good as known.
+            // If nothing moved, the moments in between are as good as known.
             let moment = |i: u64| reading.since_ns + (reading.at_ns - reading.since_ns) * i / steps;
             let moments = (0..u64::from(reading.times)).map(moment).filter(|&at| at >= from);
             all.extend(moments.map(|at| (at, reading, info)));

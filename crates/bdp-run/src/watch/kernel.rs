@@ -54,7 +54,7 @@ struct Network {
     ports: Vec<u16>,
 }
 
-/// A process that is watched, with those that it starts.
+/// A watched process, with its descendants.
 struct Watched {
     process: u32,
     name: String,
@@ -134,7 +134,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The sockets that each process and those that it started have open now.
+    /// Finds the sockets that each process and its descendants have open now.
     fn look_into_processes(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let held = &mut self.held;
@@ -169,8 +169,8 @@ impl Network {
         !self.all && !self.processes && self.conditions.is_empty()
     }
 
-    /// What the kernel is asked for. It has no condition for the numbers by which sockets of processes are known: once found, these
-    /// are asked for by their ports.
+    /// Returns the conditions for the kernel's list. It has none for the numbers by which sockets of processes are
+    /// known: once found, these are listed by their ports.
     fn asked(&self, everything: bool) -> Vec<Condition> {
         if self.all || self.processes && (everything || self.ports.len() > MOST_PORTS) {
             return Vec::new();
@@ -296,7 +296,7 @@ impl Processes for Kernel {
     }
 }
 
-/// What the kernel would say of a condition.
+/// Evaluates a condition as the kernel would.
 fn meets(condition: Condition, report: &SocketReport<'_>) -> bool {
     match condition {
         Condition::LocalPort(port) => report.local().port() == port,
@@ -339,7 +339,7 @@ fn open_in(process: u32) -> Result<Diag, String> {
         .map_err(|e| e.to_string())?;
     let received = passing::receive_descriptors(&here);
     if received.is_err() {
-        // Where it waits for something, it never answers.
+        // If it waits for something, it never answers.
         let _ = door.kill();
     }
     let said = door.wait_with_output().map_err(|e| e.to_string())?;

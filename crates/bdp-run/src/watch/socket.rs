@@ -17,9 +17,9 @@ use super::history::{History, Reading};
 
 /// The time span that a finding covers.
 pub(super) const SPAN_NS: u64 = 10_000_000_000;
-/// A socket that has not moved for so long is quiet.
+/// A socket that has not moved data for this long is quiet.
 const QUIET_AFTER_NS: u64 = 5_000_000_000;
-/// Of what remains of the ports that a system gives to clients: the usual beginning of them (RFC 6335 has 49152; Linux begins here).
+/// First ephemeral port if the system's range is unknown: the usual one (RFC 6335 has 49152; Linux begins here).
 const EPHEMERAL: u16 = 32_768;
 
 /// A socket, and the index of its network namespace in the list of watched ones.
@@ -93,7 +93,7 @@ impl Socket {
             self.congestion = Some(name.into());
         }
         self.memory = report.memory.or(self.memory);
-        // Of one that was reset the kernel has no figures any more; what was read before stands.
+        // For a socket that was reset, the kernel has no figures any more; earlier readings stand.
         if report.info.is_empty() && !is_request(report) || self.state == ConnectionState::Closed {
             return;
         }
@@ -183,7 +183,8 @@ impl Socket {
         now.zip(acked(self.mark.info())).is_some_and(|(now, before)| now > before)
     }
 
-    /// Data that was sent in vain is acknowledged after all: its receiver was not gone, and nothing had come through.
+    /// Handles retransmitted data that is acknowledged after all: its receiver had not gone, and nothing had got
+    /// through.
     fn came_back(&mut self) {
         let Some(i) = self.limits.iter().position(|of| of.0 == Limit::PeerGone) else { return };
         let (_, ns, finding) = self.limits.remove(i);
@@ -274,7 +275,7 @@ impl Socket {
     }
 }
 
-/// Adds time to what a limit has taken.
+/// Adds time to that of a limit.
 fn add(limits: &mut Vec<(Limit, u64, Finding)>, took_ns: u64, finding: &Finding) {
     match limits.iter_mut().find(|(limit, ..)| *limit == finding.limit) {
         Some((_, ns, surest)) => {

@@ -6,7 +6,7 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::account::{Account, TICK_NS, count, handshake};
 
-/// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
+/// Nothing was acknowledged for this long, and this many round trips, although data is in flight.
 const STALLED: (u64, u64) = (1_000_000_000, 5);
 
 impl Account<'_> {
@@ -17,7 +17,7 @@ impl Account<'_> {
         let since = self.moments.iter().rev().take_while(|m| m.2.bytes_acked == last.2.bytes_acked).last()?;
         let longest =
             STALLED.0.max(STALLED.1 * self.moments.iter().filter_map(|m| m.2.rtt_ns).max().unwrap_or(0));
-        // What was sent after all before it had been acknowledged has waited since then.
+        // Data that was sent before the acknowledgement has waited since then.
         let sent = self.moments.iter().find(|m| m.0 >= since.0 && m.2.unacked_segments > Some(0))?;
         (last.0 - sent.0 >= longest).then_some(sent.0)
     }

@@ -12,14 +12,14 @@ use bdp_sys::diag::SocketReport;
 use super::processes::Processes;
 use super::socket::{Key, SPAN_NS, Socket, is_request, part};
 
-/// Sockets that are explained in an interval: those that moved most, and some of the others in turn.
+/// Most sockets explained in an interval: those that moved most, and some of the others in turn.
 const MOST_EXPLAINED: usize = 100;
 const IN_TURN: usize = 50;
 
-/// Processes whose quotas are looked at, and sockets of which is asked whether their buffers were asked for, in an interval.
+/// Most processes whose quotas are read, and sockets whose buffer settings are looked up, in an interval.
 const MOST_PROCESSES: usize = 100;
 const MOST_ASKED: usize = 50;
-/// What the quota of a process had done, oldest first.
+/// A process's quota readings, oldest first.
 type Quotas = VecDeque<(u64, Throttling)>;
 
 /// All sockets.
@@ -113,13 +113,13 @@ impl Tracker {
         ended
     }
 
-    /// What a socket that ended did in its last, unfinished interval.
+    /// Explains and counts the last, unfinished interval of a closed socket.
     fn explain_and_count(&self, socket: &mut Socket) {
         socket.explain(&self.host);
         socket.count(self.at_ns.saturating_sub(self.mark_ns));
     }
 
-    /// Remembers one that ended; of too many, those with most bytes.
+    /// Keeps a closed socket; if there are too many, those with most bytes.
     fn keep(&mut self, total: SocketTotal) {
         if moved(&total) > 0 || total.last.finding.is_some() {
             self.ended.push(total);
@@ -290,7 +290,7 @@ impl Tracker {
     }
 }
 
-/// What a quota did from the first of what is known to the last.
+/// Returns the quota's activity from the first known reading to the last.
 fn quota(known: &Quotas) -> Option<Quota> {
     let (&(from, first), &(until, last)) = (known.front()?, known.back()?);
     let took = until.checked_sub(from).filter(|&ns| ns > 0)?;

@@ -8,12 +8,14 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::account::{Account, ONE_WAY, TICK_NS, count, grown};
 use super::history::{OPENING, Reading, Segments};
 
-/// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
+/// Share of the times that an end continued after a finished message which followed a message of the other end, from
+/// which on they take turns.
 const IN_TURN: f64 = 0.7;
 /// Pauses, at the least, that say whether they end when the other end has spoken; and segments of one that has said little.
 const PAUSES: u64 = 3;
 const FEW_WORDS: u32 = 20;
-/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
+/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of that time is in
+/// flight.
 const ON_THE_WAY: f64 = 0.5;
 /// Round trips of turns / time, of one that goes on each time that the other one has spoken; and turns, at the least.
 const EACH_TRIP: RangeInclusive<f64> = 0.75..=1.2;
@@ -60,7 +62,7 @@ impl Account<'_> {
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
         let few_words = again < PAUSES && data_out <= FEW_WORDS.min(ONE_WAY * data_in);
-        // What it sends waits for a word of the other end each round trip, much as that may be.
+        // However much it sends, it waits for a message of the other end each round trip.
         let by_pace = data_in >= TURNS_MIN && EACH_TRIP.contains(&self.of_turns());
         again > 0 && after as f64 >= IN_TURN * again as f64
             || by_pace
@@ -111,7 +113,7 @@ impl Account<'_> {
             _ if self.whole.data_out == 0 => false,
             _ if b.queued > 0 || apart > TICK_NS => true,
             _ if apart < -TICK_NS => false,
-            // An acknowledgement that came long after the other end's data was of this one's.
+            // An acknowledgement long after the other end's data was for this end's data.
             _ if last.acknowledged_ns - last.received_ns > TICK_NS => true,
             _ => self.is_acknowledged_alone(),
         };

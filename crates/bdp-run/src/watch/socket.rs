@@ -19,7 +19,7 @@ use super::history::{History, Reading};
 pub(super) const SPAN_NS: u64 = 10_000_000_000;
 /// A socket that has not moved data for this long is quiet.
 const QUIET_AFTER_NS: u64 = 5_000_000_000;
-/// First ephemeral port if the system's range is unknown: the usual one (RFC 6335 has 49152; Linux begins here).
+/// The usual first ephemeral port, if listening ports do not decide (RFC 6335 has 49152; Linux begins here).
 const EPHEMERAL: u16 = 32_768;
 
 /// A socket, and the index of its network namespace in the list of watched ones.

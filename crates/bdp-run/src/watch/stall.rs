@@ -17,7 +17,7 @@ impl Account<'_> {
         let since = self.moments.iter().rev().take_while(|m| m.2.bytes_acked == last.2.bytes_acked).last()?;
         let longest =
             STALLED.0.max(STALLED.1 * self.moments.iter().filter_map(|m| m.2.rtt_ns).max().unwrap_or(0));
-        // Data that was sent before the acknowledgement has waited since then.
+        // If nothing was in flight then, the wait began when data was next sent.
         let sent = self.moments.iter().find(|m| m.0 >= since.0 && m.2.unacked_segments > Some(0))?;
         (last.0 - sent.0 >= longest).then_some(sent.0)
     }

@@ -12,9 +12,9 @@ use bdp_sys::socket;
 /// Time span of data that may accumulate in all streams of a reader, and in a single one.
 const TOGETHER_NS: f64 = 500e3;
 const ALONE_NS: f64 = 5e6;
-/// Bytes that come together at most: read later, they have left the processor's cache.
+/// Most bytes that accumulate: read later, they have left the processor's cache.
 const MOST_BYTES: u64 = 512 << 10;
-/// Less is not worth it: two segments as large as they come are read as soon as they are there.
+/// Least bytes worth waiting for: two of the largest segments are read as soon as they arrive.
 const LEAST_BYTES: f64 = 128.0 * 1024.0;
 /// Part of the receive buffer, at most.
 const OF_BUFFER: u64 = 8;
@@ -109,7 +109,7 @@ mod tests {
     fn many_streams_count_together_and_none_waits_for_long() {
         let among = |gigabits: f64, all: f64| mark_for(gigabits / 8.0, all / 8.0, 1, || 6 << 20);
         assert_eq!(among(1.0, 64.0), Some(MOST_BYTES));
-        // A slow one among fast ones, which would come to that in 40 ms.
+        // A slow stream among fast ones, which would accumulate that much in 40 ms.
         assert_eq!(among(0.1, 64.0), None);
         assert_eq!(among(0.4, 64.0), Some(250_000));
     }

@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(shortest.next_ns(), MS);
     }
 
-    /// What counts of readings at these milliseconds, of one stream: from when, from which byte on, and how many bytes.
+    /// Returns what counts of readings at these milliseconds, of one stream: from when, from which byte on, and how
+    /// many bytes.
     fn counted(omit_ms: u64, readings: &[(u64, u64)]) -> (u64, u64, u64) {
         let mut counting = Counting::new(Nanos::millis(omit_ms), 1);
         readings.iter().for_each(|&(ms, bytes)| counting.note(ms * MS, vec![bytes]));
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(counted(100, &[(0, 1), (90, 50), (200, 160)]), (90, 50, 110));
         assert_eq!(counted(100, &[(200, 160)]), (0, 0, 160));
         assert_eq!(counted(100, &[(0, 1), (90, 50)]), (90, 50, 0));
-        // The end was earlier than the last look at it.
+        // The end was before the last check.
         assert_eq!(counted(100, &[(90, 50), (210, 160), (200, 160)]), (90, 50, 110));
         assert_eq!(counted(100, &[(90, 50), (210, 160), (95, 60)]), (95, 60, 0));
     }

@@ -16,8 +16,8 @@ use bdp_wire::control::ProbeSample;
 use crate::error::FlowError;
 use crate::pause::stop_check_ns;
 
-/// Most handshakes under way: more than the lab's shortest interval starts within its longest patience on most paths. A turn
-/// that finds no place waits for one, and counts from when it was due.
+/// Most concurrent handshakes: more than the lab's shortest interval starts within its longest time limit on most
+/// paths. If none is free, a turn waits for one, and counts from when it was due.
 const MOST_UNDER_WAY: usize = 512;
 
 /// A schedule of handshakes.
@@ -145,7 +145,7 @@ mod tests {
         let freed = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(300));
             drop(held);
-            // Takes all that come from now on.
+            // Accepts all further connections.
             listener.set_nonblocking(true).unwrap();
             let until = std::time::Instant::now() + std::time::Duration::from_secs(6);
             let mut taken = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
         });
         let (interval, duration) = (Nanos::millis(20), Nanos::millis(200));
         let probes = carried_out(&Handshakes::new(to, start_ns, every(interval), duration, Nanos::secs(5)));
-        // All ten turns came while the first SYN was unanswered, which it was for a second at least.
+        // All ten turns passed while the first SYN was unanswered, for at least a second.
         assert_eq!(probes.len(), 10);
         let first_answer = probes[0].sent_at_ns + probes[0].rtt_ns.unwrap();
         assert!(probes.iter().all(|probe| probe.sent_at_ns < first_answer), "{probes:?}");

@@ -72,7 +72,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Bytes that are given to who asks whenever more is due, late by up to `late_ns`, until the end.
+    /// Returns the bytes given to a writer that asks whenever more is due, late by up to `late_ns`, until the end.
     fn given(rate_bps: u64, late_ns: u64, end_ns: u64) -> u64 {
         let mut pace = Pace::of(rate_bps, 7, 128 << 10, false).unwrap();
         let (mut now, mut turn) = (7, 0_u64);

@@ -258,7 +258,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let outcome = std::thread::scope(|scope| {
             let probing = scope.spawn(|| run(&order, &stop).unwrap());
-            // One is under way: what it sends is here, and never answered.
+            // One is in flight: what it sends is here, and never answered.
             silent.recv(&mut [0; 64]).unwrap();
             stop.store(true, Ordering::Relaxed);
             probing.join().unwrap()
@@ -269,7 +269,7 @@ mod tests {
             outcomes.iter().all(|outcome| matches!(outcome, ProbeOutcome::InFlight { .. })),
             "{outcome:?}"
         );
-        // After as long as an answer can take it is known to be lost.
+        // It is known to be lost after the longest time that an answer can take.
         let lost = |outcome| matches!(outcome, ProbeOutcome::Lost { .. });
         assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(lost));
     }

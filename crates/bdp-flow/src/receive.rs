@@ -488,7 +488,7 @@ impl<'a> Leading<'a> {
         Ok(self.received(cpu.until_now()))
     }
 
-    /// Takes the readings that are due; whether the time is over.
+    /// Takes the readings that are due; returns whether the time is over.
     fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool> {
         let plan = self.flow.plan;
         let begins = self.counting.begins(at_ns);

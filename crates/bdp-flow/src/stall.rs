@@ -17,7 +17,7 @@ pub const LARGEST_SEGMENT: u64 = 65_536;
 const LOOK: Duration = Duration::from_millis(20);
 /// Interval of checks if each stream is guarded separately.
 pub const RARE_LOOK: Duration = Duration::from_millis(100);
-/// The most that one look counts: time in which this process did not run either is none in which the other end stood still.
+/// Most time counted per check: time in which this process did not run either is no stall of the other end.
 const LONGEST_LOOK: Duration = Duration::from_millis(200);
 
 /// Returns how long a flow may go without progress if its bytes are read once an interval and each stream is limited

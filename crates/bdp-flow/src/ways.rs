@@ -20,10 +20,10 @@ const TURN: u32 = 16;
 
 /// The beginning of a flow, in which its rate grows.
 const WARM_UP_NS: u64 = 20_000_000;
-/// One way's turn in the trial, and the turns of each.
+/// Duration of one way's turn in the trial, and the number of turns of each.
 const SLICE_NS: u64 = 8_000_000;
 const ROUNDS: usize = 3;
-/// Bytes of one slice below which the path decides and not the way: 4 Gbit/s.
+/// Bytes per slice below which the path is the limit, not the way: 4 Gbit/s.
 const LEAST_BYTES: u64 = 4 << 20;
 /// Ways whose rates differ by less are equal, and the processor time of a byte decides.
 const EQUAL: f64 = 0.97;
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(ways(&[Method::Sendfile], true, 1), [(Method::Sendfile, 100_000)]);
     }
 
-    /// A flow that moves so many bytes a millisecond by each way, at so much processor time each.
+    /// Runs a flow that moves this many bytes per millisecond with each way, at this processor time each.
     fn flow(ways: &[(u64, u64)]) -> (usize, Vec<f64>, u64) {
         let mut trial = Trial::of(ways.len());
         let mut now = Reading { at_ns: 7, bytes: 0, cpu_ns: 0 };

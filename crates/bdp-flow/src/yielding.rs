@@ -8,7 +8,7 @@ use bdp_sys::clock;
 
 /// Longer than a receiver needs for the data of one turn.
 const LONG_NS: u64 = 2_000_000;
-/// For how long a thread keeps the processor after it got it back late; each further time doubles it.
+/// How long a thread keeps the processor after it got it back late; doubled each further time.
 const SHORTEST_PAUSE_NS: u64 = 20_000_000;
 /// And at most.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
@@ -59,7 +59,8 @@ mod tests {
         }
     }
 
-    /// Ten turns of 64 streams, 100 us each, beside neighbours that keep the processor for so long each time it is given to them.
+    /// Ten turns of 64 streams, 100 us each, next to neighbours that keep the processor for this long each time they
+    /// get it.
     fn turns_ns(kept_ns: u64) -> u64 {
         let (mut yielding, mut now_ns) = (Yielding::default(), 7);
         for _ in 0..640 {

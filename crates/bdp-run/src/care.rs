@@ -60,7 +60,7 @@ fn is_here(address: IpAddr) -> bool {
 fn speed_towards(address: SocketAddr) -> Option<u64> {
     let any: IpAddr = if address.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Sends nothing: the kernel looks its route up.
+    // Sends nothing: the kernel looks up its route.
     socket.connect(address).ok()?;
     let device = device::with_address(socket.local_addr().ok()?.ip().to_canonical()).ok()??;
     device::speed_bps(&device)

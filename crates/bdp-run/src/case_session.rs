@@ -162,7 +162,7 @@ impl Session<'_> {
             }
             sending.push(self.collect(flow, &flow.from, number)?);
         }
-        // Until they are stopped: a flow's time begins with its first byte, however late that comes.
+        // Until they are stopped: a flow's time begins with its first byte, however late that arrives.
         let interval = loaded_probe_interval(self.case);
         let probing = self.start_probes(echoes, interval, PairTimes::loaded, ready + last_end + PATIENCE)?;
         let mut received = Vec::new();
@@ -226,7 +226,7 @@ impl Session<'_> {
         Ok(listening)
     }
 
-    /// Asks for a flow's outcome. A transfer may come to nothing: on a full path not every connection is made.
+    /// Asks for a flow's outcome. A transfer may fail: on a full path not every connection is established.
     fn collect(&mut self, flow: &CaseFlow, host: &str, number: u32) -> Result<Pending> {
         let request = Request::Collect { flow: number };
         Ok(match flow.transfer {
@@ -235,7 +235,7 @@ impl Session<'_> {
         })
     }
 
-    /// Has the clients of all traffic that asks and is answered begin, when its time comes.
+    /// Starts the clients of all request-response traffic, when their time comes.
     fn start_exchanges(
         &mut self,
         testbed: &Testbed,

@@ -132,7 +132,7 @@ pub trait FixSteps {
     /// Rehearses the plan on the path's twin.
     fn rehearse(&mut self, plan: &Plan) -> Result<Rehearsal, Self::Error>;
 
-    /// Whether the far end's owner lets this end change its settings.
+    /// Whether the remote end's owner allows this end to change its settings.
     fn may_change_far(&mut self) -> Result<bool, Self::Error>;
 
     /// Whether a change is wanted.

@@ -131,7 +131,7 @@ mod tests {
         Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0)
     }
 
-    /// A probe through a router and back: each part of its time is put where it was spent.
+    /// A probe through a router and back: each part of its time is attributed to where it was spent.
     #[test]
     fn a_round_trip_is_divided_among_those_who_took_it() {
         let case = case();

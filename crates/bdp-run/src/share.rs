@@ -52,7 +52,7 @@ impl Load {
     }
 }
 
-/// Flows whose goodput together is known.
+/// Flows whose combined goodput is known.
 struct Group {
     flows: Vec<usize>,
     bps: f64,

@@ -136,7 +136,7 @@ fn no_way(from: &str, to: &str) -> RunError {
     RunError::Case(format!("no path from host '{from}' to host '{to}'"))
 }
 
-/// A flow under way.
+/// A running flow.
 struct Running<'a> {
     flow: &'a CaseFlow,
     sender: usize,

@@ -12,8 +12,9 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::flow::Flow;
 
-/// How long nothing comes, at least. Linux that looks for the path's MTU itself (`tcp_mtu_probing`) has tried smaller segments by then: after 15 times its
-/// timeout, of 0.3 to 0.5 s on paths of up to 0.2 s. Less than a stall, which is an error.
+/// Least time without data. By then, a Linux that discovers the path MTU itself (`tcp_mtu_probing`) has tried smaller
+/// segments: after 15 times its timeout of 0.3 to 0.5 s on paths of up to 0.2 s. Shorter than the limit of a stall,
+/// which is an error.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Most bytes that the opening of a connection moves: less than any segment that a path must carry.
 const OPENING_BYTES: u64 = 536;

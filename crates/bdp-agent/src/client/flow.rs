@@ -129,7 +129,7 @@ impl Flow {
                 })
             });
         }
-        // The server may wait for streams, and then the first byte has its way.
+        // The server may wait for streams first, and then the first byte must travel.
         let plan = ReceivePlan::of(spec, Nanos::from(3 * PATIENCE), self.crew(request));
         let patience = stall::patience(plan.interval, spec.pacing_bps);
         self.start(move |streams, stop, meter| {

@@ -1,4 +1,4 @@
-//! Foreign probes: connections of their own beside the flows, each for one message that the server sends back.
+//! Foreign probes: separate connections during flows, each for one message that the server echoes.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::echo::{ECHO_BYTES, Echo};
 use bdp_wire::session::{Key, Kind, Ticket};
 
-/// What each of them needs.
+/// What each foreign probe needs.
 pub(super) struct Foreign {
     request: MeasureRequest,
     address: SocketAddr,

@@ -9,7 +9,8 @@ use bdp_wire::control::Request;
 use super::control::Control;
 use super::flow::Flow;
 
-/// How long one end has to hear from the other that the flow is over, besides some round trips; then each ends by itself.
+/// How long one end may take, in addition to some round trips, to learn from the other that the flow is over; then
+/// each ends by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long the conclusion may take then.
 const CONCLUSION: Duration = Duration::from_secs(5);

@@ -296,7 +296,7 @@ impl Shared {
     }
 }
 
-/// A probe that came back.
+/// A probe that has returned.
 struct Answer {
     key: Key,
     number: u64,
@@ -334,7 +334,7 @@ impl Carrier {
         }
     }
 
-    /// The next probe that comes back within the time.
+    /// Returns the next probe that comes back in time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
         // What woke this thread may already be gone.
         let wait = Duration::from_millis(5);
@@ -356,7 +356,7 @@ impl Carrier {
                     return None;
                 }
                 stream.set_read_timeout(Some(wait)).ok()?;
-                // A probe is one segment: its first byte comes with its last.
+                // A probe is one segment: its first byte arrives with its last.
                 match stream.peek(&mut room[..1]) {
                     Ok(1..) => {
                         stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
@@ -391,7 +391,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A probe sent so late, in milliseconds, that came back after so many.
+    /// Returns a probe sent at this time, in milliseconds, that came back after this long.
     fn sent(at_ms: u64, rtt_ms: Option<u64>) -> Sent {
         Sent {
             due_ns: at_ms * MS,
@@ -442,13 +442,13 @@ mod tests {
     fn stamps_divide_a_round_trip_between_the_hosts_and_the_path() {
         const FAR: u64 = 7_000_000 * MS;
         let far = FarStamps { arrived_ns: FAR, by_kernel: true, returned_ns: FAR + 3 * MS };
-        // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and lies here for 2 ms.
+        // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and waits here for 2 ms.
         let back = Back { rtt_ns: 26 * MS, came_unix_ns: Some(1_124 * MS), far: Some(far) };
         let probe = Sent { left_unix_ns: Some(1_101 * MS), back: Some(back), ..sent(100, None) };
         assert_eq!(probe.host_ns(), Some(6 * MS));
         let exchange = probe.exchange().unwrap();
         assert_eq!((exchange.sent_ns, exchange.received_ns), (101 * MS, 124 * MS));
-        // No stamp at the far end, or none here, or a clock that was set: unknown.
+        // No timestamp at the remote end, or none here, or a clock that was set: unknown.
         let by_program = Back { far: Some(FarStamps { by_kernel: false, ..far }), ..back };
         assert_eq!(Sent { back: Some(by_program), ..probe }.host_ns(), None);
         assert_eq!(Sent { left_unix_ns: None, ..probe }.host_ns(), None);

@@ -284,7 +284,7 @@ impl Session {
         UDP_PATIENCE.max(4 * self.round_trip)
     }
 
-    /// Lets late probes come in.
+    /// Waits for late probes.
     fn await_answers(&self, until_ns: u64, patience: Duration, reporter: &Reporter<'_>) -> Result<()> {
         let since = Instant::now();
         let Some(prober) = &self.prober else { return Ok(()) };
@@ -332,7 +332,7 @@ impl Session {
         }
     }
 
-    /// Has the server expect a flow, and makes its connections.
+    /// Makes the server expect a flow, and opens its connections.
     fn connect(&mut self, request: &MeasureRequest, way: Direction, cancel: &AtomicBool) -> Result<Flow> {
         let number = self.next_flow;
         self.next_flow += 1;

@@ -18,7 +18,7 @@ const STEP_NS: u64 = 20_000_000;
 const AGAIN_NS: u64 = 1_100_000_000;
 /// How often a flow is tried at a hop.
 const TRIES: u32 = 2;
-/// How long the search goes on.
+/// Time limit of the search.
 const LONGEST_NS: u64 = 15_000_000_000;
 /// How long an answer is waited for.
 const PATIENCE_NS: u64 = 500_000_000;

@@ -23,12 +23,12 @@ pub(super) trait Prober: Send {
     /// Sends a probe.
     fn send(&mut self, probe: &Outgoing) -> Result<(), SysError>;
 
-    /// Whether another probe of this flow has to wait for the one that is under way.
+    /// Whether another probe of this flow must wait for the one in flight.
     fn is_busy(&self, _flow: u16) -> bool {
         false
     }
 
-    /// Whether a flow has one probe under way at a time.
+    /// Whether a flow has at most one probe in flight.
     fn is_one_at_a_time(&self) -> bool {
         false
     }
@@ -36,7 +36,7 @@ pub(super) trait Prober: Send {
     /// Nothing is waited for of this probe any longer.
     fn give_up(&mut self, _number: u32) {}
 
-    /// Hands over all that has come.
+    /// Passes on everything that has arrived.
     fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()>;
 
     /// Collects the descriptors to wait for.

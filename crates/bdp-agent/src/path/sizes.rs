@@ -23,7 +23,7 @@ const SLOW_NS: u64 = 1_100_000_000;
 const MOST_TOLD: u32 = 8;
 /// How long a probe is waited for at least.
 const PATIENCE_NS: u64 = 500_000_000;
-/// How long a search between two sizes goes on.
+/// Time limit of a search between two sizes.
 const SEARCH: Nanos = Nanos::secs(4);
 /// Below this a name for the MTU is a mistake, or an attack (RFC 791: every link carries 68 bytes).
 const LEAST: u32 = 68;
@@ -104,7 +104,7 @@ fn try_size(
     Ok(all)
 }
 
-/// Searches for the longest packet that comes to the farthest hop which answers short ones, and does not limit how often.
+/// Searches for the longest packet that reaches the farthest hop which answers short ones without rate-limiting.
 fn close_in(
     engine: &mut Engine,
     hops: &[u8],

@@ -67,7 +67,7 @@ impl Connector {
                 turn += 1;
             }
             if schedule.interval_ns == 0 && tried.outcome.is_err() {
-                // A refusal comes at once, and a closed loop of them would be a flood.
+                // A refusal arrives at once, and a closed loop of them would be a flood.
                 std::thread::sleep(Duration::from_millis(10));
             }
         }

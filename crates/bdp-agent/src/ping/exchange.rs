@@ -15,7 +15,7 @@ use super::ledger::{Ledger, Parts};
 use super::schedule::{SPIN_AFTER_NS, Schedule, sleep_before};
 use bdp_flow::spin::Spin;
 
-/// Probes under way at most; beyond, the oldest is given up.
+/// Most probes in flight; beyond, the oldest is given up.
 const MOST_UNDER_WAY: u64 = 1 << 18;
 /// Turns that are later than this and ten intervals are left out: sent all at once they would be a burst.
 const LATEST_NS: u64 = 10_000_000;
@@ -28,8 +28,8 @@ const SHORT_NS: u64 = 100_000;
 const COST_NS: u64 = 10_000;
 /// Least time that a late sender waits for probes in flight, which may be lost; on a long path four round trips.
 const HELD_NS: u64 = 200_000;
-/// The longest wait of this kind, which doubles while nothing comes back: a far end that does not run for a moment finds few
-/// probes in its socket, and has room for them.
+/// Longest wait of this kind, which doubles while nothing comes back: a remote end that does not run for a moment
+/// finds few probes in its socket, and has room for them.
 const HELD_AT_MOST_NS: u64 = 10_000_000;
 /// Longest sleep of a sender that is held back.
 const HELD_SLEEP_NS: u64 = 50_000;
@@ -56,7 +56,7 @@ pub(super) trait Carrier {
     fn dropped(&self) -> Option<u64> {
         self.stamped()?.drops().map(u64::from)
     }
-    /// Waits until an answer has come or the time has passed.
+    /// Waits until an answer arrives or the time has passed.
     fn wait(&self, wait_ns: u64) {
         if let Some(socket) = self.stamped() {
             socket.wait(wait_ns);
@@ -83,7 +83,7 @@ pub(super) struct Arrival {
     pub(super) far: Option<FarStamps>,
 }
 
-/// A probe under way, or one that has come back.
+/// A probe in flight, or one that has come back.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     number: u64,
@@ -192,7 +192,7 @@ impl Exchange<'_> {
                 None => sleep_before(self.slot(self.oldest).sent_ns + self.patience_ns, now),
             };
             if wake > 0 {
-                // Stamps that have come would end the wait at once.
+                // Pending timestamps would end the wait at once.
                 self.take_stamps(carrier);
                 carrier.wait(wake);
             }
@@ -250,7 +250,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.
+    /// Whether a probe that is this late waits for answers in flight: these machines are slower than the schedule.
     fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
         (1..=SHORT_NS).contains(&interval_ns)
             && late_ns > interval_ns
@@ -258,7 +258,7 @@ impl Exchange<'_> {
             && now < self.last_sent_ns + self.held_ns.max(4 * self.rtt_min_ns.unwrap_or(0))
     }
 
-    /// Whether as many probes are under way as the path and the machines take without a queue.
+    /// Whether as many probes are in flight as the path and the machines take without a queue.
     fn is_enough_under_way(&self) -> bool {
         self.next - self.answered > self.rtt_min_ns.unwrap_or(0) / COST_NS
     }
@@ -369,7 +369,7 @@ impl Exchange<'_> {
         self.oldest += 1;
     }
 
-    /// An error that a socket reports is of something that was sent before; by all that is known, the oldest.
+    /// Fails the probe that a socket error belongs to: an earlier one, presumably the oldest.
     fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
         refuse_end(error)?;
         self.expire(clock::monotonic_ns());
@@ -496,7 +496,7 @@ mod tests {
         assert_eq!(ping.samples.len() as u64, tally.sent);
     }
 
-    /// A far end that takes its time for each probe, and a socket that holds but a few answers.
+    /// A remote end that takes its time for each probe, and a socket that holds only a few answers.
     #[derive(Default)]
     struct Slow {
         /// Probes in flight, with the time of each answer.
@@ -508,7 +508,7 @@ mod tests {
 
     impl Slow {
         const SERVICE_NS: u64 = 20_000;
-        /// What sending takes, as a system call does.
+        /// Duration of a send, as of a system call.
         const SENDING_NS: u64 = 3_000;
         const ROOM: usize = 16;
 
@@ -548,7 +548,7 @@ mod tests {
         }
     }
 
-    /// A far end that does not run.
+    /// A remote end that does not run.
     struct Halted;
 
     impl Carrier for Halted {

@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 8;
 const LEAST_PAYLOAD: usize = 16;
 /// As `ping` has it.
 const PAYLOAD: usize = 56;
-/// The longest IPv4 header (RFC 791), which raw sockets give with the packet.
+/// The longest IPv4 header (RFC 791), which raw sockets return with the packet.
 const LONGEST_HEADER: usize = 60;
 
 /// The socket and the request that it sends.

@@ -82,7 +82,7 @@ pub fn run(
     Ok(())
 }
 
-/// Connections whose protocol is not yet known.
+/// Connections whose protocol is still unknown.
 struct List<'a, K> {
     poll: Poll,
     classifier: &'a K,

@@ -308,7 +308,7 @@ pub enum Denied {
         /// Number of streams that it may have.
         streams: u32,
     },
-    /// A test of iperf2's, of which both directions are streams, has its share of streams.
+    /// An iperf2 test in both directions has its share of streams.
     #[error(
         "an iperf2 test may have at most {streams} parallel streams, and {} requests more (--max-streams)",
         peer.to_canonical()

@@ -98,7 +98,7 @@ pub struct Counted {
     pub received_bytes: u64,
     /// Payload bytes sent to the kernel, of ended flows.
     pub sent_bytes: u64,
-    /// Connections whose protocol is not yet known.
+    /// Connections whose protocol is still unknown.
     pub waiting: u64,
     /// Log lines dropped because the queue was full.
     pub lines_dropped: u64,

@@ -30,7 +30,7 @@ use bdp_flow::session::options;
 use bdp_flow::stall;
 use bdp_flow::streams::Streams;
 
-/// How long streams may take to come, and the client to say the word.
+/// How long streams may take to arrive, and the client to ask to begin.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a receiver waits for the first byte, and a sender for the receiver to end the flow.
 const PATIENCE: Nanos = Nanos::secs(15);
@@ -222,7 +222,7 @@ impl Flow {
         meter: &Meter,
     ) -> Option<(u64, Result<Answer>)> {
         let streams = match (listening, &self.order.source) {
-            // It begins by itself when they have come.
+            // It begins by itself once they have arrived.
             (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
             (None, &StreamSource::Connect { to, start, patience }) => {
                 let begin = self.wait(patience.to_duration(), |state| state.begin.is_some()).begin?;

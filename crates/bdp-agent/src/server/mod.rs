@@ -155,7 +155,7 @@ impl Server {
         {
             thread::sleep(Duration::from_millis(5));
         }
-        // It looks at the flag at least twice a second.
+        // The thread checks the flag at least twice a second.
         let _ = answering.join();
         for thread in others {
             let _ = thread.join();

@@ -20,7 +20,7 @@ use super::waiting_line::WaitingLine;
 use bdp_flow::lock::lock;
 use bdp_flow::meter::Meter;
 
-/// How long memory is awaited that a flow which is over is about to give back.
+/// How long to wait for memory that a finished flow is about to release.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(500);
 /// Interval at which memory is checked.
 const MEMORY_LOOK: Duration = Duration::from_millis(5);
@@ -242,7 +242,7 @@ impl StreamPlaces {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = lock(&self.places.taken);
-        // One that was evicted has none any more.
+        // An evicted session has none any more.
         if taken.held.remove(&self.number).is_some() {
             taken.occupancy.leave(self.peer);
             taken.line.note_left(origin(self.peer), clock::monotonic_ns());
@@ -273,7 +273,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Places by the address of their holder, when it came, when it was heard and whether it has streams that run.
+    /// Returns places by their holder's address, start, last activity, and whether streams run.
     fn taken(held: &[(&str, u64, Option<u64>, bool)]) -> Taken {
         let mut taken = Taken::default();
         for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
@@ -289,7 +289,7 @@ mod tests {
         taken
     }
 
-    /// Who of them would be evicted.
+    /// Returns which of them would be evicted.
     fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
         taken(held).idle(now_ns, |_| true)
     }
@@ -298,20 +298,20 @@ mod tests {
     fn only_an_idle_session_is_evicted() {
         let (one, other) = ("192.0.2.1", "192.0.2.2");
         assert_eq!(idle(&[], SECOND), None);
-        // What runs stays, however long it is silent, and so does who was heard lately.
+        // A running session stays, however long it is silent, and so does one that was active recently.
         assert_eq!(idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 94 * SECOND), None);
         assert_eq!(
             idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 95 * SECOND),
             Some(1)
         );
-        // One that comes has a second to begin; of two of an address the first goes at once.
+        // A new session has a second to begin; of two of one address the first is evicted at once.
         assert_eq!(idle(&[(one, 0, None, false)], SECOND - 1), None);
         assert_eq!(idle(&[(one, 0, None, false)], SECOND), Some(0));
         assert_eq!(
             idle(&[(other, 0, None, false), (one, 1, None, false), (one, 2, None, false)], 3),
             Some(1)
         );
-        // Streams that are asked for and never come are no work.
+        // Streams that are requested and never arrive do not count as work.
         assert_eq!(idle(&[(one, 0, None, true)], SECOND), Some(0));
     }
 
@@ -335,7 +335,7 @@ mod tests {
         assert!(matches!(slow.find_room(third, &open, 3 * SECOND), Err(Denied::Full { .. })));
         observe(&slow, 20, 5 * SECOND);
         assert_eq!(slow.find_room(third, &open, 5 * SECOND), Ok(Some((0, Eviction::Slow))));
-        // Where everybody has shown a token nobody is judged.
+        // If every client has proven a token, none is evicted for being slow.
         assert!(slow.find_room(third, &limits(None), 5 * SECOND).is_err());
 
         let mut fast = taken(&held);
@@ -349,7 +349,7 @@ mod tests {
         }
         assert_eq!(fast.find_room(third, &open, now_ns), Ok(Some((0, Eviction::Turn))));
         assert!(fast.find_room(one.parse().unwrap(), &open, now_ns).is_err(), "it has its own");
-        // A place that is free is for who waited, and not for those that have just had one.
+        // A free place goes to those who waited, not to those that have just had one.
         fast.evict(0, Eviction::Turn, now_ns);
         assert!(matches!(fast.find_room(one.parse().unwrap(), &open, now_ns), Err(Denied::Full { .. })));
         assert_eq!(fast.find_room(third, &open, now_ns), Ok(None));

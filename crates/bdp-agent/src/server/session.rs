@@ -34,7 +34,7 @@ use bdp_flow::session::deadline::Until;
 const SILENCE: Duration = Duration::from_secs(60);
 /// Flows of one session that have not been collected.
 const MOST_FLOWS: usize = 4;
-/// Probe connections of one session at once: a client whose queue is deep has some under way.
+/// Most concurrent probe connections of a session: a client with a deep queue has some in flight.
 const MOST_PROBES: usize = 32;
 /// Longest interval, omit and write that are taken.
 const LONGEST_INTERVAL: Nanos = Nanos::secs(3600);

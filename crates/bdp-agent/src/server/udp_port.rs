@@ -45,7 +45,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
                     continue;
                 }
                 if known {
-                    // A full queue or an unreachable client shows there as a probe without answer.
+                    // A full queue or an unreachable client shows there as a probe without an answer.
                     let _ = socket.answer(bytes, &way);
                 }
             }
@@ -77,7 +77,7 @@ fn answer_opening(bytes: &[u8], way: &ReturnPath, socket: &EchoSocket, sessions:
         _ => return true,
     };
     let answer = Opening { step, cookie, server_ns: clock::monotonic_ns(), ..asked };
-    // Lost as any datagram may be; the client asks again.
+    // It may be lost like any datagram; the client asks again.
     let _ = socket.answer(&answer.encode(), way);
     true
 }
@@ -129,7 +129,7 @@ impl Echoes {
         let arrived_ns = stamped.unwrap_or(now);
         echo.far = Some(FarStamps { arrived_ns, by_kernel: stamped.is_some(), returned_ns: now });
         echo.put(message);
-        // A full queue or an unreachable client shows there as a message without answer.
+        // A full queue or an unreachable client shows there as a message without an answer.
         let _ = socket.answer(message, way);
         self.spin.begin(clock::monotonic_ns());
         true

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// How long a refusal is remembered: within that time its client comes again.
+/// How long a refusal is remembered: its client comes again within that time.
 const REMEMBERED_NS: u64 = 30_000_000_000;
 /// How long an address counts as one that has just had a place.
 const SERVED_NS: u64 = 60_000_000_000;
@@ -86,7 +86,7 @@ mod tests {
         line.note_left(b, 16 * SECOND);
         line.note_refused(b, 17 * SECOND);
         assert!(line.gives_way(b, false, 1, 18 * SECOND) && !line.gives_way(a, false, 1, 18 * SECOND));
-        // Who does not come again keeps nobody out.
+        // A client that does not come again keeps nobody out.
         line.note_refused(c, 20 * SECOND);
         assert!(!line.gives_way(b, false, 1, 50 * SECOND));
     }

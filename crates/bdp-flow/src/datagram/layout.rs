@@ -210,7 +210,7 @@ mod tests {
             narrow.write(&mut datagram, number, 0);
             assert_eq!(narrow.read(&datagram, next).map(|label| label.number), Some(number), "{number}");
         }
-        // The first is number 1: what names 0 before anything came is of no sender.
+        // The first number is 1: 0 before anything arrived is from no sender.
         assert_eq!(narrow.read(&[0; 12], 0), None);
         assert_eq!(Layout::Iperf3 { wide: true }.read(&[0; 16], 0), None);
     }

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stream that has shown its cookie is asked to be confirmed: the server's answer may have been lost, and then the
 /// word to begin says.
 const CONFIRMATION: Duration = Duration::from_secs(2);
-/// Round trips of the first stream by which the clocks are compared.
+/// Round trips of the first stream with which the clocks are compared.
 const LOOKS: u32 = 8;
 
 /// Opens every stream, each over a socket that is connected to the server.

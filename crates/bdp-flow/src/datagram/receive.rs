@@ -518,7 +518,7 @@ impl Clocks {
     fn monotonic(&mut self, arrived_unix_ns: Option<u64>, now: u64) -> u64 {
         let Some(arrived) = arrived_unix_ns else { return now };
         if self.looked_at_ns == 0 || now - self.looked_at_ns >= CLOCKS_NS {
-            // The closest of some looks: one between which this thread was not running says nothing.
+            // The closest of several comparisons: one interrupted by a pause of this thread is useless.
             let looks = (0..3).map(|_| {
                 let (before, wall) = (clock::monotonic_ns(), clock::unix_ns());
                 let after = clock::monotonic_ns();
@@ -549,7 +549,7 @@ mod tests {
         assert!(!over(&seen, 12 * second + SILENT_NS - 1) && over(&seen, 12 * second + SILENT_NS));
         seen.last_data_ns = 26 * second;
         assert!(over(&seen, 11 * second + OVERTIME_NS));
-        // A mark ends it once all have come, or a moment after the last that did.
+        // A mark ends it once all have arrived, or a moment after the last that did.
         (seen.last_data_ns, seen.last_mark) = (3 * second, Some((8, 2 * second)));
         assert!(
             !over(&seen, 3 * second + LATE_DATAGRAMS_NS - 1) && over(&seen, 3 * second + LATE_DATAGRAMS_NS)

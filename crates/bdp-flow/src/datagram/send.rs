@@ -324,7 +324,7 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// Whether a later try may fare better: a full queue, a signal, a way that flaps.
+/// Whether a retry may succeed: a full queue, a signal, a flapping route.
 fn is_passing(error: &std::io::Error) -> bool {
     // ENOBUFS has no kind of its own; EAGAIN is the end of the socket's patience.
     bdp_sys::poll::is_wait(error) || bdp_sys::udp::is_out_of_room(error)

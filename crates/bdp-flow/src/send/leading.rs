@@ -118,7 +118,7 @@ impl<'a> Leading<'a> {
         })
     }
 
-    /// Goes on with the trial of ways.
+    /// Continues the trial of ways.
     fn choose_way(&mut self, now: u64) {
         if self.flow.refuses.load(Ordering::Relaxed) {
             // The first one takes nothing that a system could refuse: all streams go by it.
@@ -229,7 +229,7 @@ impl<'a> Leading<'a> {
     }
 }
 
-/// Adds a count to a sum that is unknown until one is known.
+/// Adds a count to a sum, which is unknown until a count is known.
 fn add(sum: &mut Option<u64>, count: Option<u32>) {
     if let Some(count) = count {
         *sum.get_or_insert(0) += u64::from(count);

@@ -13,7 +13,7 @@ use super::round::Rounds;
 
 /// How long is watched; half of a shorter test.
 const WATCHED: Nanos = Nanos::secs(1);
-/// A rate that loses this share harms: TCP beside it comes to nearly nothing (RFC 8085 wants a loss rate that TCP could live with).
+/// Harmful share of loss: TCP on the same path almost stops (RFC 8085 wants a loss rate that TCP could live with).
 const HARMFUL: f64 = 0.1;
 /// Share of the rate that got through which is used from then on: a full queue must drain.
 const BELOW: f64 = 0.95;

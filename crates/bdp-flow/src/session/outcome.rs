@@ -222,7 +222,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
             caveats.push(Caveat::HostLatency { direction, host_ns, rtt_ns });
         }
         caveats.extend(cut_buffers(request, result));
-        // An end that reports its process alone has, as far as is known, a thread for each stream.
+        // An end that reports its process alone has presumably a thread for each stream.
         let each = |process: f64| process / f64::from(request.spec.streams.max(1));
         let ends = [
             (Task::Sending, result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),

@@ -30,7 +30,7 @@ const PROBE_INTERVAL_NS: u64 = 100_000_000;
 const PROBE_BITS: f64 = 8_000.0;
 /// Share of the goodput that probes may take (the draft's PTC).
 const PROBE_SHARE: f64 = 0.05;
-/// Foreign probes under way at the most; a turn that finds no place comes to nothing.
+/// Most foreign probes in flight; beyond, turns are skipped.
 const MOST_UNDER_WAY: usize = 16;
 /// How long a foreign probe may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
@@ -357,7 +357,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A flow that began so many seconds after the first, with a byte for each nanosecond since.
+    /// A flow that began this many seconds after the first, with a byte for each nanosecond since.
     fn flow(after: u64, until: u64) -> Outcome {
         let samples = (0..=until - after)
             .map(|s| ReceiverSample { at_ns: s * SECOND, bytes: s * SECOND, ..ReceiverSample::default() })

@@ -114,7 +114,7 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// The goodputs of directions that begin, over the shortest round trip that is known.
+    /// Returns the settling of directions that begin, over the shortest known round trip.
     fn settling(&self, ways: &[Direction]) -> Vec<(Direction, u64, Settling)> {
         let least = self.peer.probes().map_or_else(|| self.peer.smallest_rtt_ns(), Probes::smallest_ns);
         let rtt = Nanos(least.unwrap_or(0));

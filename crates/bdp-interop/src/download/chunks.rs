@@ -100,7 +100,7 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// A body in three chunks, one with an extension and one that holds what looks like the end; and trailer fields.
+    /// A body in three chunks, one with an extension and one that contains a fake end; and trailer fields.
     const BODY: &[u8] =
         b"4\r\nWiki\r\n00A;name=\"v;x\"\r\n0\r\n\r\npedia\r\nb \r\n in\r\nchunks\r\n0\r\nDigest: x\r\n\r\n";
     const FILE: u64 = 4 + 10 + 11;

@@ -30,9 +30,9 @@ use super::url::Url;
 pub(super) const WORTH_REPEATING: u64 = 1 << 20;
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
-/// From one look at the counts to the next.
+/// Interval at which the counts are checked.
 const LOOK: Duration = Duration::from_millis(5);
-/// The same before the first byte.
+/// Interval of checks before the first byte.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 /// How long the first byte of a body may take.
 const FIRST_BYTE: Duration = Duration::from_secs(15);
@@ -106,7 +106,7 @@ impl Flow {
 
     /// Returns the segment size that this end would send.
     pub(super) fn mss(&self) -> Option<u64> {
-        // The server's is the same but for its options.
+        // The server's is the same except for its options.
         self.sockets.first().and_then(|s| tcp_info::read(s).ok()?.snd_mss).map(u64::from)
     }
 
@@ -205,13 +205,14 @@ impl Drop for Flow {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It looks at the flag at each glance.
+            // The thread checks the flag at each glance.
             let _ = thread.join();
         }
     }
 }
 
-/// How a download has ended that is at this mark, if it has: by its time, by its bytes, or as nothing more comes.
+/// Returns how a download at this mark has ended, if it has: by its time, by its bytes, or because nothing more
+/// comes.
 fn ending(spec: &FlowSpec, mark: Mark, is_closed: bool, is_whole: bool) -> Option<EndReason> {
     let all = spec.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
     if mark.at_ns >= spec.duration.as_ns() {
@@ -232,8 +233,8 @@ struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Asks for the file, again as long as it is worth that, and counts what comes of its body. Whether it ended with a body
-    /// that was whole.
+    /// Requests the file, repeatedly if worthwhile, and counts the bytes of its body. Returns whether it ended with a
+    /// complete body.
     fn run(mut self, url: &Url, first_byte_ns: &AtomicU64) -> Result<bool, String> {
         let mut room = vec![0; READ_BYTES];
         while !self.is_stopped() {

@@ -15,7 +15,7 @@ use super::url::Url;
 
 /// How long a handshake, or the head of an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest wait for bytes before others have a look.
+/// Longest wait for bytes before other work is checked.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Longest head of an answer.
 const LONGEST_HEAD: usize = 32 << 10;
@@ -224,7 +224,7 @@ fn is_ca(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(inner) if format!("{inner:?}").contains("CaUsedAsEndEntity"))
 }
 
-/// The head of an answer and how long it is; `None` where it is not all there yet.
+/// Parses the head of a response, and returns it with its length; `None` if it is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
     // A parser of messages passes over empty lines, which no answer begins with (RFC 9112, section 2.2).
     if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") {

@@ -61,7 +61,7 @@ impl Peer for Download {
     fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         let tls = Tls::default();
         if self.url.secure {
-            // Before anybody is bothered.
+            // Before any server is contacted.
             tls.config().map_err(|what| failed(&self.url, what))?;
         }
         let options = options::options(request, Direction::From);
@@ -161,7 +161,7 @@ impl Peer for Download {
     }
 }
 
-/// Follows redirections to where the file is.
+/// Follows redirections to the file.
 fn settle(
     mut url: Url,
     request: &MeasureRequest,
@@ -197,7 +197,7 @@ fn settle(
     Err(failed(&url, format!("more than {MOST_REDIRECTIONS} redirects; give the URL of the file itself")))
 }
 
-/// What connections are made with.
+/// The parameters of connections.
 struct Connecting<'a> {
     url: &'a Url,
     address: SocketAddr,

@@ -21,7 +21,7 @@ pub(super) const INTERVAL: Nanos = Nanos::millis(250);
 const PATIENCE: Nanos = Nanos::secs(5);
 /// How long late answers are awaited at the end, at least.
 const LATE: Duration = Duration::from_secs(1);
-/// From one look at what has come to the next.
+/// Interval at which arrivals are checked.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Measures round trips by handshakes of its own, continuously. Dropping it ends it.
@@ -39,10 +39,10 @@ impl Prober {
         // Another stream of times for each measurement.
         let times = ProbeTimes::new(clock::unix_ns(), INTERVAL.as_ns());
         let plan = Handshakes::new(address, clock::monotonic_ns(), times, all_the_time, PATIENCE);
-        // Nobody waits for it: a handshake may take as long as its patience.
+        // Nobody waits for it: a handshake may take its full time limit.
         drop(bdp_flow::worker::start(move || {
             process::sharpen_timers();
-            // Where there is no descriptor left for them, there are no round trips.
+            // Without a free descriptor, there are no round trips.
             let _ = plan.run(&stopped, &mut |number, sample| {
                 let mut probes = lock(&on_thread);
                 handshakes::enter(&mut probes, number, sample);

@@ -19,10 +19,10 @@ use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 
-/// Bytes of one read of streams that nobody counts any more.
+/// Bytes per read of streams that are no longer counted.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// How long after two round trips the last segments are taken to have arrived, where none was lost before.
+/// How long after two round trips the last segments are assumed to have arrived, if none was lost before.
 const TAIL_NS: u64 = 2_000_000;
 
 /// How to move the streams of a direction.
@@ -161,7 +161,8 @@ impl Flow {
         self.counted_from = self.counts();
     }
 
-    /// Bytes sent, none twice, and segments sent again, of each stream until now. What waits in the send buffer is not sent.
+    /// Returns bytes sent, without retransmissions, and retransmitted segments of each stream until now. Data waiting
+    /// in the send buffer is not counted.
     fn counts(&self) -> Vec<StreamCount> {
         let count = |tap: &TcpStream| {
             let info = tcp_info::read(tap).unwrap_or_default();
@@ -251,13 +252,13 @@ impl Flow {
         })
     }
 
-    /// When the last byte came, or the end of the test was announced, whichever was later. The engine notices later still that it is
-    /// to stop, or that the connections are closed now.
+    /// Returns when the last byte arrived, or the end of the test was announced, whichever was later. The engine
+    /// notices later still that it is to stop, or that the connections are closed now.
     fn end_ns(&self) -> u64 {
         self.ended.as_ref().map_or(0, |(ended_ns, _)| *ended_ns).max(self.work.last_byte_ns())
     }
 
-    /// Ends what was received with [`Flow::end_ns`].
+    /// Ends the received data at [`Flow::end_ns`].
     fn cut(&self, received: &mut Received) {
         let Some(first) = received.first_byte_at_ns else { return };
         let duration_ns = self.end_ns().saturating_sub(first).min(received.duration_ns);
@@ -268,8 +269,8 @@ impl Flow {
         }
     }
 
-    /// How long was counted what was received. Without omit that is, as iperf3 has it, since the test began: the first of few
-    /// bytes may be the last.
+    /// Returns how long received data was counted. Without an omitted beginning, as in iperf3, since the test began:
+    /// the first of few bytes may be the last.
     fn counted(&self, received: &Received) -> Nanos {
         if received.counted_from.at_ns > 0 || received.first_byte_at_ns.is_none() {
             return Nanos(received.counted_ns());
@@ -278,8 +279,9 @@ impl Flow {
         Nanos(end_ns.saturating_sub(self.counted_from_ns))
     }
 
-    /// Bytes of each stream after omit. Where there is none they all count, also those of the first reads, with which the
-    /// engine begins to count: these are shared out by what it lacks of the kernel's count of each stream.
+    /// Returns the bytes of each stream after the omitted beginning. If there is none, all count, including those of
+    /// the first reads, with which the engine begins to count: these are divided by what it lacks of the kernel's
+    /// count of each stream.
     fn received(&self, received: &Received) -> Vec<u64> {
         let mut streams = received.stream_bytes.clone();
         if received.counted_from.at_ns > 0 || received.counted_from.bytes == 0 {

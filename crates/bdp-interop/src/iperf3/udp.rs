@@ -17,10 +17,10 @@ use bdp_flow::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, St
 use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 
-/// How long nothing may have come for a flow to be over once its sender has ended, and how long that may take at most.
+/// How long a flow whose sender has ended must be silent to be over, and how long that may take at most.
 const QUIET: Duration = Duration::from_millis(100);
 const STRAGGLERS: Duration = Duration::from_millis(500);
-/// From one look to the next.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A flow that runs on threads of its own.
@@ -137,8 +137,9 @@ impl Flow {
     }
 }
 
-/// Has a receiver's time reach to the end of the test and not just to the last datagram, which takes its share of time as each
-/// before it: n datagrams are n - 1 gaps. Where nobody noted the end, or the last came after it, the share is that of the others.
+/// Extends a receiver's time to the end of the test, instead of the last datagram, which takes its share of time like
+/// each before it: n datagrams are n - 1 gaps. If the end was not noted, or the last datagram came after it, the
+/// share is that of the others.
 fn extend(received: &mut Received, streams: u64, ended_ns: Option<u64>) {
     let Some(first_ns) = received.first_byte_at_ns else { return };
     let last_ns = received.duration_ns;

@@ -119,7 +119,7 @@ impl LiveCapture {
             if !self.ring.has_more() || clock::monotonic_ns() > until_ns {
                 return;
             }
-            // That an interface is down is known by now.
+            // By now it is known whether the interface is down.
             let _ = self.ring.wait(LOOK_NS);
         }
     }
@@ -150,7 +150,7 @@ impl Taker<'_> {
     }
 }
 
-/// Why a capture can't begin, and the way out.
+/// Returns why a capture cannot begin, and a way out.
 fn refused(interface: &str, error: &SysError) -> RunError {
     let text = match error.source.kind() {
         ErrorKind::PermissionDenied => format!(

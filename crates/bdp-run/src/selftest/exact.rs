@@ -17,7 +17,7 @@ use crate::guest;
 const DRAWN: usize = 10_000;
 /// Base of all seeds.
 const SEED: u64 = 20_260_101;
-/// Bytes beside an IP packet.
+/// Bytes on the wire in addition to the IP packet.
 const OVERHEAD: u32 = 38;
 
 /// A train and the expected result.

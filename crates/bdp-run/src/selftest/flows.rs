@@ -22,7 +22,7 @@ use crate::{Event, Result, RunError};
 const DRAWN: u32 = 5;
 /// Quantile of Student's distribution with about 8 degrees of freedom, exceeded in one case in a thousand.
 const T: f64 = 5.04;
-/// Bytes beside an IP packet.
+/// Bytes on the wire in addition to the IP packet.
 const OVERHEAD: u32 = 38;
 /// Share by which the goodput may differ if nothing is random.
 const GOODPUT: f64 = 0.01;

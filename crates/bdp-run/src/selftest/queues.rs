@@ -26,7 +26,7 @@ use crate::{Result, RunError, guest};
 const SEED: u64 = 20_260_101;
 /// The first kernel with DualPI2.
 const HAS_DUALPI2: &str = "linux-7.2";
-/// A timer of the kernel's that counts in jiffies comes one later than asked for, and PIE's does.
+/// A kernel timer that counts in jiffies fires one later than requested, and so does PIE's.
 const JIFFY: Nanos = Nanos::millis(4);
 /// The flow of primers.
 const PRIMER_FLOW: u16 = 40_000;

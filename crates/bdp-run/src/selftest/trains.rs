@@ -12,7 +12,7 @@ use super::frames::{Draws, LONGEST};
 pub(super) const OVERHEAD: u32 = 38;
 /// Idle time after which a wire is idle: longer than any queue here takes to drain.
 pub(super) const PAUSE_NS: u64 = 2_000_000_000;
-/// Frames that come at once if the wire was idle, so that it is not idle again between the next ones.
+/// Frames that arrive at once if the wire was idle, so that it is not idle again between the next ones.
 const HEAD_START: usize = 40;
 /// The wire is free at a whole number of these.
 const GRID_NS: u64 = 8_000;
@@ -32,7 +32,7 @@ pub(super) struct Pair {
     pub(super) frames: Vec<Frame>,
 }
 
-/// How frames come.
+/// The arrivals of frames.
 struct Train {
     rate_bps: u64,
     /// Offered load in per cent of the rate.

@@ -384,7 +384,7 @@ impl Account<'_> {
         parts.add(if held_there { TimeState::Nagle } else { self.program(own) }, rest);
     }
 
-    /// Time of an end to which most data comes.
+    /// Adds the time of an end that mainly receives data.
     fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, parts: &mut Parts) {
         let took = b.0 - a.0;
         let holds = u64::from(b.1.unread) + b.2.rcv_wnd.map_or(u64::from(b.1.unread), u64::from);

@@ -79,7 +79,7 @@ impl Arrivals {
         let share =
             |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;
         let mut rtts: Vec<f64> = moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
-        // Without timestamps it is the time that a whole window takes to come.
+        // Without timestamps it is the time that a whole window takes to arrive.
         let is_measured = last.2.timestamps == Some(true) && rtts.len() >= SAMPLES_MIN;
         let rtt = median(&mut rtts).filter(|_| is_measured);
         let grown = |of: fn(&TcpInfo) -> Option<u32>| {

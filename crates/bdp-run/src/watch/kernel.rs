@@ -228,7 +228,7 @@ impl World for Kernel {
             }
             let asked = network.asked(everything);
             let Network { diag, all, conditions, .. } = network;
-            // Between two looks no socket of a process is known yet.
+            // Between two scans no socket of a process is known yet.
             if asked.is_empty() && !*all && !everything && conditions.is_empty() && network.ports.is_empty() {
                 continue;
             }

@@ -246,7 +246,7 @@ impl Socket {
     pub(super) fn total(&self, last: SocketReading, at_ns: u64, ended: bool) -> SocketTotal {
         let (now, first) = (self.history.latest().unwrap_or(&self.first).info(), self.first.info());
         let mut all = self.limits.clone();
-        // A silence that goes on is for whom it seems to be.
+        // An unfinished silence is attributed to its presumed finding.
         if let Some((ns, finding)) = &self.open {
             add(&mut all, *ns, finding);
         }

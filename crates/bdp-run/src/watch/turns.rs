@@ -17,14 +17,15 @@ const FEW_WORDS: u32 = 20;
 /// Round trips of the turns / time with nothing to send, from which on they take turns too: all of that time is in
 /// flight.
 const ON_THE_WAY: f64 = 0.5;
-/// Round trips of turns / time, of one that goes on each time that the other one has spoken; and turns, at the least.
+/// Round trips of turns / time, for an end that continues each time after the other has spoken; and the least number
+/// of turns.
 const EACH_TRIP: RangeInclusive<f64> = 0.75..=1.2;
 const TURNS_MIN: u32 = 10;
 /// Before that a kernel has acknowledged data alone.
 const PATIENCE_NS: u64 = 60_000_000;
 /// Bare acknowledgements / segments that ask: a program that takes longer than its kernel's patience has one for each.
 const ACKNOWLEDGED_ALONE: f64 = 0.5;
-/// Questions that show that each comes in two parts.
+/// Least number of questions that show that each comes in two parts.
 const HELD_MIN: u32 = 5;
 
 impl Account<'_> {

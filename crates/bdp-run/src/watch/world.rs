@@ -27,6 +27,6 @@ pub(super) trait World: Processes {
     fn list(&mut self, everything: bool, each: &mut Each<'_>) -> bdp_sys::Result<bool>;
     /// Returns the programs that have these sockets open; `None` if it is too early to look again.
     fn holders(&mut self, sockets: &[u32]) -> Option<Vec<(u32, Option<Arc<Holder>>)>>;
-    /// Whether nothing is to come any more, once no socket is open.
+    /// Whether nothing more can come once no socket is open.
     fn is_over(&self) -> bool;
 }

@@ -86,7 +86,7 @@ fn bound_target(
     client: IpAddr,
     leaves_by: &mut impl FnMut(&str) -> bool,
 ) -> Result<Target, String> {
-    // An address of one link means a device besides, which no route of one address alone can name.
+    // A link-local address implies a device, which no route of one address alone can name.
     let is_of_link = matches!(client, IpAddr::V6(v6) if v6.is_unicast_link_local());
     match target {
         Target::Sysctl { name } if values(name).is_some() => Ok(target.clone()),

@@ -24,7 +24,7 @@ use bdp_model::options;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
-/// How often a running test is looked at.
+/// How often a running test is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Measures with iperf2's protocol.
@@ -84,7 +84,7 @@ impl Peer for Iperf2Peer {
     fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Direction>> {
         let mut rounds = rounds(request);
         if request.spec.udp.is_some() {
-            // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
+            // Its server sends no datagrams to a client from which it has just received some: receiving goes first.
             rounds.sort_by_key(|round| round.contains(&Direction::To));
         }
         rounds
@@ -197,7 +197,7 @@ impl Peer for Iperf2Peer {
     }
 
     fn knows_pacing(&self, way: Direction) -> bool {
-        // The server does not report how it keeps to a rate.
+        // The server does not report how it paces.
         way == Direction::To
     }
 
@@ -224,7 +224,8 @@ impl Iperf2Peer {
         if let Some(local) = flows.first().and_then(datagrams::Flow::local_address) {
             context.note_local(local.ip());
         }
-        // The server distinguishes clients only one after the other: what is asked for is opened before anything is sent.
+        // The server distinguishes clients only one after the other: flows to be received are opened before anything
+        // is sent.
         let has_taken_one = self.has_served || ways.contains(&Direction::From);
         let asked = Arc::new(AtomicBool::new(!ways.contains(&Direction::From)));
         self.address = Some(address);
@@ -239,7 +240,7 @@ impl Iperf2Peer {
     }
 }
 
-/// Refuses what iperf2's protocol has no word for.
+/// Refuses options that iperf2's protocol cannot express.
 fn check(request: &MeasureRequest) -> Result<()> {
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
@@ -258,7 +259,7 @@ fn check(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// A server that ended its sending when its time was over did as it was asked.
+/// Corrects the result of a server that stopped sending when its time was over, as requested.
 fn close_in_order(request: &MeasureRequest, way: Direction, received: Received) -> Received {
     let is_whole = request.spec.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
     if way == Direction::From && received.ended == EndReason::Closed && !is_whole {

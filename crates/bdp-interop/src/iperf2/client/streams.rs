@@ -29,7 +29,7 @@ use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 /// How long it may take to send a first byte, and how much longer than asked it may send.
 const SLACK: Nanos = Nanos::secs(5);
-/// How long what was sent of a volume may take to be acknowledged.
+/// How long the rest of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 
 /// Connects to the first address that accepts, and has the server accept each connection in its role.
@@ -155,7 +155,7 @@ fn send_all(
     Ok((acknowledged(&sent, request, count), sent))
 }
 
-/// What the far end received, as far as the near kernel knows.
+/// Returns what the remote end received, as far as the local kernel knows.
 fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
     Received {
         ended: if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
@@ -189,7 +189,8 @@ mod tests {
     fn the_ends_of_connections_are_no_bytes() {
         let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
         let volume = 5 << 20;
-        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the last.
+        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the
+        // last.
         let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
         let sent = Sent { bytes: volume, samples, ..Default::default() };
         let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);

@@ -16,7 +16,7 @@ use bdp_flow::pause::wait_until;
 use bdp_flow::session::deadline::{self, PATIENCE};
 use bdp_flow::stall::STALL;
 
-/// How long a read waits before the server's end and the client's place are looked at.
+/// How long a read waits before it checks whether the server stops or the client was evicted.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Serves a connection on a thread of its own; `first` is the beginning of its first message.
@@ -104,7 +104,8 @@ impl Replies<'_> {
         Ok(())
     }
 
-    /// Reads a whole message behind what is there of it; false where the client, or the server, ended between two.
+    /// Reads a whole message after what is already there; returns false if the client, or the server, ended between
+    /// two messages.
     fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool> {
         let since = Instant::now();
         loop {

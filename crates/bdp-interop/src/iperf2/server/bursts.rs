@@ -14,9 +14,9 @@ use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::stall::STALL;
 
-/// Longest burst: what one write is expected to get rid of before its deadline.
+/// Longest burst: what one write should send before its deadline.
 const LONGEST_BYTES: u64 = 4 << 20;
-/// Bytes of one write, whole rows of digits: a burst is so many after the other.
+/// Bytes per write, whole rows of digits: a burst consists of these.
 const PIECE_BYTES: usize = 64_000;
 
 /// How much to send, and how fast.
@@ -86,7 +86,7 @@ fn write(
             let piece = left.min(room.len());
             stream.write_all(&room[..piece])?;
             left -= piece;
-            // Behind the header come digits alone.
+            // Only digits follow the header.
             (0..BURST_BYTES).for_each(|at| room[at] = digit(at));
         }
         meter.set(total_bytes);

@@ -27,7 +27,7 @@ const REFUSALS: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How much longer than is granted a client may send.
 const SLACK: Nanos = Nanos::secs(15);
-/// Rate of a sender where the client names none, bit/s, and its payload: iperf2's defaults.
+/// Default rate of a sender, bit/s, and its payload: iperf2's defaults.
 const RATE_BPS: u64 = 1 << 20;
 const PAYLOAD_BYTES: u32 = 1470;
 /// How often the end of a flow that the server sends is announced, and how far apart.
@@ -44,7 +44,7 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// Reads a datagram's number; `None` if it is too short.
     pub(super) fn read(datagram: &[u8], wide: bool, arrived_unix_ns: Option<u64>) -> Option<Self> {
-        // Versions with numbers of 32 bits have the same stamp without the last word.
+        // Versions with 32-bit numbers have the same stamp without the last word.
         let stamp = Stamp::decode(datagram, wide)?;
         let arrived_us = arrived_unix_ns.unwrap_or_else(clock::unix_ns) / 1000;
         (datagram.len() >= STAMP_BYTES).then_some(Self { stamp, bytes: datagram.len(), arrived_us })
@@ -153,7 +153,7 @@ impl Flow {
                 }
                 return Ok(());
             }
-            // Its place is taken for as long as it goes on: nobody gets another by it.
+            // Its place is taken for as long as it continues: nobody gets another by it.
             if let Some(member) = self.member.as_ref().filter(|_| self.began.elapsed() > longest) {
                 member.note("it sent for longer than allowed (--max-duration)");
                 self.wants_report = false;
@@ -177,11 +177,11 @@ impl Flow {
     }
 
     fn take(&mut self, came: &Arrivals) {
-        // What a client answers to the end of a flow that it received has no number.
+        // A client's answer to the end of a flow that it received has no number.
         if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
             return;
         }
-        // One datagram may be of anybody, and the last. From the second on its stream is what keeps the place.
+        // One datagram may be forged, and the last. From the second on, its stream keeps the place.
         if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() == 1) {
             member.activity.note_heard();
         }
@@ -193,7 +193,7 @@ impl Flow {
             return;
         }
         self.member = None;
-        // The address may be forged: no more goes there than came from there.
+        // The address may be forged: no more bytes are sent to it than came from it.
         let affordable = self.told_bytes + REPORT_BYTES as u64 <= self.heard_bytes;
         if self.wants_report && affordable {
             // Without a number, so that a client that receives too takes it for no datagram of the flow.
@@ -250,7 +250,7 @@ fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader, stop: &AtomicB
         omit: Nanos::ZERO,
         bytes,
     };
-    // Nobody else reads what stands behind the stamp.
+    // Nobody else reads the bytes after the stamp.
     let announced = header.trip_times.then(|| datagram_header(header, VERSION, clock::unix_ns() / 1000));
     let announced = announced.unwrap_or_default();
     let layout = Layout::Iperf2 { header: announced, delay: Duration::ZERO, report: ReportSlot::default() };

@@ -36,8 +36,8 @@ pub struct Iperf2 {
 pub struct Options {
     /// The port, TCP and UDP, at the server's address.
     pub port: Option<u16>,
-    /// Send datagrams to clients that [`AccessRules::allow`] names, on the word of a source that nothing proves; those of this
-    /// machine get them without.
+    /// Send datagrams to clients that [`AccessRules::allow`] lists, trusting a source address that nothing proves;
+    /// clients on this machine get them without this option.
     ///
     /// [`AccessRules::allow`]: bdp_agent::server::access::AccessRules::allow
     pub udp_reverse: bool,

@@ -44,7 +44,7 @@ impl Test {
     fn report_end(self, server: &ServerState) {
         let Self { number, peer, began, place, streams, why, .. } = self;
         let why = place.activity().evicted().map(|evicted| evicted.to_string()).or(why);
-        // By the time the end is logged the place is free.
+        // The place is free by the time the end is logged.
         drop(place);
         let took = Nanos::from(began.elapsed());
         server.report(&Event::Ended { session: number, peer, took, flows: streams, why });
@@ -79,7 +79,7 @@ pub(super) fn join(
     let mut tests = lock(&shared.tests.0);
     // Both directions of a test are streams.
     let most = shared.server.options.limits.streams.saturating_mul(2);
-    // One that was evicted is over; what is left of it is about to notice.
+    // An evicted test is over; its remaining streams are about to notice.
     let over = tests.get(&peer.ip()).is_some_and(|test| test.place.activity().is_evicted());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
     let cost = memory_cost::of_streams(1, connection.is_none());
@@ -138,7 +138,7 @@ pub(super) fn serve(
     }
 }
 
-/// Of a G of its rates that has 1024 x 1024 x 1024 bit/s, what is granted may be the usual one.
+/// iperf2's G may be 1024 x 1024 x 1024 bit/s while the limit uses the decimal one.
 const BINARY_G: f64 = (1u64 << 30) as f64 / 1e9;
 
 /// Checks the rate that a client announces against the server's limit: a client can only be refused, not slowed down.

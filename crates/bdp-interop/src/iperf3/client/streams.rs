@@ -22,7 +22,7 @@ use bdp_flow::session::reporter::Reporter;
 use bdp_flow::session::{datagrams, options};
 use bdp_flow::streams::Streams;
 
-/// From one hello to the next: that server takes a second one for data once it has taken the first.
+/// Interval of hellos: that server takes a second one for data once it has accepted the first.
 const HELLO_AGAIN: Duration = Duration::from_secs(2);
 /// How long the answer to a hello is waited for before the control connection is looked at.
 const ANSWERED: Duration = Duration::from_millis(50);
@@ -97,7 +97,8 @@ fn connect(
     Ok(streams)
 }
 
-/// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
+/// Says hello until the server answers or continues: the answer to the last stream may be lost. Returns whether it
+/// continues.
 fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool> {
     let failed = FlowError::io;
     socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
@@ -105,7 +106,7 @@ fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result
     let mut room = [0; 16];
     loop {
         if said.is_none_or(|said| said.elapsed() >= HELLO_AGAIN) {
-            // What is not sent is as what is lost: it is tried again.
+            // A failed send is treated as a loss: it is retried.
             let _ = socket.send(&HELLO);
             said = Some(Instant::now());
         }

@@ -84,7 +84,7 @@ impl Test {
             Ok(bytes) => i32::from_be_bytes(bytes),
             Err(error) => return self.lost(&error, "the error report"),
         };
-        // Of a login that it does not take iperf3 sends no more than that.
+        // For a rejected login iperf3 sends no more than that.
         if code == Failure::AUTHORISATION.code {
             return SessionError::Login { address: self.address, way_out: way_in(self.login) };
         }
@@ -149,7 +149,7 @@ impl Test {
     }
 }
 
-/// What helps a client that was not let in; the server does not say what was wrong.
+/// Returns advice for a rejected client; the server does not say what was wrong.
 fn way_in(login: Option<Padding>) -> String {
     let padding = match login {
         None => {

@@ -110,7 +110,7 @@ impl fmt::Debug for PublicKey {
 /// The first key of a PEM text.
 fn section(text: &[u8]) -> Option<(SectionKind, Vec<u8>)> {
     let mut left = text;
-    // Sections that are no keys, such as parameters, may come before.
+    // Sections other than keys, such as parameters, may precede it.
     while let Ok(Some((kind, der))) = pem::from_buf(&mut left) {
         if matches!(kind, SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::PublicKey) {
             return Some((kind, der));

@@ -21,7 +21,7 @@ use bdp_agent::server::ServerState;
 use bdp_flow::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use bdp_flow::lock::{self, lock};
 
-/// From one look at repeated hellos to the next.
+/// Interval at which repeated hellos are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Tests that wait for streams of datagrams, by their client's address.
@@ -31,7 +31,7 @@ pub(super) struct Waiting {
     left: Condvar,
 }
 
-/// The streams of one test, as they come.
+/// The streams of one test, as they arrive.
 struct Arrivals {
     wanted: usize,
     options: UdpOptions,
@@ -158,7 +158,7 @@ pub(super) fn take_hello(bytes: &[u8], way: &ReturnPath, server: &ServerState, w
     true
 }
 
-/// Makes a stream of what says hello, if a test at that address waits for one.
+/// Accepts a hello as a stream, if a test at that address waits for one.
 fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerState, waiting: &Waiting) {
     let Some(arrivals) = waiting.of(peer.ip()) else { return };
     match arrivals.take(answer, peer, local) {
@@ -174,8 +174,8 @@ fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerS
 }
 
 impl Arrivals {
-    /// The server's end of a stream: on the same port, and hearing only this client. What others said to that port before it
-    /// heard only one is given back.
+    /// Connects the server's end of a stream: on the same port, receiving only from this client. Returns what others
+    /// sent to that port before it was connected.
     fn take(
         &self,
         answer: [u8; 4],
@@ -189,7 +189,7 @@ impl Arrivals {
         let socket = udp::connect(Some(local), peer, &self.options).map_err(|e| e.to_string())?;
         socket.set_nonblocking(true).map_err(|e| e.to_string())?;
         let strays = strays(&socket, peer);
-        // Lost as any datagram may be; who repeats its hello is answered again.
+        // It may be lost like any datagram; a repeated hello is answered again.
         let _ = socket.send(&answer);
         came.push(socket);
         self.changed.notify_all();
@@ -209,7 +209,7 @@ fn strays(socket: &UdpSocket, peer: SocketAddr) -> Vec<([u8; 4], SocketAddr)> {
     strays
 }
 
-/// Answers a client whose hello came again, since the answer did not reach it.
+/// Answers a repeated hello, since the first answer did not arrive.
 fn answer_again(socket: &UdpSocket) {
     let mut room = [0; 5];
     loop {

@@ -18,7 +18,7 @@ use bdp_agent::server::failures::{Failures, MOST_FAILURES, WINDOW};
 
 use bdp_flow::lock::lock;
 
-/// From a login to its answer: longer than the arithmetic takes.
+/// Time from a login to its answer: longer than the arithmetic takes.
 const ANSWER: Duration = Duration::from_millis(100);
 
 /// Who may log in, and how.
@@ -39,7 +39,7 @@ pub(super) struct Logins {
     memory: Mutex<Memory>,
 }
 
-/// What is remembered of logins so far.
+/// Memory of logins so far.
 #[derive(Default)]
 struct Memory {
     failures: Failures,

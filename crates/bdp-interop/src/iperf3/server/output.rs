@@ -6,9 +6,9 @@ use bdp_model::units::{ByteCount, format_bps};
 
 use crate::iperf3::outcome::{End, Outcome};
 
-/// From one line to the next.
+/// Interval of lines.
 const LINE_NS: u64 = 1_000_000_000;
-/// How much shorter an interval may be and still count as whole: samples come when their thread runs.
+/// How much shorter an interval may be and still count as whole: samples are taken when their thread runs.
 const SLACK_NS: u64 = 50_000_000;
 
 /// Returns the lines.
@@ -35,7 +35,7 @@ fn describe(text: &mut String, outcome: &Outcome) {
     let counted = outcome.counted.as_ns();
     let bytes = outcome.streams.iter().map(|stream| stream.bytes).sum();
     line(text, what, (0, counted), bytes);
-    // The line of all goes on with what only it has.
+    // The total line continues with what only it has.
     text.pop();
     text.push_str(" in all");
     let retransmits: u64 = outcome.streams.iter().filter_map(|stream| stream.retransmits).sum();

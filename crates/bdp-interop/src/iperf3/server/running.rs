@@ -23,13 +23,13 @@ use bdp_flow::error::{FlowError, Result};
 use bdp_flow::stall::RARE_LOOK;
 use bdp_flow::streams::Streams;
 
-/// From one reading to the next: what a client gets of them are lines of a second.
+/// Interval of readings: the client gets lines of one second.
 const SAMPLES: Nanos = Nanos::secs(1);
 /// How much longer than asked for a test may take: paths are slow to end.
 const GRACE: Nanos = Nanos::secs(15);
-/// How often it is looked whether a test that ends by its volume is through.
+/// How often the server checks whether a test with a volume is complete.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long what is under way at the end of such a test may take.
+/// How long data in flight at the end of such a test may take.
 const STRAGGLERS: Duration = Duration::from_millis(500);
 
 /// Checks a test against the server's limits; returns the longest time that it may take.
@@ -53,8 +53,9 @@ pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos,
     Ok(if parameters.seconds > 0 { asked } else { limits.duration })
 }
 
-/// Holds the rate that a client has in mind against what the server grants: one that sends more can't be held back, only refused.
-/// Of TCP without a rate its own control is in charge, and what the server sends over it is held to what is granted.
+/// Checks the client's intended rate against the server's limit: a client that sends more cannot be slowed down, only
+/// refused. TCP without a rate is governed by its congestion control, and what the server sends over it is limited to
+/// the granted rate.
 fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Ending> {
     let Some(granted) = granted else { return Ok(()) };
     let client_sends = parameters.direction != Directions::Reverse;
@@ -149,7 +150,7 @@ impl Running {
         Ok(())
     }
 
-    /// Waits a moment for what a client has sent of a volume and is still under way.
+    /// Waits a moment for data of a volume that is still in flight from the client.
     fn await_stragglers(&self, volume_bytes: u64) {
         let until = Instant::now() + STRAGGLERS;
         let receiving = || self.flows.iter().filter(|flow| !flow.sends());
@@ -269,7 +270,7 @@ fn datagrams(
     )
 }
 
-/// The rate of each stream: what was asked for, and no more than its share of what is granted.
+/// Returns each stream's rate: as requested, but no more than its share of the limit.
 fn stream_rate(parameters: &Parameters, most: Option<Rate>) -> Option<u64> {
     let share = most.map(|most| (most.as_bps() / u64::from(parameters.parallel)).max(1));
     parameters.asked_rate_bps().into_iter().chain(share).min()

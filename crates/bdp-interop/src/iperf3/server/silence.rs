@@ -35,7 +35,7 @@ impl Silence {
         let since = self.looked.elapsed();
         self.looked = Instant::now();
         let shown = moved(flows);
-        // What is only sent goes on as it was asked, and nobody shows that it is read.
+        // A test that only sends continues as requested, and nobody shows that it is read.
         activity.note_moved(flows.iter().map(Flow::bytes).sum());
         if shown != Some(0) && !std::mem::replace(&mut self.has_begun, true) {
             activity.note_heard();
@@ -50,8 +50,8 @@ impl Silence {
     }
 }
 
-/// Bytes by which the client shows that it is there: those that came from it, and those of which its kernel reported that they
-/// arrived. `None` where there can be none, since it only receives datagrams.
+/// Returns the bytes that show the client's presence: those received from it, and those that its kernel acknowledged.
+/// `None` if there can be none, since it only receives datagrams.
 fn moved(flows: &[Flow]) -> Option<u64> {
     let shown = flows.iter().filter(|flow| !matches!(flow, Flow::Datagrams(flow) if flow.sends()));
     shown.map(Flow::bytes).reduce(|sum, bytes| sum + bytes)

@@ -75,7 +75,7 @@ fn window_report(
 ) -> WindowReport {
     let mut seen = sent.windows_seen(flow.spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
-    // Of a full segment: senders shrink theirs if the window is smaller.
+    // The MSS of a full segment: senders shrink theirs if the window is smaller.
     let mss = segment::planned_mss(case, flow);
     let target = match means {
         Means::Autotuned => None,

@@ -368,7 +368,7 @@ impl Session {
     /// Has both ends' kernels learn the path's MTU.
     fn discover_path_mtu(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<()> {
         let (address, key) = (self.control.address, self.control.key);
-        // Of the idle path, if probes have shown it.
+        // The round trip of the idle path, if probes have shown it.
         let idle = self.prober.as_ref().and_then(Probes::smallest_ns).map(Duration::from_nanos);
         let round_trip = idle.map_or(self.round_trip, |idle| idle.min(self.round_trip));
         self.path_mtu = path_mtu::discover(request, address, key, round_trip, context.reporter.cancel)?;

@@ -240,7 +240,7 @@ impl Engine {
                 if those.all(|number| self.probes[number as usize].hop == self.probes[first as usize].hop) {
                     return Some(first);
                 }
-                // Of probes in flight to a hop where this address answered before.
+                // Probes in flight to a hop that this address answered for before.
                 let is_there = |hop: u8| {
                     let here = |p: &&HopProbe| p.hop == hop;
                     let from = |p: &HopProbe| p.answer.and_then(|answer| answer.from);

@@ -125,7 +125,7 @@ fn close_in(
         patience: now + SEARCH,
         until: now + SEARCH,
     });
-    // Of the probes from here on, those whose answer has not been seen.
+    // Probes from here on whose answer has not been seen.
     let mut open: Vec<usize> = Vec::new();
     loop {
         match searcher.next(Nanos(engine.now_ns())) {

@@ -14,7 +14,7 @@ pub fn report(
 ) -> Option<UdpReport> {
     let (got, gave) = (received.datagrams.as_ref()?, sent.datagrams.as_ref()?);
     let lost = gave.sent.saturating_sub(got.counts.received);
-    // Of the last ones, whose number no mark gave.
+    // The last datagrams, whose number no end mark gave.
     let at_end =
         got.open_end.map_or(0, |end| end.dropped_at_most.min(gave.sent.saturating_sub(end.numbered)));
     let seconds = gave.duration_ns.max(1) as f64 / 1e9;

@@ -15,7 +15,7 @@ use crate::guest;
 
 /// Frames that are drawn for.
 const DRAWN: usize = 10_000;
-/// Base of all seeds.
+/// Base of every seed.
 const SEED: u64 = 20_260_101;
 /// Bytes on the wire in addition to the IP packet.
 const OVERHEAD: u32 = 38;

@@ -189,8 +189,7 @@ mod tests {
     fn the_ends_of_connections_are_no_bytes() {
         let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
         let volume = 5 << 20;
-        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the
-        // last.
+        // Two connections, whose beginnings are acknowledged before the first reading, and one end by the last.
         let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
         let sent = Sent { bytes: volume, samples, ..Default::default() };
         let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);

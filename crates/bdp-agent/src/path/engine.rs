@@ -286,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Whether an answer shows that the destination is reachable.
+    /// Whether an answer came from the destination.
     pub(super) fn has_arrived(&self, number: u32) -> bool {
         self.answer(number).is_some_and(|answer| answer.kind == AnswerKind::Arrived)
     }

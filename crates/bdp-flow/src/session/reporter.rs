@@ -155,7 +155,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Returns the results of a direction, or an interruption instead of an error if it was cut short.
+    /// Returns the results of a direction; after an interruption, a failure counts as cancelled.
     pub fn unless_cut_short<T, E: Into<SessionError>>(&self, result: Result<T, E>) -> Result<T> {
         result.map_err(|error| if self.concludes { SessionError::Cancelled } else { error.into() })
     }

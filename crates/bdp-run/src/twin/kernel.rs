@@ -38,7 +38,7 @@ const SHARE_SINCE: f64 = 0.62;
 const ALIKE: f64 = 0.05;
 
 /// Returns the share of the receive buffer that was window in the measurement / that on the twin's kernel; `None` if
-/// they are equal or the first is unknown.
+/// they are about equal or the first is unknown.
 fn window_factor(facts: &Facts, twin: &str) -> Option<f64> {
     if facts.asked.window.is_some() || facts.asked.socket_buffer.is_some() {
         return None;

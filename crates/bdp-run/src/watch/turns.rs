@@ -8,8 +8,8 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::account::{Account, ONE_WAY, TICK_NS, count, grown};
 use super::history::{OPENING, Reading, Segments};
 
-/// Share of the times that an end continued after a finished message which followed a message of the other end, from
-/// which on they take turns.
+/// Share of the resumptions after a finished message that follow a message of the other end; from this share on, the
+/// ends take turns.
 const IN_TURN: f64 = 0.7;
 /// Pauses, at the least, that say whether they end when the other end has spoken; and segments of one that has said little.
 const PAUSES: u64 = 3;

@@ -11,7 +11,7 @@ use bdp_wire::tuning::{LONGEST_VALUE, MOST_CHANGES};
 
 /// No buffer may be larger: 1 GiB, more than any path of today needs.
 const LARGEST_BUFFER: u64 = 1 << 30;
-/// Most memory that every socket may use however scarce memory is, and its initial buffer.
+/// Largest minimum buffer, which every socket may use however scarce memory is, and largest initial buffer.
 const LARGEST_FIRST_BUFFER: u64 = 16 << 20;
 /// Linux takes no less.
 const SMALLEST_BUFFER: u64 = 2048;

@@ -1,5 +1,5 @@
-//! The answering end of a control stream, on a machine that serves and on a host of the lab: carries out each request, long
-//! ones on a thread of their own.
+//! The answering end of a control stream, on a server and on a host of the lab: carries out each request, long ones
+//! on a thread of their own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -23,7 +23,7 @@ use bdp_flow::lock::lock;
 use bdp_flow::probe;
 use bdp_flow::worker::start;
 
-/// Serves the owner of this host until the stream's other end closes it. Never returns before that, whatever is asked.
+/// Serves this host's owner until the other end closes the stream. Never returns before that, whatever the requests.
 pub fn serve(mut reader: impl Read, writer: impl ControlStream + 'static) {
     let agent = Agent::new(Rights::Owner, Answers::new(writer), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     while let Ok(Numbered { id, body }) = frame::read::<Numbered<Request>>(&mut reader) {
@@ -31,12 +31,12 @@ pub fn serve(mut reader: impl Read, writer: impl ControlStream + 'static) {
     }
 }
 
-/// What the other end may ask for.
+/// The requests that the other end may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// Flows of a session, and what this machine is.
+    /// Flows of a session, and facts about this machine.
     Session,
-    /// All: listen and connect, change and read settings. A host of the lab has a namespace of its own for that.
+    /// All requests: listen and connect, read and change settings. A host of the lab has its own namespace for that.
     Owner,
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct Agent {
     answers: Arc<Answers>,
     baseline: Baseline,
     flows: Mutex<HashMap<u32, Arc<Flow>>>,
-    /// What ends the probes of each number.
+    /// Flags that stop probes, by their number.
     probes: Mutex<HashMap<u32, Arc<AtomicBool>>>,
 }
 
 impl Agent {
-    /// Of which facts are those of the device that has `address`.
+    /// Creates an agent whose facts are those of the device with `address`.
     pub(crate) fn new(rights: Rights, answers: Answers, address: IpAddr) -> Self {
         Self {
             rights,
@@ -66,7 +66,7 @@ impl Agent {
         &self.answers
     }
 
-    /// Carries out a request, and answers it now or later. A flow is prepared on no terms but its order's.
+    /// Carries out a request, and answers it now or later. A flow is prepared without terms other than its order.
     pub(crate) fn carry_out(&self, id: u64, request: Request) {
         if self.rights != Rights::Owner
             && matches!(
@@ -111,7 +111,7 @@ impl Agent {
                     .collect();
                 self.answers.give(id, Ok(Answer::Sysctls(values)));
             }
-            // The owner of a host of the lab has other ways.
+            // The owner of a host of the lab has other means.
             Request::Tune(_) => self.answers.give(id, Err(owner_alone())),
             Request::HostCounters => {
                 self.answers.give(id, Ok(Answer::HostCounters(Box::new(self.baseline.counters()))));
@@ -120,7 +120,7 @@ impl Agent {
         }
     }
 
-    /// Prepares a flow, whose number no other that goes on may have.
+    /// Prepares a flow, whose number must not be used by another running one.
     pub(crate) fn prepare(&self, order: FlowOrder, terms: Terms) -> Result<Answer> {
         let is_owners = !order.source.is_session() || !order.spec.application.is_greedy();
         if is_owners && self.rights != Rights::Owner {
@@ -137,22 +137,22 @@ impl Agent {
         Ok(answer)
     }
 
-    /// How many flows have not ended.
+    /// Returns the number of flows that have not ended.
     pub(crate) fn flows_under_way(&self) -> usize {
         lock(&self.flows).values().filter(|flow| !flow.is_over()).count()
     }
 
-    /// The longest that one of these was granted.
+    /// Returns the longest duration granted to a running flow.
     pub(crate) fn longest_flow(&self) -> Nanos {
         lock(&self.flows).values().filter(|f| !f.is_over()).map(|f| f.duration()).max().unwrap_or_default()
     }
 
-    /// The flow of this number.
+    /// Returns the flow of this number.
     pub(crate) fn flow(&self, number: u32) -> Option<Arc<Flow>> {
         lock(&self.flows).get(&number).cloned()
     }
 
-    /// Ends all flows and lets their outcomes go.
+    /// Stops all flows and discards their outcomes.
     pub(crate) fn abandon(&self) {
         for (_, flow) in lock(&self.flows).drain() {
             flow.abandon();

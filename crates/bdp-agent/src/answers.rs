@@ -1,4 +1,4 @@
-//! The answering end's way back to who asks: whole frames, from whichever thread has an answer.
+//! Sends answers back to the requester: whole frames, from whichever thread has an answer.
 
 use std::sync::Mutex;
 
@@ -20,7 +20,8 @@ impl Answers {
         Self { stream: Mutex::new(Box::new(stream)), gave_up: Mutex::default() }
     }
 
-    /// Answers request `id`. Nobody to answer means that the other end has gone, which the reading side notices by itself.
+    /// Answers request `id`. A send failure means that the other end has gone, which the reading side notices by
+    /// itself.
     pub(crate) fn give(&self, id: u64, answer: Result<Answer, FlowError>) {
         let body = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
         let mut stream = lock(&self.stream);
@@ -30,13 +31,13 @@ impl Answers {
         }
     }
 
-    /// Ends the session, whose client is there no more.
+    /// Ends the session, whose client has gone.
     pub(crate) fn give_up(&self, why: String) {
         *lock(&self.gave_up) = Some(why);
         lock(&self.stream).hang_up();
     }
 
-    /// Why the session was given up, where it was.
+    /// Returns why the session was given up, if it was.
     pub(crate) fn why_given_up(&self) -> Option<String> {
         lock(&self.gave_up).clone()
     }

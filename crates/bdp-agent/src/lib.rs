@@ -1,7 +1,8 @@
-//! bdp's own server, its client, and what speaks to a host of the lab.
+//! bdp's server and client, and the agents on hosts of the lab.
 //!
-//! [`server`] serves sessions ([`client`] asks for them) by `docs/protocol.md`. [`agent`] answers the control stream of a
-//! host of the lab and does the work; [`remote`] is its other end. [`ping`] is the round trip alone, [`path`] that of each hop.
+//! [`server`] serves sessions ([`client`] requests them) by `docs/protocol.md`. [`agent`] answers the control stream
+//! of a host of the lab and does the work; [`remote`] is its other end. [`ping`] measures the round trip alone,
+//! [`path`] that of each hop.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! The asking end of agents' control streams.
+//! The requesting end of agents' control streams.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use bdp_flow::error::{FlowError, Result};
 /// How long an agent may leave a request unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A control stream: its writes can have a deadline, and it can be ended while another thread reads it.
+/// A control stream: its writes can have a deadline, and it can be shut down while another thread reads it.
 pub trait ControlStream: Read + Write + Send + AsFd {
     /// Bounds the next writes.
     fn set_write_deadline(&self, deadline: Duration) -> std::io::Result<()>;
@@ -42,16 +42,16 @@ macro_rules! control_stream {
 }
 control_stream!(UnixStream, TcpStream);
 
-/// The agents of one case, asked side by side.
+/// The agents of one case, asked in parallel.
 ///
-/// Whichever answer is awaited, the wait ends when any of the agents ends or refuses anything that it was asked: the
-/// case has failed then, and the first to fail knows why.
+/// Every wait for an answer ends when any of the agents ends or refuses a request: the case has failed then, and the
+/// first to fail knows why.
 pub struct Agents {
     poll: Poll,
     remotes: Vec<Remote>,
 }
 
-/// A request that was sent and whose answer has yet to be fetched.
+/// A request that was sent and whose answer is outstanding.
 #[derive(Debug)]
 #[must_use]
 pub struct Pending {
@@ -63,12 +63,12 @@ pub struct Pending {
 struct Remote {
     name: String,
     requests: Requester<Box<dyn ControlStream>>,
-    /// Requests that may be refused without an end to the case.
+    /// Requests that may be refused without ending the case.
     may_be_refused: BTreeSet<u64>,
 }
 
 impl Agents {
-    /// The agents behind these streams, each under the name of its host.
+    /// Creates the agents behind these streams, each under the name of its host.
     pub fn new<S: ControlStream + 'static>(agents: impl IntoIterator<Item = (String, S)>) -> Result<Self> {
         let poll = Poll::new()?;
         let mut remotes = Vec::new();
@@ -94,14 +94,14 @@ impl Agents {
         Ok(Pending { remote, id })
     }
 
-    /// Sends a request of which [`Answer::Failed`] is an answer like any other.
+    /// Sends a request for which [`Answer::Failed`] is an answer like any other.
     pub fn try_to_ask(&mut self, host: &str, request: Request) -> Result<Pending> {
         let pending = self.ask(host, request)?;
         self.remotes[pending.remote].may_be_refused.insert(pending.id);
         Ok(pending)
     }
 
-    /// Waits for the answer until `deadline` has passed.
+    /// Waits for the answer until the deadline.
     pub fn fetch(&mut self, pending: Pending, deadline: Duration) -> Result<Answer> {
         let Pending { remote, id } = pending;
         let until = Instant::now() + deadline;
@@ -152,7 +152,7 @@ impl Remote {
     }
 }
 
-/// Takes one variant out of an answer, or names what came instead.
+/// Takes one variant out of an answer, or returns an error that names the actual one.
 #[macro_export]
 macro_rules! expect_answer {
     ($answer:expr, $pattern:pat => $value:expr) => {

@@ -1,4 +1,5 @@
-//! The asking end of a control stream: numbers requests and keeps answers, which come in any order, until they are wanted.
+//! The requesting end of a control stream: numbers requests and keeps answers, which arrive in any order, until they
+//! are needed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{ErrorKind, Read, Write};
@@ -9,20 +10,20 @@ use bdp_wire::frame::{self, FrameError, LONGEST_BODY};
 /// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 
-/// One agent, as who asks it knows it.
+/// The requester's view of one agent.
 pub(crate) struct Requester<S> {
     stream: S,
     next_id: u64,
     arrived: Vec<u8>,
-    /// Requests that have no answer yet: nothing else is kept.
+    /// Requests without an answer yet: only their answers are kept.
     asked: BTreeSet<u64>,
     answers: HashMap<u64, Answer>,
-    /// Longest answer that is taken.
+    /// Longest answer accepted.
     longest: usize,
 }
 
 impl<S: Read + Write> Requester<S> {
-    /// Over a stream of which nothing but answers will be read.
+    /// Creates a requester on a stream that carries only answers.
     pub(crate) fn new(stream: S) -> Self {
         Self {
             stream,
@@ -34,22 +35,22 @@ impl<S: Read + Write> Requester<S> {
         }
     }
 
-    /// The number that the next request will have.
+    /// Returns the number of the next request.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
     }
 
-    /// What it reads and writes.
+    /// Returns the stream.
     pub(crate) fn stream(&self) -> &S {
         &self.stream
     }
 
-    /// Takes no answer from now on that is longer than so many bytes.
+    /// Limits answers to this many bytes from now on.
     pub(crate) fn bound_answers(&mut self, longest: usize) {
         self.longest = longest.min(LONGEST_BODY);
     }
 
-    /// Sends a request; gives the number that its answer will have.
+    /// Sends a request; returns the number of its answer.
     pub(crate) fn ask(&mut self, body: Request) -> Result<u64, FrameError> {
         let id = self.next_id;
         self.next_id += 1;
@@ -58,14 +59,14 @@ impl<S: Read + Write> Requester<S> {
         Ok(id)
     }
 
-    /// Reads once from a stream that is ready, and keeps the answers that are whole.
+    /// Reads once from a ready stream, and keeps complete answers.
     pub(crate) fn read_ready(&mut self) -> Result<(), FrameError> {
         let mut room = [0; READ_BYTES];
         match self.stream.read(&mut room) {
             Ok(0) => return Err(FrameError::Closed),
             Ok(length) => self.arrived.extend_from_slice(&room[..length]),
             Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return Ok(()),
-            // The kernel has given up a peer that acknowledges nothing.
+            // The kernel has given up on a peer that acknowledges nothing.
             Err(e) if e.kind() == ErrorKind::TimedOut => return Err(FrameError::Closed),
             Err(e) => return Err(e.into()),
         }
@@ -82,7 +83,7 @@ impl<S: Read + Write> Requester<S> {
         Ok(())
     }
 
-    /// Why the agent ends, where it said so.
+    /// Returns the reason that the agent gave for ending.
     pub(crate) fn farewell(&mut self) -> Option<String> {
         match self.answers.remove(&FAREWELL_ID)? {
             Answer::Failed { error } => Some(error),
@@ -90,12 +91,12 @@ impl<S: Read + Write> Requester<S> {
         }
     }
 
-    /// The answer of this number, once it has been read.
+    /// Returns the answer of this number, once it has been read.
     pub(crate) fn take(&mut self, id: u64) -> Option<Answer> {
         self.answers.remove(&id)
     }
 
-    /// Why the agent refused the first of the requests that it refused, if any, but for such as may be refused.
+    /// Returns why the agent refused the first refused request, if any, except those that may be refused.
     pub(crate) fn take_refusal(&mut self, may_be: &BTreeSet<u64>) -> Option<String> {
         let refused = |(&id, answer): (&u64, &Answer)| {
             (matches!(answer, Answer::Failed { .. }) && !may_be.contains(&id)).then_some(id)

@@ -1,6 +1,6 @@
-//! The streams of a flow between two agents of one owner, as on the hosts of the lab: one listens, the other connects. No stranger
-//! is on their links, so nothing has to be proven. Streams of datagrams have a port each, the first the one that the receiver
-//! names, the others those behind it.
+//! The streams of a flow between two agents of one owner, as on the hosts of the lab: one listens, the other
+//! connects. Their links carry no strangers, so nothing must be proven. Each stream of datagrams has a port, the
+//! first the one that the receiver names, the others those after it.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -23,7 +23,7 @@ use bdp_flow::streams::Streams;
 /// Tries to find as many free ports in a row as there are streams.
 const TRIES: u32 = 20;
 
-/// Sockets that wait for the streams of one flow.
+/// Listening sockets for the streams of one flow.
 pub(crate) struct Listening {
     sockets: Sockets,
     port: u16,
@@ -36,7 +36,7 @@ enum Sockets {
 }
 
 impl Listening {
-    /// Listens as the order says.
+    /// Opens the sockets for an order.
     pub(crate) fn open(
         order: &FlowOrder,
         address: SocketAddr,
@@ -49,7 +49,7 @@ impl Listening {
                 let least = bytes.min(SMALLEST_BUFFER);
                 sysctl::write("net.ipv4.tcp_rmem", &format!("{least} {bytes} {bytes}"))
             };
-            // Newer kernels refuse less. What the buffer gives is seen on the wire.
+            // Newer kernels refuse less. The effect of the buffer shows on the wire.
             match write(bytes) {
                 Err(e) if bytes < SMALLEST_BUFFER && e.source.kind() == ErrorKind::InvalidInput => {
                     write(SMALLEST_BUFFER)?;
@@ -73,12 +73,12 @@ impl Listening {
         Ok(Self { sockets, port, patience })
     }
 
-    /// Where; of datagrams the first port.
+    /// Returns the port; for datagrams the first one.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Waits for as many streams as the order has, or until `stop`. Datagrams have nothing to wait for.
+    /// Waits for all streams of the order, or until `stop`. Datagrams have nothing to wait for.
     pub(crate) fn streams(self, order: &FlowOrder, stop: &AtomicBool) -> Result<Streams> {
         match self.sockets {
             Sockets::Listener(listener) => {
@@ -119,7 +119,7 @@ fn accept(listener: &TcpListener, count: u32, patience: Nanos, stop: &AtomicBool
     Ok(streams)
 }
 
-/// Connects the streams of an order to where another agent listens; each may take so long.
+/// Connects the streams of an order to another agent's port; each within this time.
 pub(crate) fn connect(order: &FlowOrder, to: SocketAddr, patience: Nanos) -> Result<Streams> {
     if order.datagrams.is_some() {
         let options = UdpOptions { send_buffer: Some(SEND_BUFFER), ..Default::default() };

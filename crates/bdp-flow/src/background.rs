@@ -1,4 +1,5 @@
-//! Work on a flow that goes on behind the leader of the test: on a thread of its own, with what it has moved to look at.
+//! Work on a flow, in the background of the thread that leads the test: on a thread of its own, with visible
+//! progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use bdp_sys::tcp_info::TcpInfo;
 use crate::error::{FlowError, Result};
 use crate::meter::{ArrivalReading, Meter};
 
-/// The work, before it starts, while it goes on and until it is asked for its outcome. Dropped, it is ended and waited for.
+/// The work: before it starts, while it runs, and until its result is collected. Dropping it stops it and waits.
 pub struct Background<T> {
     stop: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
@@ -22,13 +23,13 @@ pub struct Background<T> {
 /// What a flow has moved between two moments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// All its streams together.
+    /// Bytes of all its streams.
     pub bytes: u64,
-    /// Each of them, in order; empty where that is unknown.
+    /// Bytes of each stream, in order; empty if unknown.
     pub streams: Vec<u64>,
-    /// Of received datagrams, the count of each stream so far.
+    /// Counts so far of each stream of received datagrams.
     pub arrivals: Vec<ArrivalReading>,
-    /// Payload of the datagrams that are sent; 0 where none are.
+    /// Payload size of sent datagrams; 0 if none are sent.
     pub datagram_bytes: u64,
 }
 
@@ -46,7 +47,7 @@ impl<T> Default for Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Starts it. It sees when it is to end, and shows what it has moved.
+    /// Starts the work. It sees the stop flag, and shows what it has moved.
     pub fn start(
         &mut self,
         work: impl FnOnce(&AtomicBool, &Meter) -> Result<T> + Send + 'static,
@@ -63,17 +64,18 @@ impl<T: Send + 'static> Background<T> {
 }
 
 impl<T> Background<T> {
-    /// Bytes so far.
+    /// Returns the bytes so far.
     pub fn bytes(&self) -> u64 {
         self.meter.bytes()
     }
 
-    /// When the last byte was read, by the monotonic clock; 0 before the end, and where none was.
+    /// Returns when the last byte was read, by the monotonic clock; 0 before the end and if none was read.
     pub fn last_byte_ns(&self) -> u64 {
         self.meter.last_byte_ns()
     }
 
-    /// Bytes since this was asked last. Where those of the streams are known they are their sum, both being of one instant.
+    /// Returns the bytes since the previous call. If the streams' bytes are known, they are their sum, both of the
+    /// same instant.
     pub fn moved_since(&mut self) -> Passed {
         let (now, datagram_bytes) = (self.meter.streams(), self.meter.datagram_bytes());
         if now.is_empty() {
@@ -84,7 +86,7 @@ impl<T> Background<T> {
         }
         self.shown_streams.resize(now.len(), 0);
         let moved = |(now, shown): (u64, &mut u64)| {
-            // Of a connection that was reset the kernel reports zeros.
+            // For a connection that was reset, the kernel reports zeros.
             let since = now.saturating_sub(*shown);
             *shown += since;
             since
@@ -95,27 +97,27 @@ impl<T> Background<T> {
         Passed { bytes, streams, arrivals: self.meter.arrivals(), datagram_bytes }
     }
 
-    /// What the kernel reports of each stream that is sent from here.
+    /// Returns the kernel's report of each stream sent from here.
     pub fn sender_infos(&self) -> Vec<TcpInfo> {
         self.meter.infos()
     }
 
-    /// Whether nothing goes on, or no more.
+    /// Whether the work has not started or has ended.
     pub fn is_finished(&self) -> bool {
         self.work.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether it could not be carried out; [`Background::finish`] gives the reason.
+    /// Whether the work failed; [`Background::finish`] returns the reason.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Ends it, as of now.
+    /// Stops the work now.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for its end.
+    /// Waits for the end, and returns the result.
     pub fn finish(&mut self) -> Result<T> {
         let work = self.work.take().ok_or_else(|| FlowError::Refused("a flow ended twice".to_owned()))?;
         work.join().unwrap_or_else(|_| Err(FlowError::Refused("the thread of a flow panicked".to_owned())))

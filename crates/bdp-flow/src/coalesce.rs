@@ -1,26 +1,27 @@
-//! How much a reader lets come together before it is woken (`SO_RCVLOWAT`).
+//! Sets how much data accumulates before a reader is woken (`SO_RCVLOWAT`).
 //!
-//! At tens of gigabits per second a wake-up for each segment costs both ends more than the data. A reader that is woken
-//! two thousand times a second at most is as good to the window as one that reads at once: what it leaves in the queue is
-//! half a millisecond of all its streams, no more than a processor keeps near it, and never more than an eighth of a stream's buffer.
+//! At tens of gigabits per second, a wake-up per segment costs both ends more than the data. A reader that is woken
+//! at most two thousand times a second serves the window as well as one that reads at once: it leaves half a
+//! millisecond of all its streams in the queue, no more than fits into the processor's cache, and never more than an
+//! eighth of a stream's buffer.
 
 use std::net::TcpStream;
 
 use bdp_sys::socket;
 
-/// What may come together of all streams of a reader, and of a single one.
+/// Time span of data that may accumulate in all streams of a reader, and in a single one.
 const TOGETHER_NS: f64 = 500e3;
 const ALONE_NS: f64 = 5e6;
-/// Bytes that come together at most: read later, they have left the processor's cache.
+/// Most bytes that accumulate: read later, they have left the processor's cache.
 const MOST_BYTES: u64 = 512 << 10;
-/// Less is not worth it: two segments as large as they come are read as soon as they are there.
+/// Least bytes worth waiting for: two of the largest segments are read as soon as they arrive.
 const LEAST_BYTES: f64 = 128.0 * 1024.0;
 /// Part of the receive buffer, at most.
 const OF_BUFFER: u64 = 8;
-/// From one look at the rates to the next.
+/// Interval at which the rates are checked.
 const LOOK_NS: u64 = 10_000_000;
 
-/// The marks of one flow's streams.
+/// The low-water marks of one flow's streams.
 #[derive(Debug)]
 pub struct Coalescing {
     looked_at_ns: u64,
@@ -34,23 +35,24 @@ struct Stream {
 }
 
 impl Coalescing {
-    /// Of so many streams, each woken by the first byte.
+    /// Creates marks for this many streams, each woken by the first byte.
     pub fn new(streams: usize) -> Self {
         Self { looked_at_ns: 0, streams: vec![Stream { bytes: 0, mark: 1 }; streams] }
     }
 
-    /// Whether a stream is woken by more than a byte.
+    /// Whether any stream is woken by more than a byte.
     pub fn has_marks(&self) -> bool {
         self.streams.iter().any(|stream| stream.mark > 1)
     }
 
-    /// Of one stream, whether the marks may have to be fitted: not where so few bytes came since that it is slow, whatever the time.
+    /// Whether a stream's mark may need adjusting: not if so few bytes have arrived since that the stream is slow,
+    /// whatever the time.
     pub fn is_due(&self, bytes: u64) -> bool {
         let before: u64 = self.streams.iter().map(|stream| stream.bytes).sum();
         self.has_marks() || (bytes - before.min(bytes)) as f64 * TOGETHER_NS >= LEAST_BYTES * LOOK_NS as f64
     }
 
-    /// Fits the marks to the rates, given the bytes of each stream so far, when it is time.
+    /// Adjusts the marks to the rates, by the bytes of each stream so far, when it is time.
     pub fn fit(&mut self, now_ns: u64, sockets: &[TcpStream], read: impl Iterator<Item = u64>) {
         let passed_ns = now_ns - self.looked_at_ns.min(now_ns);
         if passed_ns < LOOK_NS {
@@ -67,7 +69,7 @@ impl Coalescing {
         for ((stream, socket), rate) in self.streams.iter_mut().zip(sockets).zip(rates) {
             let buffer = || socket::receive_buffer(socket).unwrap_or(0) as u64;
             if let Some(mark) = mark_for(rate, all, stream.mark, buffer) {
-                // Where the system knows no mark, the reader is woken more often.
+                // If the system does not support marks, the reader is woken more often.
                 let _ = socket::set_receive_low_water(socket, mark as usize);
                 stream.mark = mark;
             }
@@ -75,7 +77,7 @@ impl Coalescing {
     }
 }
 
-/// The mark for a stream's rate among those of all, bytes/ns; `None` where the present one is near enough.
+/// Returns the mark for a stream's rate among those of all, bytes/ns; `None` if the current one is close enough.
 fn mark_for(rate: f64, all: f64, present: u64, buffer_bytes: impl Fn() -> u64) -> Option<u64> {
     let together = (all * TOGETHER_NS).min(rate * ALONE_NS);
     if together < LEAST_BYTES {
@@ -107,7 +109,7 @@ mod tests {
     fn many_streams_count_together_and_none_waits_for_long() {
         let among = |gigabits: f64, all: f64| mark_for(gigabits / 8.0, all / 8.0, 1, || 6 << 20);
         assert_eq!(among(1.0, 64.0), Some(MOST_BYTES));
-        // A slow one among fast ones, which would come to that in 40 ms.
+        // A slow stream among fast ones, which would accumulate that much in 40 ms.
         assert_eq!(among(0.1, 64.0), None);
         assert_eq!(among(0.4, 64.0), Some(250_000));
     }

@@ -1,14 +1,14 @@
-//! What a connection uses, by `TCP_INFO` of either of its ends.
+//! The options of a connection in use, by `TCP_INFO` of either end.
 
 use bdp_model::connection::Connection;
 use bdp_sys::tcp_info::TcpInfo;
 
-/// As the sender's kernel has it; `None` where it told nothing.
+/// Returns the sender's view; `None` if its kernel reported nothing.
 pub fn of_sender(info: &TcpInfo) -> Option<Connection> {
     of(info, info.rcv_wscale, info.snd_wscale)
 }
 
-/// As the receiver's kernel has it.
+/// Returns the receiver's view.
 pub fn of_receiver(info: &TcpInfo) -> Option<Connection> {
     of(info, info.snd_wscale, info.rcv_wscale)
 }

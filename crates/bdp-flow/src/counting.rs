@@ -1,4 +1,4 @@
-//! When readings of a flow are due, and what of it counts: by the flow's own time, which is an argument.
+//! When readings of a flow are due, and which of it counts: by the flow's own time, passed as an argument.
 
 use bdp_model::units::Nanos;
 use bdp_wire::control::Mark;
@@ -6,7 +6,7 @@ use bdp_wire::control::Mark;
 /// Shortest time between two samples.
 const SHORTEST: u64 = 1_000_000;
 
-/// When samples are due: at multiples of an interval, the first at once. One that is late moves none of those after it.
+/// When samples are due: at multiples of an interval, the first at once. A late sample does not shift later ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Cadence {
     interval_ns: u64,
@@ -14,17 +14,17 @@ pub struct Cadence {
 }
 
 impl Cadence {
-    /// Of this interval, but no shorter than a millisecond.
+    /// Creates a cadence with this interval, at least a millisecond.
     pub fn every(interval: Nanos) -> Self {
         Self { interval_ns: interval.as_ns().max(SHORTEST), next_ns: 0 }
     }
 
-    /// When the next one is due.
+    /// Returns when the next sample is due.
     pub const fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Whether one is due, which is then taken.
+    /// Whether a sample is due; if so, advances to the next.
     pub fn take(&mut self, at_ns: u64) -> bool {
         let is_due = at_ns >= self.next_ns;
         if is_due {
@@ -34,70 +34,70 @@ impl Cadence {
     }
 }
 
-/// How far each stream was at a moment.
+/// Bytes of each stream at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Since the first byte.
+    /// Time since the first byte.
     pub at_ns: u64,
     /// Bytes of each stream.
     pub streams: Vec<u64>,
 }
 
 impl Reading {
-    /// All streams together.
+    /// Returns the sum of all streams.
     pub fn mark(&self) -> Mark {
         Mark { at_ns: self.at_ns, bytes: self.streams.iter().sum() }
     }
 }
 
-/// What counts of a flow, of whose beginning a part may be omitted: from the first reading past that to the last.
+/// The part of a flow that counts if its beginning may be omitted: from the first reading after that to the last.
 #[derive(Debug, Clone)]
 pub struct Counting {
     omit_ns: u64,
-    /// The last reading within the omit.
+    /// The last reading within the omitted beginning.
     before: Reading,
     from: Option<Reading>,
     last: Reading,
 }
 
 impl Counting {
-    /// Of so many streams.
+    /// Creates the counting of this many streams.
     pub fn new(omit: Nanos, streams: usize) -> Self {
         let start = Reading { at_ns: 0, streams: vec![0; streams] };
         Self { omit_ns: omit.as_ns(), before: start.clone(), from: None, last: start }
     }
 
-    /// The last reading.
+    /// Returns the last reading.
     pub const fn last(&self) -> &Reading {
         &self.last
     }
 
-    /// Whether a reading at this moment is the one that counting begins with.
+    /// Whether counting begins with a reading at this moment.
     pub const fn begins(&self, at_ns: u64) -> bool {
         self.from.is_none() && at_ns >= self.omit_ns
     }
 
-    /// Whether anything counts at this moment.
+    /// Whether counting has begun at this moment.
     pub fn has_begun(&self, at_ns: u64) -> bool {
         self.from.as_ref().is_some_and(|from| from.at_ns < at_ns)
     }
 
-    /// When the reading is due that counting begins with, until it was taken.
+    /// Returns when the reading is due with which counting begins, until it was taken.
     pub fn due_ns(&self) -> u64 {
         if self.from.is_none() { self.omit_ns } else { u64::MAX }
     }
 
-    /// Notes a reading. Where nothing is omitted, all that came counts, from the first byte on.
+    /// Adds a reading. If nothing is omitted, everything counts from the first byte on.
     pub fn note(&mut self, at_ns: u64, streams: Vec<u64>) {
         self.note_from(at_ns, streams, |streams| vec![0; streams.len()]);
     }
 
-    /// The same where a flow's time begins only behind its first read: what that took does not count.
+    /// Adds a reading of a flow whose time begins after its first read: the bytes of that read do not count.
     pub fn note_after_first_read(&mut self, at_ns: u64, streams: Vec<u64>) {
         self.note_from(at_ns, streams, <[u64]>::to_vec);
     }
 
-    /// `first` gives what the streams had when the flow began.
+    /// `first` returns what the streams had when the flow began.
     fn note_from(&mut self, at_ns: u64, streams: Vec<u64>, first: impl FnOnce(&[u64]) -> Vec<u64>) {
         let before = std::mem::replace(&mut self.last, Reading { at_ns, streams });
         if self.begins(at_ns) {
@@ -109,9 +109,9 @@ impl Counting {
         }
     }
 
-    /// Where counting began of a flow that ended with the last reading, and what came of each stream since. Of a machine that
-    /// paused until the end the reading before the omit was over counts, too, so that there is something to count; of a flow that
-    /// ended within the omit nothing does.
+    /// Returns where counting began in a flow that ended with the last reading, and the bytes of each stream since.
+    /// If the machine paused until the end, the last reading within the omitted beginning counts too, so that there
+    /// is something to count; a flow that ended within the omitted beginning has nothing.
     pub fn counted(&self) -> (Mark, Vec<u64>) {
         let from = match &self.from {
             Some(from) if from.at_ns < self.last.at_ns => from,
@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(shortest.next_ns(), MS);
     }
 
-    /// What counts of readings at these milliseconds, of one stream: from when, from which byte on, and how many bytes.
+    /// Returns what counts of readings at these milliseconds, of one stream: from when, from which byte on, and how
+    /// many bytes.
     fn counted(omit_ms: u64, readings: &[(u64, u64)]) -> (u64, u64, u64) {
         let mut counting = Counting::new(Nanos::millis(omit_ms), 1);
         readings.iter().for_each(|&(ms, bytes)| counting.note(ms * MS, vec![bytes]));
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(counted(100, &[(0, 1), (90, 50), (200, 160)]), (90, 50, 110));
         assert_eq!(counted(100, &[(200, 160)]), (0, 0, 160));
         assert_eq!(counted(100, &[(0, 1), (90, 50)]), (90, 50, 0));
-        // The end was earlier than the last look at it.
+        // The end was before the last check.
         assert_eq!(counted(100, &[(90, 50), (210, 160), (200, 160)]), (90, 50, 110));
         assert_eq!(counted(100, &[(90, 50), (210, 160), (95, 60)]), (95, 60, 0));
     }

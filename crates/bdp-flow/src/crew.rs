@@ -1,4 +1,4 @@
-//! The threads that one end of a flow works with: each has a share of the streams, and the first leads.
+//! The threads of one end of a flow: each has a share of the streams, and the first leads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use bdp_sys::process;
 use crate::error::{FlowError, Result};
 use crate::worker::Worker;
 
-/// How many threads, and where they run.
+/// Number of threads, and the processors they run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crew {
     threads: usize,
@@ -18,30 +18,31 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// One thread, wherever the system puts it.
+    /// Returns one thread, placed by the system.
     pub const fn alone() -> Self {
         Self { threads: 1, cpus: Vec::new() }
     }
 
-    /// A thread for each stream, but no more than there are processors; they are kept to `cpus` in turn, where any are given.
+    /// Returns a thread for each stream, up to the number of processors; they are pinned to `cpus` in turn, if any
+    /// are given.
     pub fn of(streams: usize, cpus: &[u32]) -> Self {
         let cpus: Vec<usize> = cpus.iter().map(|&cpu| cpu as usize).collect();
         let places = if cpus.is_empty() { process::allowed_cpus().len() } else { cpus.len() };
         Self { threads: streams.min(places).max(1), cpus }
     }
 
-    /// The same, of a list that may not have been given.
+    /// Like `of`, for an optional list.
     pub fn listed(streams: usize, cpus: Option<&CpuList>) -> Self {
         Self::of(streams, cpus.map_or(&[], CpuList::numbers))
     }
 
-    /// How many threads.
+    /// Returns the number of threads.
     pub const fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Has the calling thread lead the first share and others follow with theirs, until the leader returns or one of them
-    /// fails: `over` is then raised, which all of them look at.
+    /// Runs the first share on the calling thread as leader and the other shares on threads of their own, until the
+    /// leader returns or one of them fails: `over` is then raised, which all of them check.
     pub fn run<T>(
         &self,
         streams: usize,
@@ -51,7 +52,7 @@ impl Crew {
     ) -> Result<T> {
         let shares = shares(streams, self.threads);
         thread::scope(|scope| {
-            // Also where a thread can't be started: the scope waits for those that were.
+            // Also if a thread cannot be started: the scope waits for those that were.
             let _raised_at_last = Raise(over);
             let follow = &follow;
             let mut followers = Vec::new();
@@ -85,14 +86,14 @@ impl Crew {
     }
 }
 
-/// Keeps the calling thread, and those that it starts from now on, to these processors, where any are given.
+/// Pins the calling thread, and threads that it starts later, to these processors, if any are given.
 pub fn keep_to_listed(cpus: Option<&CpuList>) -> Result<()> {
     let Some(cpus) = cpus else { return Ok(()) };
     keep_to(&cpus.numbers().iter().map(|&cpu| cpu as usize).collect::<Vec<_>>())
 }
 
 fn keep_to(cpus: &[usize]) -> Result<()> {
-    // The kernel takes a list of which one processor is there.
+    // The kernel accepts a list if at least one of its processors exists.
     let allowed = process::allowed_cpus();
     let missing = cpus.iter().find(|cpu| !allowed.contains(cpu));
     let refused = |cpu: usize, why: &str| {

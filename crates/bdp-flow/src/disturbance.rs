@@ -1,5 +1,5 @@
-//! What disturbed a measurement at either end: counters separated by whose traffic they counted, and a caveat for each that
-//! matters.
+//! Disturbances of a measurement at either end: counters separated by whose traffic they counted, and a caveat for
+//! each that matters.
 
 use bdp_model::caveat::{Caveat, to_percent};
 use bdp_model::ends::{End, Task};
@@ -10,11 +10,11 @@ use bdp_model::threshold::STEAL_NOTED;
 /// Fraction of a device's bytes that are others' from which they matter, and their least rate.
 const CROSS: f64 = 0.03;
 const CROSS_BPS: f64 = 1e6;
-/// Fraction of a device's packets whose drop matters: it drops some that nobody here would have wanted.
+/// Share of a device's packets whose drop matters: some dropped packets would have been unwanted anyway.
 const DROPPED: f64 = 1e-4;
 const FEW_DROPS: u64 = 10;
 
-/// Payload bytes that a measurement has moved so far in each direction, the most that it can be.
+/// Upper bound of the payload bytes that a measurement has moved so far in each direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moved {
     to_bytes: u64,
@@ -23,7 +23,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Adds a flow: bytes that its sender gave to the kernel, packets sent again, and payload bytes of a packet.
+    /// Adds a flow: bytes that its sender gave to the kernel, retransmitted packets, and payload bytes per packet.
     pub fn add(&mut self, way: Direction, bytes: u64, sent_again: u64, packet_bytes: Option<u64>) {
         let packet = packet_bytes.unwrap_or(536);
         let moved = match way {
@@ -48,7 +48,7 @@ impl Moved {
     }
 }
 
-/// Tells cross traffic at both ends, and adds a caveat for each thing there that matters.
+/// Determines cross traffic at both ends, and adds a caveat for each disturbance that matters.
 pub fn note(near: &mut HostFacts, far: &mut HostFacts, moved: &Moved, caveats: &mut Vec<Caveat>) {
     for (end, host, own) in [(End::Near, near, moved.near()), (End::Far, far, moved.far())] {
         let loops_back = host.device.as_ref().is_some_and(|d| d.name == "lo");
@@ -81,7 +81,7 @@ fn describe(end: End, host: &HostFacts, caveats: &mut Vec<Caveat>) {
     }
 }
 
-/// What the device lost of packets of its host, where it matters.
+/// Returns a caveat for packets that the device of a host dropped, if it matters.
 fn drops(end: End, device: &Option<String>, counted: &DeviceCounters) -> Option<Caveat> {
     let relevant = |dropped: u64, packets: u64| match dropped {
         dropped if dropped >= FEW_DROPS && dropped as f64 > packets as f64 * DROPPED => dropped,
@@ -95,7 +95,7 @@ fn drops(end: End, device: &Option<String>, counted: &DeviceCounters) -> Option<
     any.then_some(Caveat::DeviceDrops { end, device, rx_dropped, rx_missed, rx_fifo, tx_dropped, tx_fifo })
 }
 
-/// Traffic of others through the device, each way, where it matters.
+/// Returns a caveat for cross traffic through the device, each way, if it matters.
 fn cross_traffic(
     end: End,
     device: &Option<String>,

@@ -1,4 +1,5 @@
-//! How busy the threads of one flow are: one that uses all of its processor limits the flow, however idle the others are.
+//! How busy the threads of one flow are: one that uses all of its processor limits the flow, however idle the others
+//! are.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +10,15 @@ use bdp_sys::{clock, process};
 use crate::lock::lock;
 use crate::pause::looks_seldom;
 
-/// Processor time / wall clock of the busiest of the threads that were watched.
+/// Processor time / wall clock of the busiest watched thread.
 #[derive(Debug, Default)]
 pub struct Busiest {
-    /// The bits of a number that is not negative: they are in the order of the numbers.
+    /// The bits of a non-negative number, which sort like the numbers.
     bits: AtomicU64,
     threads: Mutex<Vec<Account>>,
 }
 
-/// Processor time that this process uses, as a share of the time since a moment.
+/// This process's processor time as a share of the time since a moment.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessShare {
     began_ns: u64,
@@ -25,26 +26,26 @@ pub struct ProcessShare {
 }
 
 impl ProcessShare {
-    /// Begins now, which is this time of the monotonic clock.
+    /// Begins at this time of the monotonic clock.
     pub fn begin(now_ns: u64) -> Self {
         Self { began_ns: now_ns, cpu_ns: process::cpu_time_ns() }
     }
 
-    /// Until now; above 1 of several processors.
+    /// Returns the share until now; above 1 with several processors.
     pub fn until_now(self) -> f64 {
         let elapsed = (clock::monotonic_ns() - self.began_ns).max(1);
         (process::cpu_time_ns() - self.cpu_ns) as f64 / elapsed as f64
     }
 }
 
-/// What the threads of a flow have used so far.
+/// Processor use of a flow's threads so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Processor time of all.
+    /// Processor time of all threads.
     pub cpu_ns: u64,
-    /// Processor time of the busiest.
+    /// Processor time of the busiest thread.
     pub busiest_cpu_ns: u64,
-    /// The longest that one was ready to run while others had its processor.
+    /// Longest time that a thread was ready to run while others used its processor.
     pub run_wait_ns: u64,
 }
 
@@ -52,13 +53,13 @@ pub struct Spent {
 #[derive(Debug)]
 struct Account {
     times: OwnWait,
-    /// When it began its work, and when it was read last: on a processor, and waiting for one.
+    /// Readings at the start of its work and the latest: time on a processor, and time waiting for one.
     began_ns: (u64, u64),
     last_ns: (u64, u64),
 }
 
 impl Busiest {
-    /// Does the work on the calling thread, and notes what it used.
+    /// Runs the work on the calling thread, and records what it used.
     pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
         self.follow();
         let (began, used) = (clock::monotonic_ns(), process::thread_cpu_time_ns());
@@ -84,13 +85,13 @@ impl Busiest {
         self.bits.fetch_max(share.max(0.0).to_bits(), Ordering::Relaxed);
     }
 
-    /// Of all that ended so far.
+    /// Returns the share of the busiest thread that has ended.
     pub fn share(&self) -> f64 {
         f64::from_bits(self.bits.load(Ordering::Relaxed))
     }
 
-    /// What all that were watched have used so far, those that still work included; `None` where the kernel keeps no account, and in
-    /// guests.
+    /// Returns the use of all watched threads so far, including those still at work; `None` if the kernel keeps no
+    /// account, and in guests.
     pub fn spent(&self) -> Option<Spent> {
         let mut threads = lock(&self.threads);
         let of = |thread: &mut Account| {

@@ -1,9 +1,9 @@
-//! Why a workload could not be carried out.
+//! Why a workload failed.
 
-/// What a workload comes to.
+/// The result of a workload.
 pub type Result<T, E = FlowError> = std::result::Result<T, E>;
 
-/// Why a workload could not be carried out.
+/// Why a workload failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
     /// The operating system refused.
@@ -15,30 +15,30 @@ pub enum FlowError {
     /// A socket failed.
     #[error("{operation}: {source}")]
     Io {
-        /// What was attempted.
+        /// The operation.
         operation: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The agent could not do what it was asked.
+    /// The agent failed to carry out a request.
     #[error("{0}")]
     Refused(String),
-    /// The agent answered something else than was asked.
+    /// The agent sent an unexpected answer.
     #[error("unexpected answer from the agent: {0}")]
     OutOfTurn(String),
     /// An agent ended before its work was done.
     #[error("{0}")]
     Ended(String),
-    /// The other end of a flow did not come in time.
+    /// The other end of a flow did not connect in time.
     #[error("{0}")]
     Deadline(String),
-    /// Connections were made, and not a byte came over them.
+    /// Connections were established, but no byte arrived over them.
     #[error("no data came within {within}")]
     Silence {
-        /// How long was waited.
+        /// How long it waited.
         within: bdp_model::units::Nanos,
     },
-    /// A flow had begun, and then nothing moved any more.
+    /// A flow had begun and then stalled.
     #[error("no data was transferred for {within}: the other end has stopped, or the path is down")]
     Stalled {
         /// For how long.

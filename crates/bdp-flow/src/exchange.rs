@@ -1,4 +1,4 @@
-//! Requests and responses: clients that ask, take the answer, think and ask again, each over connections of its own.
+//! Requests and responses: clients that ask, receive the answer, think and ask again, each over its own connections.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,14 +14,14 @@ use bdp_wire::control::{ExchangeOrder, Exchanged};
 use crate::error::{FlowError, Result};
 use crate::worker::{self, Worker};
 
-/// What a request begins with: how long it is, and how long the answer is to be, bytes.
+/// A request begins with its length and that of the answer, in bytes.
 const HEADER_BYTES: usize = 16;
 /// Bytes of one read or write.
 const PIECE: usize = 1 << 16;
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 512;
 
-/// A listener for [`respond`], whose connections send by this congestion control.
+/// Returns a listener for [`respond`], whose connections send with this congestion control.
 pub fn listen(address: SocketAddr, congestion: Option<String>) -> Result<TcpListener> {
     let options = TcpOptions { congestion, nodelay: true, ..TcpOptions::default() };
     Ok(socket::listen(address, &options, BACKLOG)?)
@@ -31,7 +31,7 @@ pub fn listen(address: SocketAddr, congestion: Option<String>) -> Result<TcpList
 pub fn respond(listener: &TcpListener) {
     loop {
         match listener.accept() {
-            // Without a thread for it the connection closes, which its client sees.
+            // Without a thread for it the connection closes, which its client notices.
             Ok((stream, _)) => drop(worker::start(move || answer_all(stream))),
             Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
             Err(_) => thread::sleep(Duration::from_millis(1)),
@@ -55,7 +55,7 @@ fn answer_all(mut stream: TcpStream) {
     }
 }
 
-/// Reads so many bytes.
+/// Reads this many bytes.
 fn take(stream: &mut TcpStream, mut bytes: u64, room: &mut [u8]) -> std::io::Result<()> {
     while bytes > 0 {
         let most = room.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -69,7 +69,7 @@ fn take(stream: &mut TcpStream, mut bytes: u64, room: &mut [u8]) -> std::io::Res
     Ok(())
 }
 
-/// Writes so many bytes, whatever they are.
+/// Writes this many arbitrary bytes.
 fn give(stream: &mut TcpStream, mut bytes: u64, room: &[u8]) -> std::io::Result<()> {
     while bytes > 0 {
         let most = room.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -79,7 +79,7 @@ fn give(stream: &mut TcpStream, mut bytes: u64, room: &[u8]) -> std::io::Result<
     Ok(())
 }
 
-/// Has all clients of an order ask until its end.
+/// Runs all clients of an order until its end.
 pub fn run(order: &ExchangeOrder) -> Result<Exchanged> {
     let begun = clock::monotonic_ns() + order.start.as_ns();
     let Pattern::RequestResponse { clients, .. } = order.traffic.pattern else {
@@ -125,7 +125,7 @@ fn ask(order: &ExchangeOrder, client: u32, begun: u64) -> Exchanged {
                 let length = asked.request_bytes.max(HEADER_BYTES as u64);
                 room[..8].copy_from_slice(&length.to_be_bytes());
                 room[8..HEADER_BYTES].copy_from_slice(&bytes.to_be_bytes());
-                // What comes behind the header may be anything.
+                // The content after the header is arbitrary.
                 give(&mut stream, length, &room)?;
                 take(&mut stream, bytes, &mut room)?;
                 Ok(stream)

@@ -1,4 +1,4 @@
-//! When a program that holds back reads or writes next, and how much: one stream of it.
+//! When a slow application reads or writes next, and how much: for one of its streams.
 
 use bdp_model::application::{Application, IoPattern, Messages};
 
@@ -9,29 +9,29 @@ use crate::pace::Pace;
 pub enum Gate {
     /// A rate.
     Rate(Pace),
-    /// Pauses, since a moment of the monotonic clock.
+    /// Pauses, counted from a moment of the monotonic clock.
     Pauses {
-        /// What they are.
+        /// The pattern of pauses.
         pattern: IoPattern,
-        /// Since when.
+        /// Start of the pattern.
         began_ns: u64,
     },
-    /// Messages, of which one waits for the answer to another.
+    /// Messages, each of which waits for the answer to the previous one.
     Messages {
-        /// What they are.
+        /// The messages.
         messages: Messages,
-        /// Bytes of the present one that the kernel has taken.
+        /// Bytes of the current message that the kernel has accepted.
         written: u64,
     },
 }
 
 impl Gate {
-    /// Of a program that reads so from now on; `None` where it reads as fast as it can.
+    /// Returns the gate of a reading application from now on; `None` if it reads as fast as it can.
     pub fn reader(application: &Application, now_ns: u64, length: usize) -> Option<Self> {
         Self::of(application.reader?, now_ns, length)
     }
 
-    /// Of one that writes so.
+    /// Returns the gate of a writing application from now on; `None` if it writes as fast as it can.
     pub fn writer(application: &Application, now_ns: u64, length: usize) -> Option<Self> {
         match (application.messages, application.writer) {
             (Some(messages), _) => Some(Self::Messages { messages, written: 0 }),
@@ -46,7 +46,7 @@ impl Gate {
         }
     }
 
-    /// When more may go, as far as time decides that.
+    /// Returns when more may pass, as far as time decides.
     pub fn due_ns(&self, now_ns: u64) -> u64 {
         match self {
             Self::Rate(pace) => pace.due_ns(),
@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// How many bytes may go now.
+    /// Returns how many bytes may pass now.
     pub fn allowed(&mut self, now_ns: u64) -> usize {
         match self {
             Self::Rate(pace) => pace.allowed(now_ns),
@@ -74,7 +74,7 @@ impl Gate {
         }
     }
 
-    /// Notes what the kernel took, or gave.
+    /// Notes the bytes that passed to or from the kernel.
     pub fn give(&mut self, bytes: usize) {
         match self {
             Self::Rate(pace) => pace.give(bytes),
@@ -83,12 +83,12 @@ impl Gate {
         }
     }
 
-    /// Whether a message is complete, and its answer has yet to come.
+    /// Whether a message is complete and its answer is outstanding.
     pub fn awaits_answer(&self) -> bool {
         matches!(self, Self::Messages { messages, written } if *written >= messages.size_bytes)
     }
 
-    /// Notes that the answer has come.
+    /// Notes that the answer has arrived.
     pub fn answered(&mut self) {
         if let Self::Messages { written, .. } = self {
             *written = 0;
@@ -96,7 +96,7 @@ impl Gate {
     }
 }
 
-/// What a receiving program answers: a byte for each message that it has read whole.
+/// The answers of a receiving application: a byte for each message that it has read completely.
 #[derive(Debug, Clone, Copy)]
 pub struct Answering {
     size_bytes: u64,
@@ -104,12 +104,12 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Of these messages.
+    /// Creates the answers to these messages.
     pub fn of(messages: &Messages) -> Self {
         Self { size_bytes: messages.size_bytes.max(1), read: 0 }
     }
 
-    /// Notes what was read; how many messages are complete with it.
+    /// Notes bytes read; returns how many messages they complete.
     pub fn complete(&mut self, bytes: usize) -> u64 {
         self.read += bytes as u64;
         let messages = self.read / self.size_bytes;

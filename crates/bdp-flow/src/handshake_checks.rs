@@ -1,4 +1,5 @@
-//! What became of a connection's handshake on its way, by what both ends offered and what they have: an option that was taken out, an MSS that was made smaller.
+//! Detects changes to a connection's handshake in transit, from what both ends offered and have: a removed option, a
+//! reduced MSS.
 
 use bdp_model::caveat::Caveat;
 use bdp_model::flow::FlowSpec;
@@ -12,7 +13,8 @@ const OPTIONS: u64 = 24;
 /// A kernel makes no segment longer than half of a receive window (`tcp_bound_to_half_wnd` of Linux).
 const HALF_OF_WINDOW: u64 = 2;
 
-/// What was changed on the way. Of datagrams, and of ends that do not say what they offer, nothing is known.
+/// Returns what was changed in transit. Nothing is known for datagrams, and for ends that do not report what they
+/// offer.
 pub fn changed(
     spec: &FlowSpec,
     [near, far]: [&HostFacts; 2],
@@ -45,7 +47,7 @@ fn clamped(
     directions: &[DirectionResult],
 ) -> Option<Caveat> {
     let of_hosts = hosts.map(|host| host.device.as_ref()?.mtu);
-    // Each end announces what its own device holds, and the kernel keeps to the path's.
+    // Each end announces what its own device carries, and the kernel uses the path's.
     let mtu = u64::from(of_hosts[0]?.min(of_hosts[1]?));
     let mtu = [path.mtu_to, path.mtu_from].into_iter().flatten().map(u64::from).fold(mtu, u64::min);
     let headers = if hosts.iter().any(|host| host.address.contains(':')) { HEADERS.1 } else { HEADERS.0 };

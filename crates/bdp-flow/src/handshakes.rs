@@ -1,5 +1,5 @@
-//! TCP handshakes at a steady rate that measure round trips. Several may be under way: one whose SYN was lost takes the
-//! second, or the three, that Linux waits before it sends another, and holds up none of those after it.
+//! TCP handshakes at a steady rate that measure round trips. Several may be in progress: one whose SYN was lost takes
+//! the one or three seconds that Linux waits before it sends another, without delaying later ones.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,35 +16,35 @@ use bdp_wire::control::ProbeSample;
 use crate::error::FlowError;
 use crate::pause::stop_check_ns;
 
-/// Most handshakes under way: more than the lab's shortest interval starts within its longest patience on most paths. A turn
-/// that finds no place waits for one, and counts from when it was due.
+/// Most concurrent handshakes: more than the lab's shortest interval starts within its longest time limit on most
+/// paths. If none is free, a turn waits for one, and counts from when it was due.
 const MOST_UNDER_WAY: usize = 512;
 
-/// Handshakes at their turns.
+/// A schedule of handshakes.
 pub struct Handshakes {
-    /// With whom.
+    /// Destination address.
     pub to: SocketAddr,
-    /// From when on they are due, monotonic.
+    /// Start of the schedule, monotonic.
     pub start_ns: u64,
-    /// When each is due, since then.
+    /// When each is due, after the start.
     pub times: ProbeTimes,
-    /// None is due later than that.
+    /// Duration of the schedule.
     pub duration: Nanos,
-    /// How long each may take.
+    /// Time limit of each handshake.
     pub patience: Nanos,
-    /// How many may be under way.
+    /// Most handshakes in progress.
     most: usize,
 }
 
 impl Handshakes {
-    /// To an address, from a moment on.
+    /// Creates a schedule of handshakes to an address.
     pub fn new(to: SocketAddr, start_ns: u64, times: ProbeTimes, duration: Nanos, patience: Nanos) -> Self {
         Self { to, start_ns, times, duration, patience, most: MOST_UNDER_WAY }
     }
 
-    /// Starts each at its turn, and waits for the last answer or the end of its patience. Once `stop` is raised none is started
-    /// any more, and those under way have twice as long as the longest round trip so far. `note` is given each handshake by its number when it
-    /// is started and again when something has become of it.
+    /// Starts each handshake when it is due, and waits for the last answer or its time limit. After `stop` no more
+    /// are started, and those in progress get twice the longest round trip so far. `note` receives each handshake by
+    /// its number when it starts and again when its result is known.
     pub fn run(&self, stop: &AtomicBool, note: &mut dyn FnMut(usize, ProbeSample)) -> Result<(), FlowError> {
         let patience_ns = self.patience.as_ns();
         let poll = Poll::new()?;
@@ -97,7 +97,7 @@ impl Handshakes {
     }
 }
 
-/// Enters what [`Handshakes::run`] notes.
+/// Records what [`Handshakes::run`] reports.
 pub fn enter(probes: &mut Vec<ProbeSample>, number: usize, sample: ProbeSample) {
     match probes.get_mut(number) {
         Some(known) => *known = sample,
@@ -145,7 +145,7 @@ mod tests {
         let freed = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(300));
             drop(held);
-            // Takes all that come from now on.
+            // Accepts all further connections.
             listener.set_nonblocking(true).unwrap();
             let until = std::time::Instant::now() + std::time::Duration::from_secs(6);
             let mut taken = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
         });
         let (interval, duration) = (Nanos::millis(20), Nanos::millis(200));
         let probes = carried_out(&Handshakes::new(to, start_ns, every(interval), duration, Nanos::secs(5)));
-        // All ten turns came while the first SYN was unanswered, which it was for a second at least.
+        // All ten turns passed while the first SYN was unanswered, for at least a second.
         assert_eq!(probes.len(), 10);
         let first_answer = probes[0].sent_at_ns + probes[0].rtt_ns.unwrap();
         assert!(probes.iter().all(|probe| probe.sent_at_ns < first_answer), "{probes:?}");

@@ -1,4 +1,4 @@
-//! What this machine says of itself.
+//! Facts about this machine.
 
 use std::net::IpAddr;
 
@@ -46,7 +46,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Now, on the path that leaves from `address`.
+    /// Takes the baseline now, for the path that leaves from `address`.
     pub fn take(address: IpAddr) -> Self {
         let address = address.to_canonical();
         let device = device::with_address(address).ok().flatten();
@@ -62,7 +62,7 @@ impl Baseline {
         }
     }
 
-    /// What the machine is, and what it did since.
+    /// Returns facts about the machine and its activity since the baseline.
     pub fn facts(&self) -> HostFacts {
         let (busy, steal) = HostCpu::read().since(self.cpu);
         let sysctls: std::collections::BTreeMap<String, String> = SYSCTLS
@@ -94,7 +94,8 @@ impl Baseline {
         }
     }
 
-    /// What was counted since; whose traffic it was is for others to say ([`HostCounters::attribute`]).
+    /// Returns the counters since the baseline; attribution to traffic is done elsewhere
+    /// ([`HostCounters::attribute`]).
     pub fn counters(&self) -> HostCounters {
         let now = self.device.as_deref().and_then(|d| device::counters(d).ok());
         let softnet = self.softnet.zip(Softnet::read());

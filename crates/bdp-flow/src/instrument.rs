@@ -1,4 +1,4 @@
-//! The machine as an instrument: its clock, its timers, its processors and its stack, each tried for about a second.
+//! The machine as an instrument: its clock, timers, processors and stack, each tested for about a second.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,20 +16,20 @@ use bdp_sys::{clock, poll, process};
 use crate::error::{FlowError, Result};
 use crate::worker::start;
 
-/// How long each trial takes.
+/// Duration of each trial.
 const TRIAL_NS: u64 = 800_000_000;
-/// Readings whose cost is taken together.
+/// Clock readings whose cost is measured together.
 const READINGS: u64 = 500_000;
-/// What a sleep asks for.
+/// The requested sleep.
 const SLEEP: Duration = Duration::from_micros(200);
-/// A gap that is longer was a stall.
+/// Gaps longer than this are stalls.
 const STALL_NS: u64 = 10_000;
-/// Processors that are watched at once.
+/// Most processors watched at once.
 const MOST_WATCHED: usize = 16;
-/// Bytes of a message that goes to and fro.
+/// Bytes of a message sent back and forth.
 const MESSAGE_BYTES: usize = 48;
 
-/// Tries everything; takes about five seconds.
+/// Tests everything; takes about five seconds.
 pub fn examine() -> Result<Instrument> {
     let cpus = process::allowed_cpus();
     let may_spin = cpus.len() > 1;
@@ -85,7 +85,8 @@ fn examine_clock(cpus: &[usize]) -> Result<ClockFacts> {
     Ok(ClockFacts { source, step_ns, cost_ps, compared, backwards, backwards_max_ns })
 }
 
-/// Two processors that show each other what they read: how often, how often it went back, and by how much at most.
+/// Compares the clocks of two processors that show each other their readings: how often, how often it went back, and
+/// by how much at most.
 fn compare(one: usize, other: usize) -> Result<[u64; 3]> {
     let latest = Arc::new(AtomicU64::new(0));
     let until = clock::monotonic_ns() + TRIAL_NS / 2;
@@ -93,7 +94,7 @@ fn compare(one: usize, other: usize) -> Result<[u64; 3]> {
     for cpu in [one, other] {
         let latest = Arc::clone(&latest);
         threads.push(start(move || {
-            // Where it can't be kept to one processor the kernel moves it, which compares as well.
+            // If it cannot be pinned, the kernel moves it, which compares as well.
             let _ = process::pin(0, &[cpu]);
             let (mut compared, mut backwards, mut most) = (0, 0, 0);
             loop {
@@ -131,7 +132,7 @@ fn overshoot() -> Histogram {
     }
 }
 
-/// What threads that only read the clock miss, one on each processor at the same time.
+/// Returns the stalls of threads that only read the clock, one on each processor at the same time.
 fn watch(cpus: &[usize]) -> Result<StallFacts> {
     let mut threads = Vec::new();
     for &cpu in cpus.iter().take(MOST_WATCHED) {
@@ -173,7 +174,7 @@ impl UdpPair {
         near.connect(far.local_addr()?)?;
         far.connect(near.local_addr()?)?;
         for socket in [&near, &far] {
-            // Nothing is lost for ever, whatever becomes of a datagram.
+            // A lost datagram must not block the test forever.
             socket.set_read_timeout(Some(Duration::from_millis(100)))?;
             socket.set_nonblocking(may_spin)?;
         }
@@ -220,7 +221,7 @@ fn time_tcp(may_spin: bool) -> io::Result<Histogram> {
     }
     let echo = start(move || {
         let mut room = [0; MESSAGE_BYTES];
-        // Ends when the other end has gone.
+        // Ends when the other end has closed.
         while read_whole(&far, &mut room).is_ok() {
             if poll::write_whole(&far, &room, TRIAL_NS).is_err() {
                 break;
@@ -237,7 +238,8 @@ fn time_tcp(may_spin: bool) -> io::Result<Histogram> {
     Ok(histogram)
 }
 
-/// How long exchanges of a message take, one after the other for the time of a trial; one gives whether an answer came.
+/// Returns how long exchanges of a message take, one after the other for the time of a trial; `one` returns whether
+/// an answer arrived.
 fn exchanges(mut one: impl FnMut(&mut [u8], u64) -> io::Result<bool>) -> io::Result<Histogram> {
     let mut histogram = Histogram::new();
     let until = clock::monotonic_ns() + TRIAL_NS;

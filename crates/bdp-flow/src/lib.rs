@@ -1,7 +1,7 @@
 //! Workloads, probes and samples between two ends: threads, no async runtime.
 //!
-//! [`receive`] and [`send`] are bulk TCP, [`crew`] the threads of it, [`datagram`] is UDP, [`probe`] is the round trip beside
-//! it. [`session`] is what every client of a measurement has in common.
+//! [`receive`] and [`send`] are bulk TCP, [`crew`] their threads, [`datagram`] is UDP, [`probe`] measures round trips
+//! during a flow. [`session`] is common to all clients of a measurement.
 #![forbid(unsafe_code)]
 
 pub mod background;

@@ -1,5 +1,5 @@
-//! Congestion events of a connection, noticed by reading `TCP_INFO` about twice each round trip: what its kernel knew just before each, and what it
-//! did until the event was over.
+//! Congestion events of a connection, detected by reading `TCP_INFO` about twice per round trip: the kernel's state
+//! just before each, and what it did until the event was over.
 
 use bdp_model::record::{CongestionState, EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode};
 use bdp_sys::tcp_info::TcpInfo;
@@ -11,9 +11,9 @@ const SHORTEST_NS: u64 = 2_000_000;
 #[derive(Debug, Default)]
 pub struct LossEpisodes {
     episodes: Vec<LossEpisode>,
-    /// The last reading outside of an event.
+    /// The last reading outside an event.
     before: Option<Reading>,
-    /// The event that goes on, and the segments retransmitted when it began.
+    /// The current event, and the segments retransmitted when it began.
     current: Option<(LossEpisode, u64)>,
     srtt_ns: u64,
 }
@@ -25,7 +25,7 @@ struct Reading {
 }
 
 impl LossEpisodes {
-    /// Those that readings in the order of time show.
+    /// Returns the events in these readings, given in order of time.
     pub fn of<'a>(readings: impl IntoIterator<Item = (u64, &'a TcpInfo)>) -> Vec<LossEpisode> {
         let mut episodes = Self::default();
         for (at_ns, info) in readings {
@@ -34,7 +34,7 @@ impl LossEpisodes {
         episodes.finish()
     }
 
-    /// How long to wait for the next reading: half a round trip, but no longer than a sample.
+    /// Returns how long to wait for the next reading: half a round trip, at most a sample interval.
     pub fn cadence_ns(&self, interval_ns: u64) -> u64 {
         match self.srtt_ns {
             0 => interval_ns.min(5 * SHORTEST_NS),
@@ -42,7 +42,7 @@ impl LossEpisodes {
         }
     }
 
-    /// Takes a reading.
+    /// Adds a reading.
     pub fn observe(&mut self, at_ns: u64, info: &TcpInfo) {
         let (Some(state), Some(retransmits)) = (info.congestion_state, info.total_retrans.map(u64::from))
         else {
@@ -85,7 +85,7 @@ impl LossEpisodes {
         }
     }
 
-    /// Those that were noticed, the last of which may not be over.
+    /// Returns the detected events; the last may not be over.
     pub fn finish(mut self) -> Vec<LossEpisode> {
         if let Some((episode, _)) = self.current.take() {
             self.keep(episode);

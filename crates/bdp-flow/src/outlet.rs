@@ -1,4 +1,4 @@
-//! What one stream of a sender sends: the same bytes again and again, or those of the pattern.
+//! The bytes of one sender's stream: constant, or those of the pattern.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -6,22 +6,23 @@ use std::net::TcpStream;
 use bdp_sys::payload::{Change, Method, Writer};
 use bdp_wire::pattern;
 
-/// Where a stream's bytes come from.
+/// The source of a stream's bytes.
 #[derive(Debug)]
 pub enum Outlet<'a> {
-    /// Always the same.
+    /// Always the same bytes.
     Same(Writer<'a>),
-    /// Of the pattern, of this stream, from this byte on.
+    /// The pattern of this stream, from this byte on.
     Patterned { stream: u32, at: u64 },
 }
 
 impl Outlet<'_> {
-    /// The pattern from its first byte on.
+    /// Returns the pattern from its first byte on.
     pub const fn patterned(stream: u32) -> Self {
         Self::Patterned { stream, at: 0 }
     }
 
-    /// Sends `length` bytes, or as many as the kernel takes; `room` is as long at least where it is the pattern that is sent.
+    /// Sends `length` bytes, or as many as the kernel accepts; `room` must be at least as long if the pattern is
+    /// sent.
     pub fn send(&mut self, mut to: &TcpStream, length: usize, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Same(writer) => writer.send(to, length),
@@ -35,7 +36,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// As [`Writer::change_to`]; false where that is refused, and would block where bytes are to be sent on first.
+    /// Like [`Writer::change_to`]; false if refused; would block if bytes must be sent first.
     pub fn change_to(&mut self, method: Method, to: &TcpStream) -> io::Result<bool> {
         match self {
             Self::Same(writer) => match writer.change_to(method, to)? {
@@ -47,7 +48,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// As [`Writer::flush`].
+    /// Like [`Writer::flush`].
     pub fn flush(&mut self, to: &TcpStream) -> io::Result<bool> {
         match self {
             Self::Same(writer) => writer.flush(to),
@@ -55,7 +56,7 @@ impl Outlet<'_> {
         }
     }
 
-    /// As [`Writer::completed`].
+    /// Like [`Writer::completed`].
     pub fn completed(&mut self, to: &TcpStream) -> (u64, u64) {
         match self {
             Self::Same(writer) => writer.completed(to),

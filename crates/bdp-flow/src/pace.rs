@@ -1,17 +1,17 @@
-//! When a stream may be given more, so that a rate holds from its first byte on.
+//! Paces the bytes given to a stream, so that a rate holds from its first byte on.
 //!
-//! The kernel's pacing lets the first ten segments of a connection go at once, which at the segments of loopback are 640 kB, and a
-//! socket takes in bytes for many seconds of a low rate, which still leave when a test is over. So a stream of such a rate is
-//! given its bytes when they are due, besides.
+//! The kernel's pacing lets the first ten segments of a connection go at once, 640 kB with loopback's segments, and
+//! at a low rate a socket accepts bytes for many seconds, which still leave when a test is over. A stream with such a
+//! rate is therefore also given its bytes when they are due.
 
 use bdp_model::units::Rate;
 
 /// Faster streams are left to the kernel: ten segments are little to them, and the calls would be many.
 const FASTEST_BPS: u64 = 1_000_000_000;
-/// What is due together: this much time of the rate, and no less than a segment of Ethernet.
+/// Time span of the rate that is due at once, at least one Ethernet segment.
 const TOGETHER_NS: u64 = 2_000_000;
 const LEAST_BYTES: u64 = 1448;
-/// How much of what it missed a stream makes up for.
+/// How much of what it missed a stream may make up for.
 const SLACK_NS: u64 = 20_000_000;
 
 /// The pace of one stream.
@@ -24,8 +24,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of a stream that begins now, in writes of up to `length` bytes, or of so many where they are to be whole; `None` where its
-    /// rate is the kernel's affair alone.
+    /// Returns the pace of a stream that begins now, in writes of up to `length` bytes, or of exactly that many if
+    /// `whole`; `None` if the kernel alone paces it.
     pub fn of(rate_bps: u64, now_ns: u64, length: usize, whole: bool) -> Option<Self> {
         let together = u128::from(rate_bps) * u128::from(TOGETHER_NS) / 8 / 1_000_000_000;
         let least = if whole { length as u64 } else { LEAST_BYTES.min(length as u64) };
@@ -37,17 +37,18 @@ impl Pace {
         })
     }
 
-    /// Whether what is due together is so much that spreading it evenly would delay its end for long.
+    /// Whether so much is due at once that spreading it evenly would delay its end for long.
     pub fn is_coarse(&self) -> bool {
         self.rate.serialisation(self.together_bytes).as_ns() > SLACK_NS
     }
 
-    /// When more is due.
+    /// Returns when more is due.
     pub fn due_ns(&self) -> u64 {
         self.began_ns.saturating_add(self.rate.serialisation(self.given_bytes).as_ns())
     }
 
-    /// How many bytes may be given now. Who is far behind, be it that the path or the machine held it up, loses the rest.
+    /// Returns how many bytes may be written now. A stream that is far behind, delayed by the path or the machine,
+    /// forfeits the rest.
     pub fn allowed(&mut self, now_ns: u64) -> usize {
         let due_ns = self.due_ns();
         if due_ns > now_ns {
@@ -59,7 +60,7 @@ impl Pace {
         usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(self.together_bytes as usize)
     }
 
-    /// Notes what the kernel took.
+    /// Notes the bytes that the kernel accepted.
     pub fn give(&mut self, bytes: usize) {
         self.given_bytes += bytes as u64;
     }
@@ -71,7 +72,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Bytes that are given to who asks whenever more is due, late by up to `late_ns`, until the end.
+    /// Returns the bytes given to a writer that asks whenever more is due, late by up to `late_ns`, until the end.
     fn given(rate_bps: u64, late_ns: u64, end_ns: u64) -> u64 {
         let mut pace = Pace::of(rate_bps, 7, 128 << 10, false).unwrap();
         let (mut now, mut turn) = (7, 0_u64);

@@ -1,5 +1,6 @@
-//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or TCP
-//! connections at a steady rate, each reset as soon as it stands. Each is due at a moment of its interval that a seed draws.
+//! The probe flow, timed by the monotonic clock: small UDP datagrams at a steady rate that the other host echoes, or
+//! TCP connections at a steady rate, each reset once established. Each is due at a random moment of its interval,
+//! drawn from a seed.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -22,17 +23,17 @@ use crate::pause::{looks_seldom, stop_check_ns, wait_until};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
-/// Senders whose probes an echo counts at once; those of a lab are a handful.
+/// Most senders whose probes an echo counts; a lab has a handful.
 const MOST_COUNTED: usize = 1024;
 
-/// Answers every datagram of a probe's size with itself, for as long as the process lives.
+/// Echoes every datagram of a probe's size, for as long as the process lives.
 pub fn echo(socket: &UdpSocket) {
     process::sharpen_timers();
     let mut room = [0; PROBE_BYTES];
     let mut counts: HashMap<SocketAddr, EchoCount> = HashMap::new();
     loop {
         match socket.recv_from(&mut room) {
-            // Same size back: nothing to gain by a forged source.
+            // The echo has the same size: a forged source gains nothing.
             Ok((PROBE_BYTES, from)) => {
                 if let Some(probe) = Probe::decode(&room) {
                     if counts.len() >= MOST_COUNTED && !counts.contains_key(&from) {
@@ -51,14 +52,14 @@ pub fn echo(socket: &UdpSocket) {
     }
 }
 
-/// A listener for connections that are probes.
+/// Returns a listener for probe connections.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(bdp_sys::socket::listen(address, &TcpOptions::default(), PROBE_CONNECTIONS as i32)?)
 }
 
-/// Takes every connection, for as long as the process lives. The kernel answers the SYN by itself, so that when this
-/// thread runs does not count. Each is let go only when many later ones have come: the end that times it is to reset it,
-/// and a reset from here that came first would look like a refusal. Where that end's reset was lost, ours ends it.
+/// Accepts every connection, for as long as the process lives. The kernel answers the SYN by itself, so this thread's
+/// timing does not matter. Each connection is closed only after many later ones: the end that times it resets it, and
+/// an earlier reset from here would look like a refusal. If that end's reset was lost, ours ends it.
 pub fn take(listener: &TcpListener) {
     let mut taken = VecDeque::new();
     loop {
@@ -86,9 +87,9 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     }
 }
 
-/// Connects at every interval, whatever became of the connections before. One that was refused, or not answered within the
-/// order's patience, counts as sent and not as received. A SYN that the path lost shows as the second that Linux waits before the
-/// next, and as the three before another.
+/// Connects at every interval, whatever happened to earlier connections. A refused connection, or one not answered
+/// within the order's patience, counts as sent and not received. A lost SYN shows as the one second that Linux waits
+/// before the next, and the three before another.
 fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let start = clock::monotonic_ns() + order.offset.as_ns();
     let mut probes = Vec::new();
@@ -118,11 +119,11 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
     let mut outcome = Probed::default();
     let mut room = [0; PROBE_BYTES + 1];
     let mut stopped_until = None;
-    // In a guest a reading is a system call, and the time stands still until the next wait.
+    // In a guest a reading is a system call, and time stands still until the next wait.
     let mut now = start;
     loop {
         if stop.load(Ordering::Relaxed) {
-            // Those under way get twice as long as the slowest so far took: the queue may have grown since.
+            // Those in progress get twice the time of the slowest so far: the queue may have grown since.
             let longest = outcome.round_trips_ns().max().unwrap_or(0);
             stopped_until.get_or_insert(now + (2 * longest).min(order.patience.as_ns()));
         }
@@ -257,7 +258,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let outcome = std::thread::scope(|scope| {
             let probing = scope.spawn(|| run(&order, &stop).unwrap());
-            // One is under way: what it sends is here, and never answered.
+            // One is in flight: what it sends is here, and never answered.
             silent.recv(&mut [0; 64]).unwrap();
             stop.store(true, Ordering::Relaxed);
             probing.join().unwrap()
@@ -268,7 +269,7 @@ mod tests {
             outcomes.iter().all(|outcome| matches!(outcome, ProbeOutcome::InFlight { .. })),
             "{outcome:?}"
         );
-        // After as long as an answer can take it is known to be lost.
+        // It is known to be lost after the longest time that an answer can take.
         let lost = |outcome| matches!(outcome, ProbeOutcome::Lost { .. });
         assert!(outcome.outcomes(&(0..u64::MAX), Nanos(0)).all(lost));
     }

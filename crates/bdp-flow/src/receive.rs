@@ -1,5 +1,5 @@
-//! The receiving end of bulk TCP: each thread of the crew has its share of the streams in one poll loop. Bytes are counted as
-//! the application takes them out of the kernel, which it does without having them copied, unless each is to be checked.
+//! The receiving end of bulk TCP: each thread of the crew serves its share of the streams in one poll loop. Bytes are
+//! counted as the application takes them out of the kernel, without copying them unless each is to be checked.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -37,44 +37,45 @@ use crate::waiting::{WaitFor, Waiting};
 use crate::window_hold::WindowHold;
 use crate::worker::Worker;
 
-/// Bytes of one read.
+/// Bytes per read.
 const READ_BYTES: usize = 1 << 20;
-/// The same where every byte is looked at: what a processor keeps near it.
+/// Bytes per read if every byte is checked: fits into the processor's cache.
 const CHECKED_READ_BYTES: usize = 256 << 10;
-/// From one count of all streams' bytes to the next, at least.
+/// Shortest interval between two sums over all streams' bytes.
 const LOOK_NS: u64 = 20_000_000;
-/// Streams that have a thread each in a guest, at most.
+/// Most streams that have a thread each in a guest.
 const ALONE_AT_MOST: usize = 64;
-/// How long a program that holds back sleeps before it looks whether its flow is over.
+/// Longest sleep of a slow reader before it checks whether its flow is over.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;
 /// The token of the leader's wake-up.
 const WAKE: u64 = u64::MAX;
 
-/// What a receiver does with its streams.
+/// A receiver's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReceivePlan {
-    /// Ends after this time since the first byte.
+    /// Duration since the first byte.
     pub duration: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub omit: Nanos,
-    /// From one sample to the next.
+    /// Interval of samples.
     pub interval: Nanos,
     /// How long to wait for the first byte.
     pub patience: Nanos,
-    /// Window that is held on the wire of each stream ([`WindowHold`]).
+    /// Window kept on the wire for each stream ([`WindowHold`]).
     pub window_bytes: Option<u32>,
-    /// Whether bytes of fast streams may come together before they are read, where no window is set by buffers.
+    /// Whether bytes of fast streams may accumulate before they are read, if no window is set by buffers.
     pub coalesce: bool,
-    /// Whether every byte is held against [`bdp_wire::pattern`], for which it has to be copied.
+    /// Whether every byte is compared with [`bdp_wire::pattern`], which requires copying it.
     pub check: bool,
-    /// What the program does, where it does not read as fast as it can; of as many streams as have a thread each.
+    /// The application's behaviour, if it does not read as fast as it can; applies to as many streams as have a
+    /// thread each.
     pub application: Application,
-    /// Who reads.
+    /// The threads that read.
     pub crew: Crew,
 }
 
 impl ReceivePlan {
-    /// Of a flow whose first byte is awaited so long.
+    /// Returns the plan of a flow whose first byte is awaited for `patience`.
     pub fn of(spec: &FlowSpec, patience: Nanos, crew: Crew) -> Self {
         Self {
             duration: spec.duration,
@@ -91,7 +92,7 @@ impl ReceivePlan {
 }
 
 /// Reads connected streams until the plan's duration has passed since the first byte, until all have closed, or until
-/// `stop`. Ending closes the connections, with a reset where the sender still sends. The meter shows bytes read.
+/// `stop`. Ending closes the connections, with a reset if the sender still sends. The meter shows bytes read.
 pub fn over(
     streams: Vec<TcpStream>,
     plan: &ReceivePlan,
@@ -139,8 +140,8 @@ pub fn over(
     Ok(received)
 }
 
-/// Has each stream of the share read by a thread of its own, which waits in the read itself: one system call where a poll loop makes
-/// three. The leader takes the readings when they are due, and does nothing else.
+/// Reads each stream of the share on a thread of its own, which waits in the read itself: one system call instead of
+/// a poll loop's three. The leader takes the readings when they are due, and does nothing else.
 fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result<Received> {
     thread::scope(|scope| {
         let mut readers = Vec::new();
@@ -163,37 +164,37 @@ fn lead_apart(flow: &Flow<'_>, share: Range<usize>, stop: &AtomicBool) -> Result
     })
 }
 
-/// What the threads of one flow share.
+/// State shared by the threads of one flow.
 struct Flow<'a> {
     plan: &'a ReceivePlan,
     meter: &'a Meter,
     streams: Vec<TcpStream>,
     /// Bytes of each stream so far.
     read: Vec<Count>,
-    /// When the first byte of any was read; 0 before.
+    /// When the first byte of any stream was read; 0 before.
     first_byte_ns: AtomicU64,
-    /// When the last byte of any was read, once all threads have left; 0 before.
+    /// When the last byte of any stream was read, set after all threads have finished; 0 before.
     last_byte_ns: AtomicU64,
-    /// Streams that have not ended.
+    /// Streams that are still open.
     open: AtomicUsize,
-    /// When and how the last stream that ended did.
+    /// When and how the last stream ended.
     last_end: Mutex<(u64, EndReason)>,
     check: Mutex<PayloadCheck>,
     over: AtomicBool,
-    /// What the threads use of their processors.
+    /// Processor use of the threads.
     busiest: Busiest,
     program: Program,
     /// Wakes the leader at the first byte and when the last stream has ended.
     wake: Waker,
 }
 
-/// What the program did that reads the first stream.
+/// Activity of the program that reads the first stream.
 #[derive(Debug, Default)]
 struct Program {
     began_ns: u64,
-    /// How long it waited for data; in a guest it is the rest of the time, since reading takes none there.
+    /// Time it waited for data; in a guest it is the remaining time, since reading takes none there.
     waited_ns: AtomicU64,
-    /// How long it held back.
+    /// Time it paused on purpose.
     paused_ns: AtomicU64,
 }
 
@@ -210,7 +211,7 @@ impl Program {
     }
 }
 
-/// A count that one thread sets; in a cache line of its own, so that the threads do not take it from each other.
+/// A counter that one thread sets, in a cache line of its own to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Count(AtomicU64);
@@ -242,15 +243,15 @@ struct Share<'a> {
     streams: &'a [TcpStream],
     poll: Poll,
     open: usize,
-    /// Whether bytes were read since the clock was looked at last, and when that was the case last.
+    /// Whether bytes were read since the clock was last checked, and when that last was.
     has_read: bool,
     last_byte_ns: u64,
     coalescing: Option<Coalescing>,
     checkers: Vec<Checker>,
     window: Option<WindowHold>,
-    /// Of the one stream of a program that holds back, and of one that answers messages.
+    /// The gate of the only stream of a slow reader, or of one that answers messages.
     gate: Option<Gate>,
-    /// Waits of the thread of the first stream.
+    /// Waiting time of the first stream's thread.
     waiting: Waiting,
     answering: Option<Answering>,
     room: Vec<u8>,
@@ -328,7 +329,8 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// Reads the one stream of this share until it ends or the flow does. The clock is looked at where something depends on it.
+    /// Reads the one stream of this share until it or the flow ends. The clock is read only if something depends on
+    /// it.
     fn read_alone(&mut self) -> Result<()> {
         let index = self.range.start;
         self.streams.iter().try_for_each(|s| s.set_nonblocking(false)).map_err(FlowError::io("receive"))?;
@@ -357,7 +359,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Whether the program reads now; sleeps for a while where it does not.
+    /// Whether the program reads now; sleeps for a while if not.
     fn may_read(&self) -> bool {
         let Some(gate) = &self.gate else { return true };
         let now = clock::monotonic_ns();
@@ -412,7 +414,7 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// Hands over what was found wrong, and when it last read.
+    /// Reports any error found, and the time of the last read.
     fn leave(&mut self) {
         self.note_read(clock::monotonic_ns());
         self.flow.last_byte_ns.fetch_max(self.last_byte_ns, Ordering::Relaxed);
@@ -429,14 +431,14 @@ impl<'a> Share<'a> {
     }
 }
 
-/// The leader's own: its share, and the readings of all streams.
+/// The leader's own state: its share, and the readings of all streams.
 struct Leading<'a> {
     flow: &'a Flow<'a>,
     share: Share<'a>,
     counting: Counting,
     cadence: Cadence,
     samples: Vec<ReceiverSample>,
-    /// Of the first stream.
+    /// Window scaling of the first stream.
     window_scaling: Option<bool>,
     connection: Option<Connection>,
     ended: EndReason,
@@ -486,14 +488,14 @@ impl<'a> Leading<'a> {
         Ok(self.received(cpu.until_now()))
     }
 
-    /// Takes the readings that are due; whether the time is over.
+    /// Takes the readings that are due; returns whether the time is over.
     fn look(&mut self, at_ns: u64, stopped: bool) -> Result<bool> {
         let plan = self.flow.plan;
         let begins = self.counting.begins(at_ns);
         let over = at_ns >= plan.duration.as_ns();
         let sampled = self.cadence.take(at_ns) || over;
         if begins && over && plan.omit > Nanos::ZERO {
-            // This thread did not run until the end: what waits in its sockets is what there is to count.
+            // This thread did not run until the end: the data waiting in its sockets counts.
             self.share.turn(0)?;
         }
         // Reading 1,000 streams is not free.
@@ -562,7 +564,7 @@ impl<'a> Leading<'a> {
         self.counting.note_after_first_read(at_ns, read);
     }
 
-    /// Notes the last reading with what `TCP_INFO` says at it.
+    /// Adds the last reading with its `TCP_INFO`.
     fn sample(&mut self) {
         let (sample, first) = sample(self.counting.last().mark(), &self.flow.streams);
         let now = self.flow.first_byte().unwrap_or(0) + sample.at_ns;
@@ -581,7 +583,7 @@ impl<'a> Leading<'a> {
     }
 }
 
-/// A sample of so many bytes, with what the kernel says of the streams, and all that it says of the first.
+/// Takes a sample of this many bytes, with the kernel's report of the streams, and its full report of the first.
 pub fn sample(mark: Mark, streams: &[TcpStream]) -> (ReceiverSample, Option<TcpInfo>) {
     let mut sample = ReceiverSample { at_ns: mark.at_ns, bytes: mark.bytes, ..Default::default() };
     let infos: Vec<_> = streams.iter().map(|stream| tcp_info::read(stream).ok()).collect();

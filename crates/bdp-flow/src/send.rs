@@ -1,5 +1,5 @@
-//! The sending end of bulk TCP: each thread of the crew has its share of the streams in one poll loop, and the leader reads
-//! `TCP_INFO` of all as it goes.
+//! The sending end of bulk TCP: each thread of the crew serves its share of the streams in one poll loop, and the
+//! leader reads `TCP_INFO` of all streams.
 
 mod leading;
 mod plan;
@@ -29,8 +29,8 @@ use share::{Flow, Share};
 /// Largest buffer for one write.
 const LONGEST_WRITE: u64 = 64 << 20;
 
-/// Writes to connected streams until the receiver ends the flow, until the planned bytes are through, or until `stop`.
-/// The meter shows bytes acknowledged, as of the last sample.
+/// Writes to connected streams until the receiver ends the flow, until the planned bytes are sent, or until `stop`.
+/// The meter shows bytes acknowledged at the last sample.
 pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: &Meter) -> Result<Sent> {
     let length = plan.length_bytes.clamp(1, LONGEST_WRITE) as usize;
     let pace = plan
@@ -45,7 +45,7 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     let is_free = gate.is_none() && !plan.patterned && !looks_seldom();
     let methods = methods(plan, length, is_free);
     let payload = Payload::new(length, methods[0])?;
-    // Where the one that was asked for is not to be had, the payload has another.
+    // If the requested method is unavailable, the payload has another.
     let methods = if let [_] = methods[..] { vec![payload.method()] } else { methods };
     let gathers = is_free && plan.length_bytes == USUAL_LENGTH.as_bytes();
     let flow = Flow {
@@ -86,11 +86,12 @@ pub fn over(streams: Vec<TcpStream>, plan: &SendPlan, stop: &AtomicBool, meter: 
     Ok(sent)
 }
 
-/// Ways of giving bytes to the kernel that fit the plan: the first to begin with, and more where the quickest is to be found out.
+/// Returns the ways to give bytes to the kernel that fit the plan: the first to begin with, and more if the fastest
+/// is to be found.
 fn methods(plan: &SendPlan, length: usize, is_free: bool) -> Vec<Method> {
     match plan.zerocopy {
         _ if plan.patterned => vec![Method::Write],
-        // Few bytes at a time are copied sooner than handed over; in a guest nothing takes time.
+        // Copying a few bytes is faster than handing them over; in a guest nothing takes time.
         Zerocopy::Auto if is_free && payload::can_splice(length) => vec![Method::Write, Method::Splice],
         Zerocopy::Auto | Zerocopy::Off => vec![Method::Write],
         Zerocopy::Sendfile => vec![Method::Sendfile],

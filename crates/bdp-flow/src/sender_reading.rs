@@ -1,4 +1,4 @@
-//! A reading of `TCP_INFO` at the sender: what is of one connection alone, and no sum of several.
+//! A reading of `TCP_INFO` at the sender: figures of a single connection, not sums of several.
 
 use bdp_model::record::{CongestionState, SenderSample, StreamReport};
 use bdp_sys::tcp_info::TcpInfo;
@@ -6,7 +6,7 @@ use bdp_sys::tcp_info::TcpInfo;
 /// The kernel's least round trip before there is one: all ones, in microseconds.
 const NO_RTT_NS: u64 = u32::MAX as u64 * 1_000;
 
-/// Notes windows, round trips, clocks and states of a connection.
+/// Records windows, round trips, clocks and states of a connection.
 pub fn note_connection(sample: &mut SenderSample, info: &TcpInfo) {
     sample.unacked = info.unacked_segments;
     sample.cwnd = info.cwnd_segments;
@@ -26,7 +26,7 @@ pub fn note_connection(sample: &mut SenderSample, info: &TcpInfo) {
     sample.not_sent_bytes = info.notsent_bytes;
 }
 
-/// What is known of one of several streams after so long.
+/// Returns the report of one of several streams at this time.
 pub fn stream_report(at_ns: u64, info: &TcpInfo) -> StreamReport {
     StreamReport {
         took_ns: at_ns,

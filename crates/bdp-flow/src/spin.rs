@@ -1,8 +1,8 @@
-//! Waits that keep the processor as long as that pays.
+//! Busy waits, as long as they pay off.
 //!
-//! An answer that comes within microseconds is met sooner by a thread that is awake. Where none comes so soon, be it that
-//! the path is long or that the answering program needs this very processor, keeping it only delays, and the wait sleeps
-//! for the next times.
+//! An answer within microseconds is noticed sooner by a thread that is awake. If none comes that soon, because the
+//! path is long or because the answering program needs this very processor, spinning only delays, and the next waits
+//! sleep.
 
 use bdp_sys::process;
 
@@ -11,10 +11,10 @@ const SKIPPED_AT_FIRST: u32 = 16;
 /// And at most.
 const SKIPPED_AT_MOST: u32 = 1024;
 
-/// Whether to keep the processor, by what came of it.
+/// Decides whether to spin, by past results.
 #[derive(Debug, Clone, Copy)]
 pub struct Spin {
-    /// How long at most; 0 where there is but one processor.
+    /// Longest spin; 0 with a single processor.
     budget_ns: u64,
     until_ns: u64,
     skip: u32,
@@ -22,13 +22,13 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// For so long at most.
+    /// Creates it with this longest spin.
     pub fn new(budget_ns: u64) -> Self {
         let budget_ns = if process::allowed_cpus().len() > 1 { budget_ns } else { 0 };
         Self { budget_ns, until_ns: 0, skip: 0, skipped: 0 }
     }
 
-    /// A wait begins.
+    /// Notes that a wait begins.
     pub fn begin(&mut self, now_ns: u64) {
         self.until_ns = 0;
         if self.skip > 0 {
@@ -38,7 +38,7 @@ impl Spin {
         }
     }
 
-    /// Whether to keep the processor still; notes where that was in vain.
+    /// Whether to keep spinning; notes a spin that was in vain.
     pub fn goes_on(&mut self, now_ns: u64) -> bool {
         if self.until_ns == 0 {
             return false;
@@ -52,7 +52,7 @@ impl Spin {
         false
     }
 
-    /// What was waited for has come.
+    /// Notes that the awaited event has come.
     pub fn end(&mut self) {
         if self.until_ns > 0 {
             self.skipped = 0;

@@ -1,5 +1,5 @@
-//! Flows of which nothing moves any more. A program that was stopped keeps its connections, since its kernel answers for it: only
-//! that no byte gets on shows it.
+//! Detects stalled flows. A stopped program keeps its connections, since its kernel answers for it: only the lack of
+//! progress shows it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,33 +9,33 @@ use bdp_model::units::Nanos;
 use crate::error::{FlowError, Result};
 use crate::meter::Meter;
 
-/// How long nothing may move of a flow that has begun.
+/// How long a flow that has begun may go without progress.
 pub const STALL: Nanos = Nanos::secs(10);
 /// Bytes of the largest segment that a kernel makes.
 pub const LARGEST_SEGMENT: u64 = 65_536;
-/// From one look to the next, and so from a raised flag to its effect at most.
+/// Interval of checks, and so the longest delay of a raised flag.
 const LOOK: Duration = Duration::from_millis(20);
-/// The same of streams that are guarded each.
+/// Interval of checks if each stream is guarded separately.
 pub const RARE_LOOK: Duration = Duration::from_millis(100);
-/// The most that one look counts: time in which this process did not run either is none in which the other end stood still.
+/// Most time counted per check: time in which this process did not run either is no stall of the other end.
 const LONGEST_LOOK: Duration = Duration::from_millis(200);
 
-/// How long a flow may stand still whose bytes are shown once an interval, each stream of which is held to a rate, if to any:
-/// the kernel paces segments, and with offloads those are large.
+/// Returns how long a flow may go without progress if its bytes are read once an interval and each stream is limited
+/// to a rate, if any: the kernel paces segments, which are large with offloads.
 pub fn patience(interval: Nanos, rate_bps: Option<u64>) -> Nanos {
     patience_between(LARGEST_SEGMENT, rate_bps).max(Nanos(interval.as_ns().saturating_mul(3)))
 }
 
-/// The same of a flow whose bytes are moved so many at once, by a program that holds each stream to this rate, if to any: several
-/// times what passes between two writes, or between two datagrams, of which one may be lost.
+/// Returns how long a flow may go without progress if a program moves this many bytes at once, limited to this rate
+/// per stream, if any: several times the interval of two writes, or of two datagrams, one of which may be lost.
 pub fn patience_between(bytes: u64, rate_bps: Option<u64>) -> Nanos {
     let gap_ns = |rate: u64| u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.max(1));
     let gaps_ns = rate_bps.map_or(0, |rate| 4 * gap_ns(rate));
     STALL.max(Nanos(u64::try_from(gaps_ns).unwrap_or(u64::MAX)))
 }
 
-/// Does a flow's work, which shows its bytes by the meter; ends it where they stand still for `longest` after they have begun.
-/// The work is given a flag of its own, which follows `stop`.
+/// Runs a flow's work, which shows its bytes by the meter; ends it if they do not change for `longest` after they
+/// have begun. The work gets a flag of its own, which follows `stop`.
 pub fn guard<T>(
     meter: &Meter,
     stop: &AtomicBool,
@@ -45,7 +45,7 @@ pub fn guard<T>(
     guard_by(LOOK, meter, stop, longest, work)
 }
 
-/// The same with a look so often: each costs a wake-up.
+/// Like `guard`, with this interval of checks: each costs a wake-up.
 pub fn guard_by<T>(
     look: Duration,
     meter: &Meter,
@@ -83,28 +83,28 @@ pub fn guard_by<T>(
     })
 }
 
-/// For how long a count has stood still.
+/// How long a count has not changed.
 #[derive(Debug)]
 pub struct Still {
     bytes: u64,
     time: Duration,
     longest: Duration,
-    /// Whether nothing at all is no standstill: somebody else has an eye on what doesn't begin.
+    /// Whether a count of zero is no stall: something else watches for flows that do not begin.
     is_to_begin: bool,
 }
 
 impl Still {
-    /// Of a count that may be 0 for as long as it likes.
+    /// Creates it for a count that may stay 0 indefinitely.
     fn once_begun(longest: Duration) -> Self {
         Self { bytes: 0, time: Duration::ZERO, longest, is_to_begin: true }
     }
 
-    /// Of one that has to move from now on.
+    /// Creates it for a count that must change from now on.
     pub fn from_now(longest: Duration) -> Self {
         Self { is_to_begin: false, ..Self::once_begun(longest) }
     }
 
-    /// Looks at the count, so long after the look before; whether it has stood still for too long.
+    /// Checks the count, this long after the previous check; returns whether it has not changed for too long.
     pub fn look(&mut self, bytes: u64, since: Duration) -> bool {
         if bytes != self.bytes || bytes == 0 && self.is_to_begin {
             (self.bytes, self.time) = (bytes, Duration::ZERO);

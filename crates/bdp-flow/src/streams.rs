@@ -1,4 +1,4 @@
-//! What carries a flow.
+//! The transport of a flow.
 
 use std::net::TcpStream;
 
@@ -6,8 +6,8 @@ use crate::datagram::Stream;
 
 /// The streams of one flow.
 pub enum Streams {
-    /// Of TCP.
+    /// TCP connections.
     Connections(Vec<TcpStream>),
-    /// Of UDP.
+    /// UDP streams.
     Datagrams(Vec<Stream>),
 }

@@ -1,22 +1,22 @@
-//! What the thread of a flow's first stream waited for: for its socket, or until its program has something to do.
+//! What the thread of a flow's first stream waited for: its socket, or its program's next action.
 //!
-//! The clock is read around each wait. In a guest, where a reading is a system call and nothing takes time but waits, the reading that the
-//! thread takes anyway before the next one does.
+//! The clock is read around each wait. In a guest, where a reading is a system call and only waits take time, the
+//! reading that the thread takes anyway before the next wait is used.
 
 use bdp_sys::still_clock;
 
 use crate::pause::looks_seldom;
 
-/// What a wait is for.
+/// The reason for a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
-    /// For room to write, or for data to read.
+    /// Room to write, or data to read.
     Socket,
-    /// For the moment at which the program writes or reads next, or for an answer that it needs first.
+    /// The program's next write or read, or an answer that it needs first.
     Program,
 }
 
-/// Waits so far; those of a thread that does not count are none.
+/// Waiting time so far; none for a thread that does not count.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waiting {
     counts: bool,
@@ -28,7 +28,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Of a thread that begins now.
+    /// Creates it for a thread that begins now.
     pub fn counted_from(now_ns: u64) -> Self {
         Self { counts: true, now_ns, ..Self::default() }
     }
@@ -41,14 +41,14 @@ impl Waiting {
         }
     }
 
-    /// Ends it.
+    /// Ends the wait.
     pub fn end(&mut self) {
         if self.counts && !looks_seldom() {
             self.note_time(still_clock::now_ns());
         }
     }
 
-    /// Takes a reading of the clock, which ends the wait that goes on.
+    /// Takes a reading of the clock, which ends the current wait.
     pub fn note_time(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         if let Some((began_ns, what)) = self.under_way.take() {
@@ -60,12 +60,12 @@ impl Waiting {
         }
     }
 
-    /// Waits for the socket so far.
+    /// Returns the time waited for the socket so far.
     pub fn for_socket_ns(&self) -> Option<u64> {
         self.counts.then_some(self.for_socket_ns)
     }
 
-    /// Waits for the program so far.
+    /// Returns the time waited for the program so far.
     pub fn for_program_ns(&self) -> Option<u64> {
         self.counts.then_some(self.for_program_ns)
     }

@@ -1,14 +1,15 @@
-//! Ways of giving bytes to the kernel, and which of them is the quickest on this host: tried in the first moments of a flow.
+//! Ways to give bytes to the kernel, and which is the fastest on this host: tried at the start of a flow.
 //!
-//! Which way that is differs between machines, kernels and congestion controls by more than half, and no rule foretells it. So each is
-//! given a few slices of the flow, in turn, so that a neighbour who takes the processor for a while takes it from all.
+//! Which way is the fastest differs between machines, kernels and congestion controls by more than half, and no rule
+//! predicts it. Each is therefore given a few slices of the flow, in turn, so that a neighbour that uses the
+//! processor for a while affects all of them.
 
 use bdp_model::method::{SendMethod, TriedWay};
 use bdp_sys::payload::Method;
 
-/// Bytes given over at once where nothing else is asked: what a processor keeps near it until the receiver has taken them.
+/// Default bytes per call: what stays in the processor's cache until the receiver has taken them.
 const AT_ONCE: usize = 1 << 20;
-/// The same through a pipe, which holds so many.
+/// Bytes per call through a pipe: its capacity.
 const THROUGH_A_PIPE: usize = 256 << 10;
 /// Bytes that the kernel makes one buffer of, at most: 64 KiB less its room for headers (`sk_gso_max_size`).
 const OF_ONE_BUFFER: u64 = 65_215;
@@ -19,35 +20,35 @@ const TURN: u32 = 16;
 
 /// The beginning of a flow, in which its rate grows.
 const WARM_UP_NS: u64 = 20_000_000;
-/// One way's turn in the trial, and the turns of each.
+/// Duration of one way's turn in the trial, and the number of turns of each.
 const SLICE_NS: u64 = 8_000_000;
 const ROUNDS: usize = 3;
-/// Bytes of one slice below which the path decides and not the way: 4 Gbit/s.
+/// Bytes per slice below which the path is the limit, not the way: 4 Gbit/s.
 const LEAST_BYTES: u64 = 4 << 20;
 /// Ways whose rates differ by less are equal, and the processor time of a byte decides.
 const EQUAL: f64 = 0.97;
 
-/// A way of giving bytes to the kernel.
+/// A way to give bytes to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendStrategy {
-    /// By which call.
+    /// The system call.
     pub method: Method,
-    /// Bytes of one call, at most.
+    /// Most bytes per call.
     most: usize,
-    /// Whether it is as many as fill whole segments.
+    /// Whether the bytes are rounded to whole segments.
     gathers: bool,
     /// Calls for one stream before the others have their turn.
     pub turn: u32,
 }
 
 impl SendStrategy {
-    /// Bytes of one call, of segments of this size.
+    /// Returns the bytes of one call, with segments of this size.
     pub fn at_once(&self, mss: u64) -> usize {
         if self.gathers { whole_segments(mss, self.most) } else { self.most }
     }
 }
 
-/// What there is to choose from, the usual way first. Writes of `length` are gathered to more where that is allowed.
+/// Returns the choices, the default way first. Writes of `length` are combined into larger ones if allowed.
 pub fn candidates(methods: &[Method], length: usize, gathers: bool, streams: usize) -> Vec<SendStrategy> {
     let one_write = |method| SendStrategy { method, most: length, gathers: false, turn: TURN };
     if !gathers {
@@ -75,7 +76,7 @@ fn whole_segments(mss: u64, most: usize) -> usize {
     usize::try_from((most as u64 / buffer).max(1) * buffer).map_or(most, |bytes| bytes.min(most))
 }
 
-/// Which way is the quickest; one reading after the other makes it up.
+/// Finds the fastest way, one reading at a time.
 #[derive(Debug)]
 pub struct Trial {
     ways: usize,
@@ -84,14 +85,14 @@ pub struct Trial {
     slices: Vec<Slice>,
 }
 
-/// How far a flow is.
+/// Progress of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     /// The time.
     pub at_ns: u64,
-    /// Bytes that the kernel took.
+    /// Bytes that the kernel has accepted.
     pub bytes: u64,
-    /// Processor time that the process used.
+    /// Processor time that the process has used.
     pub cpu_ns: u64,
 }
 
@@ -101,22 +102,22 @@ struct Slice {
     cpu_ns_per_byte: f64,
 }
 
-/// What a trial says.
+/// The next step of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// This way is tried now.
+    /// Try this way now.
     Try(usize),
-    /// This one it is. The rates are those of each, bit/s; none where the path decides.
+    /// Use this way. The rates are those of each way, bit/s; none if the path is the limit.
     Take(usize, Vec<f64>),
 }
 
 impl Trial {
-    /// Of so many ways.
+    /// Creates a trial of this many ways.
     pub fn of(ways: usize) -> Self {
         Self { ways, began_ns: None, slice: None, slices: Vec::new() }
     }
 
-    /// What to do as of this reading.
+    /// Returns the next step at this reading.
     pub fn step(&mut self, now: Reading) -> Step {
         let began_ns = *self.began_ns.get_or_insert(now.at_ns);
         if now.at_ns < began_ns + WARM_UP_NS {
@@ -158,7 +159,7 @@ impl Trial {
     }
 }
 
-/// What was tried, as it is recorded.
+/// Returns the tried ways as they are recorded.
 pub fn tried(ways: &[SendStrategy], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
     let of = |(way, &bps): (&SendStrategy, &f64)| TriedWay {
         method: recorded(way.method),
@@ -168,7 +169,7 @@ pub fn tried(ways: &[SendStrategy], mss: u64, rates: &[f64]) -> Vec<TriedWay> {
     ways.iter().zip(rates).map(of).collect()
 }
 
-/// The recorded form of a send method; zero-copy starts as not copied.
+/// Returns the recorded form of a send method; zero-copy starts as not copied.
 pub fn recorded(method: Method) -> SendMethod {
     match method {
         Method::Write => SendMethod::Write,
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(ways(&[Method::Sendfile], true, 1), [(Method::Sendfile, 100_000)]);
     }
 
-    /// A flow that moves so many bytes a millisecond by each way, at so much processor time each.
+    /// Runs a flow that moves this many bytes per millisecond with each way, at this processor time each.
     fn flow(ways: &[(u64, u64)]) -> (usize, Vec<f64>, u64) {
         let mut trial = Trial::of(ways.len());
         let mut now = Reading { at_ns: 7, bytes: 0, cpu_ns: 0 };

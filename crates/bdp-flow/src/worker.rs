@@ -9,11 +9,11 @@ pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Re
     Builder::new().spawn(work).map_err(FlowError::io("start a thread (raise the limit 'ulimit -u')"))
 }
 
-/// One started in a scope, and joined with its outcome.
+/// A thread started in a scope, joined with its result.
 pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, Result<T>>);
 
 impl<'scope, T: Send + 'scope> Worker<'scope, T> {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
         work: impl FnOnce() -> Result<T> + Send + 'scope,
@@ -22,12 +22,12 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
         started.map(Self).map_err(FlowError::io("start a thread (raise the limit 'ulimit -u')"))
     }
 
-    /// Whether it is over.
+    /// Whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
 
-    /// Waits for its end.
+    /// Waits for the thread's end.
     pub fn join(self) -> Result<T> {
         let refused = |_| Err(FlowError::Refused("a thread of a flow panicked".to_owned()));
         self.0.join().unwrap_or_else(refused)

@@ -1,19 +1,19 @@
-//! Gives the processor to others between two writes, as long as they give it back.
+//! Yields the processor between two writes, as long as others give it back.
 //!
-//! A receiver on the same processor reads what was written while it is still in the cache, and is done within microseconds. A neighbour
-//! that computes keeps the processor for its whole slice: with some of them, a thread that yields after each of a thousand streams
-//! comes to write for seconds to nobody else, and does not read its own figures either.
+//! A receiver on the same processor reads the bytes while they are still in the cache, and is done within
+//! microseconds. A neighbour that computes keeps the processor for its whole slice: next to several of these, a
+//! thread that yields after each of a thousand streams would not write for seconds, nor read its own figures.
 
 use bdp_sys::clock;
 
-/// Longer than a receiver needs for what one turn wrote.
+/// Longer than a receiver needs for the data of one turn.
 const LONG_NS: u64 = 2_000_000;
-/// For how long a thread keeps the processor after it got it back late; each further time doubles it.
+/// How long a thread keeps the processor after it got it back late; doubled each further time.
 const SHORTEST_PAUSE_NS: u64 = 20_000_000;
 /// And at most.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 
-/// When to yield, by what came of it.
+/// Decides whether to yield, by past results.
 #[derive(Debug, Default)]
 pub struct Yielding {
     pause_ns: u64,
@@ -21,7 +21,7 @@ pub struct Yielding {
 }
 
 impl Yielding {
-    /// Lets others run now, where that pays.
+    /// Yields to other threads now, if that pays off.
     pub fn yield_now(&mut self) {
         let before_ns = clock::monotonic_ns();
         if self.pays(before_ns) {
@@ -59,7 +59,8 @@ mod tests {
         }
     }
 
-    /// Ten turns of 64 streams, 100 us each, beside neighbours that keep the processor for so long each time it is given to them.
+    /// Ten turns of 64 streams, 100 us each, next to neighbours that keep the processor for this long each time they
+    /// get it.
     fn turns_ns(kept_ns: u64) -> u64 {
         let (mut yielding, mut now_ns) = (Yielding::default(), 7);
         for _ in 0..640 {

@@ -1,4 +1,4 @@
-//! The protocols of others: iperf3 and iperf2, as a client and as a part of bdp's server, and downloads.
+//! Protocols of other programs: iperf3 and iperf2, as client and as part of bdp's server, and downloads.
 #![forbid(unsafe_code)]
 
 pub mod download;

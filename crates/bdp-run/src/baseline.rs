@@ -5,28 +5,28 @@ use bdp_model::figure::{Figure, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use serde::{Deserialize, Serialize};
 
-/// What there was before.
+/// The run that a measurement is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What the run is called.
+    /// The run's name.
     pub run: String,
-    /// Its measurements.
+    /// The run's measurements.
     pub measurements: Vec<Measurement>,
 }
 
-/// A figure of a measurement compared with the same one of its baseline.
+/// A figure of a measurement, compared with the same figure of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Against {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// The baseline's values and those of now.
+    /// The values of the baseline and of the new measurement.
     pub comparison: Comparison,
-    /// Whether it is goodput and worse, beyond the noise and [`THRESHOLD`].
+    /// Whether this is goodput and got worse by more than the noise and [`THRESHOLD`].
     pub regressed: bool,
 }
 
 impl Against {
-    /// What is said of a regression; `None` where that is not judged.
+    /// The regression's assessment; `None` if it is not assessed.
     pub fn regression(&self) -> Option<Regression> {
         let is_judged = matches!(self.figure, Figure::Goodput(_));
         is_judged.then(|| self.comparison.regression(self.figure.better(), THRESHOLD))
@@ -34,12 +34,12 @@ impl Against {
 }
 
 impl Baseline {
-    /// Whether it has a direction that is measured now.
+    /// Whether the baseline has a direction that the new request measures.
     pub fn suits(&self, now: &MeasureRequest) -> bool {
         now.directions.iter().any(|&way| !values(Figure::Goodput(way), &self.measurements).is_empty())
     }
 
-    /// Goodput and loaded round trips of each direction that both have.
+    /// Compares goodput and loaded round trips of each direction that both have.
     pub(crate) fn compare(&self, measured: &[Measurement], now: &MeasureRequest) -> Vec<Against> {
         let figures = now
             .directions

@@ -1,8 +1,8 @@
 //! Finds the receive buffer that puts a given window on the wire.
 //!
-//! The kernel advertises part of its buffer, and which part depends on the kernel, the segment size and how segments
-//! are delivered, hardly on the round trip. So it is found once on a twin of the path without delay: a short transfer,
-//! a look at the window as the sender sees it, the next guess by proportion.
+//! The kernel advertises part of its buffer. Which part depends on the kernel, the segment size and how segments are
+//! delivered, but hardly on the round trip. It is therefore found once on a twin of the path without delay: a short
+//! transfer, a reading of the window as the sender sees it, and the next guess by proportion.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -35,34 +35,34 @@ pub struct Conditions {
     pub target_bytes: u64,
     /// Payload of a full segment.
     pub mss_bytes: u64,
-    /// `TCP_MAXSEG`, where it is set.
+    /// `TCP_MAXSEG`, if set.
     pub mss_option: Option<u32>,
     /// MTU of the path.
     pub mtu: u32,
-    /// How packets come to the receiver.
+    /// How packets are delivered to the receiver.
     pub delivery: Delivered,
     /// IP version.
     pub family: Family,
-    /// Sysctls of the receiver.
+    /// The receiver's sysctls.
     pub receiver_sysctls: BTreeMap<String, String>,
-    /// Sysctls of the sender.
+    /// The sender's sysctls.
     pub sender_sysctls: BTreeMap<String, String>,
 }
 
-/// How packets come to the receiver. A super-packet takes less of its buffer than its segments one by one.
+/// How packets are delivered to the receiver. A super-packet takes less of the buffer than its segments one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Delivered {
     /// Each wire segment by itself.
     Segments,
-    /// In runs, whose length goes by the rate.
+    /// As super-packets, whose length depends on the rate.
     SuperPackets {
-        /// Of the direction towards the receiver.
+        /// Rate of the direction towards the receiver.
         rate: Option<Rate>,
     },
 }
 
 impl Delivered {
-    /// Over a link, in a direction of it.
+    /// Returns how a direction of a link delivers packets.
     pub(crate) fn over(link: &LinkConfig, direction: &DirectionConfig) -> Self {
         if link.carries_super_packets() {
             Self::SuperPackets { rate: direction.rate }
@@ -72,16 +72,16 @@ impl Delivered {
     }
 }
 
-/// A buffer and the window that it gave.
+/// A buffer and the window that it results in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calibration {
-    /// To be written into `tcp_rmem`.
+    /// Buffer to write into `tcp_rmem`.
     pub buffer_bytes: u64,
-    /// What the sender saw.
+    /// The window that the sender saw.
     pub window_bytes: u64,
 }
 
-/// Calibrations of one run, each found once.
+/// The calibrations of a run, each found once.
 #[derive(Debug)]
 pub struct Calibrator {
     known: Mutex<HashMap<Conditions, Calibration>>,
@@ -89,14 +89,14 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// On twins whose driver waits so.
+    /// Creates a calibrator whose twins have a driver that waits this way.
     pub fn new(pace: Pace) -> Self {
         Self { known: Mutex::default(), pace }
     }
 
-    /// The buffer for these conditions; the closest that was found where the window can't be had exactly.
+    /// Returns the buffer for these conditions; the closest one found if the exact window is impossible.
     pub fn find(&self, command: &AgentCommand, conditions: &Conditions) -> Result<Calibration> {
-        // Held throughout: of two cases that want the same window the second waits instead of measuring too.
+        // Held throughout: of two cases that want the same window, the second waits instead of measuring too.
         let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(&calibration) = known.get(conditions) {
             return Ok(calibration);
@@ -108,10 +108,10 @@ impl Calibrator {
     }
 }
 
-/// Looks for the buffer by proportion, then between the nearest ones on either side. `measure` gives the window that
-/// a buffer leads to. Ends at the first window of as many whole segments as wanted.
+/// Searches for the buffer by proportion, then between the nearest ones on either side. `measure` returns the window
+/// of a buffer. Ends at the first window with as many whole segments as wanted.
 fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) -> Result<Calibration> {
-    // Aim into the segment, not at its edge: what is left over carries nothing, and a little less loses a segment.
+    // Aim into the segment, not at its edge: the remainder carries nothing, and a little less loses a segment.
     let aim = if target < mss { target } else { target + mss / 4 };
     let (mut below, mut above): (Option<Calibration>, Option<Calibration>) = (None, None);
     // Some kernels take any smaller buffer for the smallest that they know: from there on, less changes nothing.
@@ -154,8 +154,8 @@ fn search(target: u64, mss: u64, mut measure: impl FnMut(u64) -> Result<u64>) ->
     best.ok_or_else(|| RunError::Case("no calibration attempted".to_owned()))
 }
 
-/// Whether a window holds as many whole segments as the target: exactly so up to 200 of them, within half a per cent
-/// beyond, where the kernel's rounding is coarser than a segment.
+/// Whether a window holds as many whole segments as the target: exactly for up to 200 segments, within 0.5 % beyond,
+/// since the kernel's rounding is coarser than a segment there.
 pub(crate) fn fits(window: u64, target: u64, mss: u64) -> bool {
     if target < mss {
         return window.abs_diff(target) * 50 <= target;

@@ -1,4 +1,4 @@
-//! Which link ends of a case are captured, and how the files are named.
+//! Selects the link ends of a case to capture, and names the files.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::case_key::{digest, key};
 
-/// What is captured, and where to.
+/// What to capture, and where to write it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureOrder {
-    /// The folder of the files.
+    /// The folder for the files.
     pub folder: PathBuf,
-    /// Whether a case whose scenario asks for no capture is captured at both ends of every link.
+    /// Whether to capture both ends of every link in cases whose scenario asks for no capture.
     pub everywhere: bool,
 }
 
 impl CaptureOrder {
-    /// Marks the ends that are captured, and begins their files; `None` where there is nothing to capture.
+    /// Marks the ends to capture and opens their files; `None` if there is nothing to capture.
     pub(crate) fn open(
         &self,
         case: &CaseSpec,
@@ -47,8 +47,8 @@ fn mark(links: &mut [LinkSpec], everywhere: bool) {
     }
 }
 
-/// `s3-30k-0123abcd-1`: scenario, what tells the case from the others of the plan, attempt. Of a scenario that was
-/// given by its path, the path's last part.
+/// `s3-30k-0123abcd-1`: scenario, digest that tells the case from others of the plan, attempt. For a scenario given
+/// by its path, the last part of the path.
 fn file_stem(case: &CaseSpec, attempt: u32) -> String {
     let scenario = case.scenario.rsplit('/').next().unwrap_or_default();
     let scenario = scenario.strip_suffix(".toml").unwrap_or(scenario);
@@ -89,7 +89,7 @@ mod tests {
         let names = [file_stem(&cases[0], 1), file_stem(&cases[0], 2), file_stem(&cases[1], 1)];
         assert!(names.iter().all(|n| n.starts_with("My-scenario-")), "{names:?}");
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
-        // The same case has the same name, whenever it runs.
+        // A case has the same name whenever it runs.
         assert_eq!(names[0], file_stem(&cases[0].clone(), 1));
     }
 }

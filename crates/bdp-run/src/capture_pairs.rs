@@ -1,4 +1,4 @@
-//! Captures of one path at several places: which of them belong together, and what a second place adds to what the first one says.
+//! Captures of one path at several places: which belong together, and what a second place adds to the first.
 
 use bdp_capture::between::{LoggedFlow, Place, SegmentLog, compare};
 use bdp_explain::explain;
@@ -7,11 +7,11 @@ use bdp_model::capture_pair::{BetweenDirection, CapturePair, PairedConnection, Q
 use bdp_model::facts::OneWay;
 use bdp_model::udp::OneWayDelay;
 
-/// A capture that was read, and the segments of each of its flows.
+/// A capture, with the segments of each of its flows.
 pub(crate) struct Logged {
-    /// What is known of it.
+    /// The capture's results.
     pub capture: ReadCapture,
-    /// In the order of its flows.
+    /// Segment logs in the order of its flows.
     pub logs: Vec<Option<Box<SegmentLog>>>,
 }
 
@@ -44,7 +44,8 @@ fn place(logged: &Logged) -> Place<'_> {
     }
 }
 
-/// Captures from the end that began the first one's largest connection to the other, by the round trip to it; as they were named where none says so.
+/// Orders captures from the end that opened the first one's largest connection to the other, by the round trip to it;
+/// in the given order if no capture shows it.
 fn along_the_path(logged: &[Logged]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..logged.len()).collect();
     let connections =
@@ -64,7 +65,7 @@ fn along_the_path(logged: &[Logged]) -> Vec<usize> {
     order
 }
 
-/// Explains a connection anew by the capture at its sender, with what that at the receiver adds.
+/// Explains a connection again from the capture at its sender, with what the capture at the receiver adds.
 fn explain_by_both(captures: &mut [ReadCapture], pair: [usize; 2], connection: &PairedConnection) {
     if connection.terminated {
         return;
@@ -94,8 +95,8 @@ fn explain_by_both(captures: &mut [ReadCapture], pair: [usize; 2], connection: &
     found.findings[main] = explain(facts);
 }
 
-/// Whether the sender and the receiver use window scaling, where something between the two took the option out of a SYN: an end uses it if it
-/// offered it, and the other's offer came to it (RFC 7323, section 2.2).
+/// Returns whether the sender and the receiver use window scaling, if a device between them removed the option from a
+/// SYN: an end uses it if it offered it and received the other's offer (RFC 7323, section 2.2).
 fn window_scaling(
     ours: &ExplainedFlow,
     theirs: &ExplainedFlow,
@@ -113,7 +114,7 @@ fn window_scaling(
     (at_sender != at_receiver).then(|| [at_sender, at_receiver].map(|both| both == [true, true]))
 }
 
-/// Delays of the data and of what comes back, above the least of each.
+/// Returns the delays of the data and of the acknowledgements, each above its minimum.
 fn one_way(data: &BetweenDirection, back: &BetweenDirection) -> Option<OneWay> {
     let loaded = |queueing: QueueingDelay| {
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);

@@ -1,5 +1,5 @@
-//! Care for others on the path: datagrams don't slow down where a link is full, as TCP does, so that a rate beyond what the
-//! path is known to carry is watched from its first second (RFC 8085, section 3.1).
+//! Protects other traffic on the path: unlike TCP, datagrams do not slow down on a full link, so a rate above the
+//! path's measured capacity is checked in its first second (RFC 8085, section 3.1).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,14 +13,15 @@ use bdp_sys::device;
 
 use crate::Result;
 
-/// What is sent over a path of which nothing is known, bit/s: what a call with pictures takes.
+/// Send rate on an unknown path, bit/s: that of a video call.
 const HARMLESS_BPS: f64 = 1e6;
 /// How many stored runs to a host are looked at, the newest.
 const RUNS: usize = 20;
 /// Runs that are listed at once.
 const PAGE: usize = 100;
 
-/// Whether the first second of datagrams is to be watched: they leave this machine at a rate beyond what is known of the path.
+/// Whether the first second of datagrams must be checked: if this machine sends them at a rate above the path's known
+/// capacity.
 pub(crate) fn is_needed(
     request: &MeasureRequest,
     store: Option<&dyn Store>,
@@ -28,7 +29,7 @@ pub(crate) fn is_needed(
 ) -> Result<bool> {
     // A search watches each of its trials.
     let Some(udp) = request.spec.udp.as_ref().filter(|udp| udp.search.is_none()) else { return Ok(false) };
-    // What has no address is for the session to tell.
+    // The session reports a missing address.
     let Ok(addresses) = dial::resolve(request, cancel) else { return Ok(false) };
     if addresses.iter().all(|address| is_here(address.ip())) {
         return Ok(false);
@@ -49,17 +50,17 @@ pub(crate) fn is_needed(
     Ok(!ways.iter().all(is_known))
 }
 
-/// Whether nobody else's path leads there: a loopback address, or one of this machine's own.
+/// Whether the address is reached without a shared path: a loopback address, or one of this machine's own.
 fn is_here(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_loopback() || device::with_address(address).is_ok_and(|device| device.is_some())
 }
 
-/// Speed of the device that leads there; nothing where its driver does not tell.
+/// Returns the speed of the device on the route; none if its driver does not report it.
 fn speed_towards(address: SocketAddr) -> Option<u64> {
     let any: IpAddr = if address.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Sends nothing: the kernel looks its route up.
+    // Sends nothing: the kernel looks up its route.
     socket.connect(address).ok()?;
     let device = device::with_address(socket.local_addr().ok()?.ip().to_canonical()).ok()??;
     device::speed_bps(&device)
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Nobody has the address of documentation (RFC 5737), and nothing is stored of it.
+    /// Nobody has the address of documentation (RFC 5737), and nothing is stored about it.
     #[test]
     fn rate_that_nobody_knows_the_path_to_carry_is_watched_and_never_refused() {
         let request = |host: &str, rate_bps: Option<u64>, search: Option<RateSearch>| {

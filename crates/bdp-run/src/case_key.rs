@@ -1,8 +1,9 @@
-//! What tells cases and plans apart.
+//! Keys that identify cases and plans.
 
 use bdp_model::scenario::CaseSpec;
 
-/// Names a case among those of all scenarios of a run. Of the real clock the key says nothing, as before there was another.
+/// Returns a key that identifies a case among all scenarios of a run. It does not mention the real clock, as before
+/// there was another.
 pub fn key(case: &CaseSpec) -> String {
     let key = format!("{} {}", case.scenario, case.key());
     match case.clock.is_real() || case.params.contains_key("clock") {
@@ -11,7 +12,7 @@ pub fn key(case: &CaseSpec) -> String {
     }
 }
 
-/// Tells plans apart: FNV-1a, 64 bits, over the cases as JSON, in natural order.
+/// Returns the digest of a plan: FNV-1a, 64 bits, over the cases as JSON, in natural order.
 pub fn digest(cases: &[CaseSpec]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for case in cases {

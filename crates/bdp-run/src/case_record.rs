@@ -17,7 +17,7 @@ use crate::calibrate::{Calibration, fits};
 use crate::window::Means;
 use crate::{RunError, verdict};
 
-/// What one flow did; its round trips are still to come.
+/// Returns the record of one flow, without its round trips.
 pub(crate) fn flow_record(
     case: &CaseSpec,
     flow: &CaseFlow,
@@ -75,7 +75,7 @@ fn window_report(
 ) -> WindowReport {
     let mut seen = sent.windows_seen(flow.spec.omit);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
-    // Of a full segment: below one, senders shrink theirs.
+    // The MSS of a full segment: senders shrink theirs if the window is smaller.
     let mss = segment::planned_mss(case, flow);
     let target = match means {
         Means::Autotuned => None,
@@ -107,7 +107,7 @@ fn window_report(
     }
 }
 
-/// Of a case that could not run.
+/// Returns the record of a case that could not run.
 pub(crate) fn failed(case: &CaseSpec, attempt: u32, error: &RunError, environment: Environment) -> Record {
     let expectation = verdict::judge(&case.expect, None, None).map(|mut e| {
         e.met = None;

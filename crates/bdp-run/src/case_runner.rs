@@ -1,4 +1,4 @@
-//! One case, from its hosts to its record.
+//! Runs one case, from its hosts to its record.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,16 +40,16 @@ pub struct CaseRunner {
     command: AgentCommand,
     calibrator: Calibrator,
     capture: Option<CaptureOrder>,
-    /// Cases that run now.
+    /// Number of running cases.
     running: AtomicU32,
-    /// Of the machine that it is on: this one's, or a guest's.
+    /// The clock of its machine: this one's or a guest's.
     clock: Clock,
 }
 
-/// A case, and what becomes of it until it is judged.
+/// A case, and its progress until it is judged.
 type Planned<'a> = (Plan<'a>, Vec<Option<Calibration>>, Measured);
 
-/// What was measured, before it is judged.
+/// The measured results, before they are judged.
 struct Measured {
     probed: Vec<PairProbed>,
     /// When the flows could start, by the machine's monotonic clock.
@@ -62,19 +62,19 @@ struct Measured {
     host_cpu: (f64, f64),
     privilege: Privilege,
     guest: Option<GuestReport>,
-    /// Versions of stacks that are no kernels, by host.
+    /// Versions of stacks other than kernels, by host.
     stacks: BTreeMap<String, String>,
-    /// Requests and responses, by the place of their entry of the traffic.
+    /// Requests and responses, by the index of their traffic entry.
     exchanged: BTreeMap<u32, Exchanged>,
 }
 
-/// The seed of an attempt. Another one is another sample: the same draws would meet the same fate.
+/// Returns the seed of an attempt. Each attempt is a new sample: the same draws would have the same result.
 fn draws_of(case: &CaseSpec, attempt: u32) -> u64 {
     case.seed.wrapping_add(u64::from(attempt - 1))
 }
 
 impl CaseRunner {
-    /// Hosts are made by `command`.
+    /// Creates a runner whose hosts are created by `command`.
     pub fn new(command: AgentCommand) -> Self {
         Self {
             command,
@@ -85,18 +85,18 @@ impl CaseRunner {
         }
     }
 
-    /// As [`CaseRunner::new`], in a guest, whose clock stands still while anything runs.
+    /// Like [`CaseRunner::new`], for a guest, whose clock stands still while anything runs.
     pub fn in_guest(command: AgentCommand) -> Self {
         Self { calibrator: Calibrator::new(Pace::Virtual), clock: Clock::Virtual, ..Self::new(command) }
     }
 
-    /// As it is, but capturing as ordered.
+    /// Returns the runner with captures as ordered.
     pub fn capturing(self, order: Option<CaptureOrder>) -> Self {
         Self { capture: order, ..self }
     }
 
-    /// Runs a case on links that `driver` moves. The record says what happened, whatever happened; an error is one
-    /// that every other case would meet too.
+    /// Runs a case on links that `driver` moves. The record also covers failures; an error is one that would affect
+    /// every other case too.
     pub fn run(&self, case: &CaseSpec, attempt: u32, driver: &Driver) -> Result<Record> {
         if case.traffic.is_empty() {
             return self.run_flows(case, attempt, driver);
@@ -121,7 +121,8 @@ impl CaseRunner {
         })
     }
 
-    /// Runs a case on stacks that run in steps. In a guest, where one of them is its kernel, the programs of others find the machine's root at `root`.
+    /// Runs a case on stacks that run in steps. In a guest, if one of them is its kernel, programs of other stacks
+    /// are found in the machine's root at `root`.
     pub fn run_in_steps(&self, case: &CaseSpec, attempt: u32, root: Option<&Path>) -> Result<Record> {
         self.run_with(case, attempt, |captures| {
             let plan = Plan::make(case)?;
@@ -169,7 +170,7 @@ impl CaseRunner {
         let mut captures = None;
         let outcome = work(&mut captures);
         beside |= self.running.fetch_sub(1, Ordering::Relaxed) > 1;
-        // Of a case that failed too: they may tell why.
+        // Also for a failed case: its captures may show why.
         let captures = captures.map_or_else(Vec::new, Captures::finish);
         let mut environment = Environment {
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -234,7 +235,7 @@ impl CaseRunner {
         let idle = session.probe_idle(&echoes)?;
         let begun_at_ns = clock::monotonic_ns() + case.ready_after().as_ns();
         testbed.start_clock(begun_at_ns)?;
-        // In a guest nobody has the processor but its hosts, and their work takes no time.
+        // In a guest nothing but its hosts uses the processor, and their work takes no time.
         let watch = self.clock.is_real().then(|| Watch::start(testbed.processes()));
         let calls_before = guest_calls::so_far();
         let Outcomes { flows, loaded, exchanged } = session.run_flows(&testbed, calibrations, &echoes)?;
@@ -319,7 +320,7 @@ impl CaseRunner {
         let counted = case.flows.iter().zip(&flows).filter(|(spec, _)| !spec.background);
         let goodput = traffic_goodput(case, &flows, &traffic)
             .or((!flows.is_empty()).then(|| counted.map(|(_, flow)| flow.goodput_bps).sum()));
-        // What many short transfers leave to a flow no model knows.
+        // No model predicts what many short transfers leave to a flow.
         let expected = if traffic.is_empty() { verdict::expected(case, &plan.means, &flows) } else { None };
         seen.watched = measured.watched;
         seen.host_cpu = measured.host_cpu;
@@ -357,7 +358,7 @@ impl CaseRunner {
     }
 }
 
-/// What became of the transfers of each entry of traffic, which stand behind the flows.
+/// Returns the results of each traffic entry's transfers, which follow the flows.
 fn traffic_records(
     case: &CaseSpec,
     transfers: &[FlowRecord],
@@ -374,7 +375,7 @@ fn traffic_records(
     case.traffic.iter().zip(0..).map(of).collect()
 }
 
-/// Of a case that has nothing but traffic: what all transfers came to, in the time in which they began.
+/// Returns the goodput of a case with nothing but traffic: that of all transfers, in the time in which they began.
 fn traffic_goodput(case: &CaseSpec, flows: &[FlowRecord], traffic: &[TrafficRecord]) -> Option<f64> {
     let from = case.traffic.iter().map(|traffic| traffic.start).min()?;
     let to = case.traffic.iter().map(|traffic| traffic.start + traffic.duration).max()?;
@@ -413,8 +414,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Buffers that every host of the lab starts from, whatever this machine's own are, so that a scenario means the same
-/// everywhere. The sender's never binds before the window asked for does.
+/// Returns the buffers that every host of the lab starts from, regardless of this machine's own, so that a scenario
+/// means the same everywhere. The sender's buffer never limits before the requested window does.
 pub(crate) fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
     let send = (4 * largest_window).max(4 << 20);
     BTreeMap::from([

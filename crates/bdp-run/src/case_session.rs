@@ -1,4 +1,4 @@
-//! What the agents of a case are asked in turn: echoes, probes of idle links, the flows with probes beside them, readings.
+//! Requests to the agents of a case, in order: echoes, probes of idle links, flows with probes, readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,9 @@ use crate::pair::{Ends, Pair};
 use crate::probing::{IDLE_PROBE_INTERVAL, PairTimes, loaded_probe_interval, probe_patience};
 use crate::{Result, RunError, observe};
 
-/// How often idle links are probed until the round trip is what it should be.
+/// How often idle links are probed until the round trip is as expected.
 const IDLE_TRIES: u32 = 3;
-/// How long connections and first bytes are waited for, beside what the path itself needs.
+/// How long connections and first bytes are awaited, in addition to what the path needs.
 const PATIENCE: Nanos = Nanos::secs(20);
 /// Sysctls that are read back into the record.
 const RECORDED_SYSCTLS: [&str; 8] = [
@@ -37,30 +37,30 @@ const RECORDED_SYSCTLS: [&str; 8] = [
     "net.ipv4.tcp_adv_win_scale",
 ];
 
-/// What came of the flows of a case.
+/// Results of a case's flows.
 pub(crate) struct Outcomes {
-    /// Both ends of each.
+    /// Both ends' reports of each flow.
     pub(crate) flows: Vec<Ends>,
     /// Each probe flow under load.
     pub(crate) loaded: Vec<Probed>,
-    /// Requests and responses, by the place of their entry of the traffic.
+    /// Requests and responses, by the index of their traffic entry.
     pub(crate) exchanged: BTreeMap<u32, Exchanged>,
 }
 
-/// The agents of a case and what they are asked in turn.
+/// The agents of a case, and the sequence of requests to them.
 pub(crate) struct Session<'a> {
     pub(crate) case: &'a CaseSpec,
     pub(crate) agents: Agents,
 }
 
-/// A pair of hosts and where its probes are answered.
+/// A pair of hosts, and the address that answers its probes.
 pub(crate) struct Echo {
     pub(crate) pair: Pair,
     to: std::net::SocketAddr,
 }
 
 impl Session<'_> {
-    /// Of the probes between a pair of hosts: behind those of the flows.
+    /// Returns the number of the probes between a pair of hosts: after those of the flows.
     fn probe_number(&self, pair: u32) -> u32 {
         self.case.flows.len() as u32 + pair
     }
@@ -113,7 +113,8 @@ impl Session<'_> {
         Ok(probed)
     }
 
-    /// Probes the idle links, once more where the machine was disturbed meanwhile: that costs less than the case would.
+    /// Probes the idle links, and once more if the machine was disturbed meanwhile, which is cheaper than repeating
+    /// the case.
     pub(crate) fn probe_idle(&mut self, echoes: &[Echo]) -> Result<Vec<Probed>> {
         let deadline = (self.case.idle + probe_patience(self.case) + PATIENCE).to_duration();
         for _ in 1..IDLE_TRIES {
@@ -155,13 +156,13 @@ impl Session<'_> {
             let prepared = self.agents.ask(&flow.from, order)?;
             let begun = self.agents.ask(&flow.from, Request::Begin { flow: number })?;
             if flow.transfer.is_some() {
-                // Of many, answers that nobody reads would fill the stream, and block what is asked.
+                // Many unread answers would fill the stream, and block further requests.
                 self.agents.fetch(prepared, deadline)?;
                 self.agents.fetch(begun, deadline)?;
             }
             sending.push(self.collect(flow, &flow.from, number)?);
         }
-        // Until they are stopped: a flow's time begins with its first byte, however late that comes.
+        // Until they are stopped: a flow's time begins with its first byte, however late that arrives.
         let interval = loaded_probe_interval(self.case);
         let probing = self.start_probes(echoes, interval, PairTimes::loaded, ready + last_end + PATIENCE)?;
         let mut received = Vec::new();
@@ -225,7 +226,7 @@ impl Session<'_> {
         Ok(listening)
     }
 
-    /// Asks for a flow's outcome. A transfer may come to nothing: on a full path not every connection is made.
+    /// Asks for a flow's outcome. A transfer may fail: on a full path not every connection is established.
     fn collect(&mut self, flow: &CaseFlow, host: &str, number: u32) -> Result<Pending> {
         let request = Request::Collect { flow: number };
         Ok(match flow.transfer {
@@ -234,7 +235,7 @@ impl Session<'_> {
         })
     }
 
-    /// Has the clients of all traffic that asks and is answered begin, when its time comes.
+    /// Starts the clients of all request-response traffic, when their time comes.
     fn start_exchanges(
         &mut self,
         testbed: &Testbed,
@@ -281,7 +282,7 @@ impl Session<'_> {
         Ok(all)
     }
 
-    /// What the hosts at the ends of flows counted.
+    /// Reads the counters of the hosts at the ends of flows.
     pub(crate) fn read_counters(&mut self) -> Result<BTreeMap<String, HostCounters>> {
         let ends: BTreeSet<&str> = self.case.flows.iter().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
         let mut all = BTreeMap::new();
@@ -304,19 +305,19 @@ impl Session<'_> {
     }
 }
 
-/// What the agent at one end of a flow is to do.
+/// Returns the order for the agent at one end of a flow.
 fn order(flow: &CaseFlow, number: u32, role: Role, source: StreamSource) -> FlowOrder {
     let mut order = FlowOrder::of(number, role, source, &flow.spec);
     // Means of its own bring it about.
     order.spec.window = None;
     if role == Role::Send {
-        // Only the receiver knows when the first byte came.
+        // Only the receiver knows when the first byte arrived.
         order.spec.omit = Nanos::ZERO;
     }
     order
 }
 
-/// A flow that ended within its omit has no goodput, nor one whose bytes came all at once.
+/// A flow that ended within its omitted beginning has no goodput, nor has one whose bytes arrived all at once.
 fn check_counted(flow: &CaseFlow, received: &Received) -> Result<()> {
     if flow.transfer.is_some() {
         return Ok(());

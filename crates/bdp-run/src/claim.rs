@@ -1,4 +1,4 @@
-//! The claim to a run: while one bdp works on it, no other takes it up.
+//! The claim to a run: while one bdp works on it, no other can resume it.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
@@ -8,17 +8,18 @@ use std::{fs, io};
 
 use crate::RunError;
 
-/// Held as long as it lives, and by the process alone: the kernel gives it up with it, however that ends.
+/// Held as long as the value lives, and by this process alone: the kernel releases it when the process ends, however
+/// it ends.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// A socket without a file. Its name, which is the claim, is taken as long as it is open.
+    /// A socket without a file. Its name, which is the claim, is taken while it is open.
     _socket: Option<UnixListener>,
 }
 
 impl Claim {
     /// Claims a run of the store in this file.
     pub(crate) fn to(run: &str, store: &Path) -> Result<Self, RunError> {
-        // The file itself and not its path, of which it may have several.
+        // The file itself and not its path, since a file may have several.
         let Ok(file) = fs::metadata(store) else { return Ok(Self { _socket: None }) };
         let name = format!("bdp run {run} in {:x}:{:x}", file.dev(), file.ino());
         match SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name)) {
@@ -26,7 +27,7 @@ impl Claim {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 Err(RunError::Claimed { run: run.to_owned() })
             }
-            // Where sockets are forbidden there is nothing to claim by, which is no reason not to measure.
+            // If sockets are forbidden, a claim is impossible, but measuring is not.
             Err(_) => Ok(Self { _socket: None }),
         }
     }

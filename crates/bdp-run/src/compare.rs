@@ -1,35 +1,35 @@
-//! Two runs compared.
+//! Compares two runs.
 
 use bdp_model::run_comparison::{Compared, Metric, Outcomes};
 use serde::{Deserialize, Serialize};
 
 use crate::RunError;
 
-/// Two runs by their figures, and what is judged of them.
+/// Two runs by their figures, and the metrics to judge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ComparePlan {
     /// The run to compare with.
     pub a: RunFigures,
-    /// The run that is judged.
+    /// The run to judge.
     pub b: RunFigures,
-    /// What fails the comparison when it regresses.
+    /// The metrics whose regression fails the comparison.
     pub judge: Vec<Metric>,
-    /// Changes up to this share of `a` are no regression.
+    /// Changes up to this share of `a` are not a regression.
     pub threshold: f64,
 }
 
 /// A run and its figures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunFigures {
-    /// What it is called.
+    /// The run's name.
     pub run: String,
-    /// Point by point.
+    /// Its figures by point.
     pub points: Outcomes,
 }
 
 impl ComparePlan {
-    /// Compares; refuses runs that have no point in common. Two runs of one point each are compared whatever their points are
-    /// called.
+    /// Compares the runs; refuses runs that have no point in common. Two runs of one point each are compared whatever
+    /// their points are named.
     pub fn run(&self) -> Result<Compared, RunError> {
         let (mut a, mut b) = (self.a.points.clone(), self.b.points.clone());
         if let ([one], [other]) = (self.a.points.points().as_slice(), self.b.points.points().as_slice())
@@ -53,7 +53,7 @@ impl ComparePlan {
                 some(&b.points)
             )));
         }
-        // What none of the rows has would pass unseen.
+        // A metric that no row has would pass unnoticed.
         if let Some(absent) =
             self.judge.iter().find(|&&metric| compared.rows.iter().all(|r| r.metric != metric))
         {

@@ -1,4 +1,4 @@
-//! The suite of stacks, held against a stack by its name: a kernel in a guest, any other in this process.
+//! The conformance suite for stacks, run on a stack given by name: a kernel in a guest, any other in this process.
 
 use bdp_lab::Program;
 use bdp_model::stack::{Stack, StepStack};
@@ -8,21 +8,21 @@ pub use bdp_stack::{Found, list};
 
 use crate::{RunError, guest};
 
-/// What came of a stack.
+/// Conformance results of a stack.
 #[derive(Debug)]
 pub struct Conformance {
-    /// Its name and version.
+    /// The stack's name and version.
     pub version: String,
-    /// Of each point, in their order.
+    /// Results of each test point, in order.
     pub outcomes: Vec<Outcome>,
 }
 
-/// The name and version of a stack that is no kernel.
+/// Returns the name and version of a stack that is not a kernel.
 pub fn version_of(stack: &StepStack) -> Result<String, bdp_stack::StackError> {
     bdp_stack::open(stack, settings()).map(|stack| stack.version().to_owned())
 }
 
-/// Holds a stack against every point; an error where it is not here.
+/// Runs every test point on a stack; fails if the stack is not available.
 pub fn of(keeper: &Program, stack: &Stack) -> crate::Result<Conformance> {
     match stack {
         Stack::Machine => Err(RunError::Request(

@@ -1,4 +1,4 @@
-//! Jobs, events and outcomes as JSON documents, each with the version of its shape.
+//! Jobs, events and outcomes as JSON documents, each with a schema version.
 
 use bdp_model::plain::of_json;
 use serde::Serialize;
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::RunError;
 
-/// With the schema as a member.
+/// Serialises the content, with the schema name as a member.
 pub(crate) fn write(content: &impl Serialize, schema: &str) -> Value {
-    // Jobs, events and outcomes are plain data, which JSON can always hold.
+    // Jobs, events and outcomes are plain data, which JSON can always represent.
     let mut document = serde_json::to_value(content).unwrap_or_default();
     document["schema"] = schema.into();
     document
 }
 
-/// What [`write()`] wrote with this schema; another version is refused.
+/// Reads a document that [`write()`] wrote with this schema; refuses any other version.
 pub(crate) fn read<T: DeserializeOwned>(document: Value, schema: &str) -> Result<T, RunError> {
     let found = document["schema"].as_str().unwrap_or_default();
     if found != schema {

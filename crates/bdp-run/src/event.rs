@@ -1,4 +1,4 @@
-//! What a job reports as it goes, whatever its kind: what a live line, interval lines, a stream of JSON and a page read.
+//! Events of a running job of any kind, as read by the live line, interval lines, the JSON stream and the page.
 
 use std::borrow::Cow;
 
@@ -14,109 +14,109 @@ use serde_json::Value;
 
 use crate::{RunError, document};
 
-/// Version of an event's shape.
+/// Version of the event schema.
 pub const EVENT_SCHEMA: &str = "bdp.event/1";
 
-/// A step of a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<'a> {
     /// An unfinished run of the lab is resumed.
     Resumed {
-        /// Its id.
+        /// The run's id.
         run: Cow<'a, str>,
-        /// Cases that are settled.
+        /// Number of settled cases.
         done: usize,
-        /// Cases of the plan.
+        /// Number of cases in the plan.
         planned: usize,
     },
     /// There is no unfinished run to resume; a new one begins.
     NothingToResume,
     /// A run of the lab begins. From now on it can be resumed.
     Entered {
-        /// Its id in the store; `None` where nothing is stored.
+        /// The run's id in the store; `None` if nothing is stored.
         run: Option<Cow<'a, str>>,
-        /// Cases that are settled.
+        /// Number of settled cases.
         done: usize,
-        /// Cases of the plan.
+        /// Number of cases in the plan.
         planned: usize,
     },
-    /// So many cases are to come, which take about this long.
+    /// The number of cases to run and their estimated time.
     Planned {
-        /// Cases that are not settled yet.
+        /// Number of cases that are not settled yet.
         cases: usize,
-        /// Estimate.
+        /// Estimated time for all of them.
         #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds")]
         time: Nanos,
     },
     /// An attempt at a case begins.
     CaseStarted {
-        /// Its key.
+        /// The case's key.
         key: Cow<'a, str>,
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// An attempt at a case ended and its record is durable.
+    /// An attempt at a case ended, and its record is durable.
     CaseEnded {
         /// The record.
         record: Cow<'a, Record>,
         /// Whether no further attempt follows.
         settled: bool,
-        /// Estimate of what is left.
+        /// Estimated time left.
         #[serde(rename = "left_ns", with = "bdp_model::units::nanoseconds")]
         left: Nanos,
     },
-    /// A measurement goes on.
+    /// A measurement made progress.
     Progress {
-        /// Of this number, from 1.
+        /// Number of the repetition, from 1.
         repetition: u32,
-        /// How far it is.
+        /// The measurement's progress.
         progress: Cow<'a, Progress>,
     },
-    /// A measurement ended, and is durable where it was to be kept.
+    /// A measurement ended, and is durable if it is to be stored.
     MeasurementEnded {
-        /// The id of the stored run; `None` where nothing is stored.
+        /// The id of the stored run; `None` if nothing is stored.
         run: Option<Cow<'a, str>>,
         /// The measurement.
         measurement: Cow<'a, Measurement>,
     },
-    /// A point of a sweep was measured, and is durable where it was to be kept.
+    /// A point of a sweep was measured, and is durable if it is to be stored.
     PointEnded {
-        /// What was varied, as `window=64K`.
+        /// The varied parameters, such as `window=64K`.
         key: Cow<'a, str>,
-        /// Points that were measured, this one included.
+        /// Number of points measured, including this one.
         done: usize,
-        /// Points of the sweep, as far as is known.
+        /// Number of points of the sweep, as far as known.
         planned: usize,
         /// The measurement.
         measurement: Cow<'a, Measurement>,
     },
-    /// A part of the probing of a path begins.
+    /// A phase of probing a path begins.
     Hops {
-        /// Which.
+        /// The phase.
         phase: Phase,
-        /// Hops of the path, as far as is known; 0 before any is.
+        /// Number of hops of the path, as far as known; 0 if unknown.
         hops: u8,
     },
-    /// Probes are under way.
+    /// Probes are in progress.
     Probes {
-        /// How far they are.
+        /// Progress of the probes.
         progress: Cow<'a, PingProgress>,
     },
-    /// What sockets of other programs did in an interval.
+    /// Activity of other programs' sockets in an interval.
     Sockets {
-        /// Each of them.
+        /// The sockets in this interval.
         interval: Cow<'a, WatchInterval>,
     },
 }
 
 impl Event<'_> {
-    /// As JSON.
+    /// Returns the event as JSON.
     pub fn to_json(&self) -> Value {
         document::write(self, EVENT_SCHEMA)
     }
 
-    /// An event that [`Event::to_json`] wrote; another version's is refused.
+    /// Reads an event that [`Event::to_json`] wrote; refuses any other version.
     pub fn from_json(document: Value) -> Result<Event<'static>, RunError> {
         document::read(document, EVENT_SCHEMA)
     }

@@ -1,4 +1,5 @@
-//! Programs of one's own on the hosts of a scenario (`bdp lab exec`): its links without its flows, and a record of what crossed them.
+//! User programs on the hosts of a scenario (`bdp lab exec`): its links without its flows, and a record of the links'
+//! traffic.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,16 +22,16 @@ use crate::kept::OUTSIDE;
 pub use crate::programs::{MESSAGES_MOST, Message, ProgramOrder, TIMED_OUT, exit_of};
 use crate::{Result, RunError, guest, programs};
 
-/// The program that becomes the warden of one on a host, and the hosts.
+/// Commands for the hosts and for the warden of a program on a host.
 #[derive(Debug, Clone)]
 pub struct ExecCommands {
-    /// The lab's.
+    /// The lab's commands.
     pub lab: LabCommands,
     /// Becomes a warden, by [`bdp_lab::program::run`].
     pub warden: Program,
 }
 
-/// Runs the programs by the clock of the case. By the real one the channel brings what the user asks for.
+/// Runs the programs by the clock of the case. With the real clock, the channel delivers the user's requests.
 pub fn run(
     plan: &ExecPlan,
     commands: &ExecCommands,
@@ -59,11 +60,11 @@ pub fn run(
     stage.run(plan, (outbox, inbox), watch)
 }
 
-/// Runs the programs in a guest, by its clock, and hands over what they wrote when they have ended.
+/// Runs the programs in a guest, by its clock, and passes on their output once they have exited.
 fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEvent<'_>)) -> Result<Record> {
     let folder = std::env::current_dir();
     let folder = folder.map_err(|e| RunError::Case(format!("get the current directory: {e}")))?;
-    // What is no text can't be handed over.
+    // A value that is not valid text cannot be passed on.
     let text = |name: OsString, value: OsString| Some((name.into_string().ok()?, value.into_string().ok()?));
     let mut environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(name, value)| text(name, value)).collect();
@@ -80,7 +81,7 @@ fn run_in_guest(plan: &ExecPlan, keeper: &Program, watch: &mut dyn FnMut(ExecEve
     })
 }
 
-/// Enters a run of programs into a store, with its record; gives its id.
+/// Stores a run of programs with its record; returns its id.
 pub fn keep(
     store: &mut dyn Store,
     record: &Record,

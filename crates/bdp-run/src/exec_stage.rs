@@ -1,4 +1,4 @@
-//! What programs of one's own run on: the hosts and links of a case, by either clock, and the record of what crossed them.
+//! Runs user programs on the hosts and links of a case, by either clock, and records the traffic of the links.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -23,47 +23,48 @@ use crate::case_session::Session;
 use crate::programs::{Message, ProgramOrder, Programs};
 use crate::{Result, RunError, observe};
 
-/// Below this round trip of a link, or above this rate, a driver has to spin.
+/// Below this round trip of a link, or above this rate, a driver must spin.
 const SHORTEST_SHARED_RTT: Nanos = Nanos::millis(20);
 const FASTEST_SHARED: Rate = Rate::bps(300_000_000);
 
-/// What a program may write to its standard output and error together where it is kept until the end.
+/// Most output of a program, standard output and error together, if it is kept until the end.
 pub const OUTPUT_MOST: u64 = 64 << 20;
 
 /// Programs on the hosts of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecPlan {
-    /// Its hosts and links, with the clock and the seed.
+    /// The hosts and links, with the clock and the seed.
     pub case: CaseSpec,
     /// The programs, in the order of the command line.
     pub programs: Vec<ProgramOrder>,
-    /// What is captured.
+    /// What to capture.
     pub capture: Option<CaptureOrder>,
-    /// How long they may run, by the clock of the case.
+    /// Time limit of the programs, by the clock of the case.
     pub time_limit: Option<Nanos>,
-    /// Whether somebody types: the driver then sleeps between packets.
+    /// Whether the session is interactive: the driver then sleeps between packets.
     pub interactive: bool,
-    /// Whether the only program that is no service has this process's own streams; otherwise what programs write is handed over by line.
+    /// Whether the only program that is not a service uses this process's own streams; otherwise output is passed on
+    /// by line.
     pub own_streams: bool,
 }
 
-/// What the running of programs reports.
+/// An event while programs run.
 pub enum ExecEvent<'a> {
-    /// The hosts and links are there.
+    /// The hosts and links are ready.
     Ready(&'a [ProgramPlace]),
     /// A program wrote a line, or part of a long one.
     Output {
-        /// Which program, in the order of the plan.
+        /// Index of the program, in the order of the plan.
         program: usize,
-        /// Whether on standard error.
+        /// Whether it was written to standard error.
         errors: bool,
-        /// What it wrote.
+        /// The output.
         line: &'a [u8],
     },
 }
 
 impl ExecPlan {
-    /// For a case, of which hosts and links are taken.
+    /// Plans programs on the hosts and links of a case.
     pub fn new(mut case: CaseSpec, programs: Vec<ProgramOrder>) -> Self {
         case.flows.clear();
         case.expect = Expect::default();
@@ -72,7 +73,8 @@ impl ExecPlan {
         Self { case, programs, capture: None, time_limit: None, interactive: false, own_streams: true }
     }
 
-    /// Whether a driver will do that sleeps between packets: where a wake-up late by 100 us is not felt, and where somebody types.
+    /// Whether a driver that sleeps between packets is enough: if a wake-up that is late by 100 us does no harm, or
+    /// if the session is interactive.
     pub(crate) fn may_sleep(&self) -> bool {
         let slow = |rate: Option<Rate>| rate.is_some_and(|rate| rate <= FASTEST_SHARED);
         let patient = |link: &LinkSpec| {
@@ -82,7 +84,7 @@ impl ExecPlan {
         self.interactive || self.case.links.iter().all(patient)
     }
 
-    /// The hosts, with the buffers that every host of the lab starts from.
+    /// Returns the hosts, with the default buffers of every host of the lab.
     fn hosts(&self) -> Vec<HostSpec> {
         let host = |host: &HostSpec| {
             let mut sysctls = default_sysctls(0);
@@ -96,7 +98,7 @@ impl ExecPlan {
 /// Standard input, output and error of a program.
 type Streams = [Stdio; 3];
 
-/// Where programs run: on this machine's kernel, or in a guest.
+/// Where programs run: on this machine's kernel or in a guest.
 pub(crate) struct Stage<'a> {
     pub(crate) host: &'a AgentCommand,
     pub(crate) warden: &'a Program,
@@ -190,7 +192,7 @@ impl Stage<'_> {
     }
 }
 
-/// The line that says which hosts there are.
+/// Returns the message that lists which hosts there are.
 pub fn no_such_host(name: &str, case: &CaseSpec) -> String {
     let names: Vec<&str> = case.hosts.iter().map(|host| host.name.as_str()).collect();
     format!("{} has no host '{name}'; its hosts: {}", case.scenario, names.join(", "))

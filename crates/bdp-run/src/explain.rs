@@ -1,4 +1,4 @@
-//! Findings for what was measured, now or long ago: the same rules over the same facts.
+//! Findings for a measurement, new or stored: the same rules over the same facts.
 
 pub use bdp_explain::candidate::{Claim, Grounds};
 use bdp_model::facts::Facts;
@@ -6,8 +6,8 @@ use bdp_model::finding::Finding;
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::record::{Record, StreamReport};
 
-/// Sets what limits each flow. An emulator that did not keep its promise may be the limit itself, so that nothing is said of a record
-/// that is not valid.
+/// Sets what limits each flow. An emulator that broke its promise may itself be the limit, so an invalid record gets
+/// no findings.
 pub fn record(record: &mut Record) {
     if !record.valid {
         return;
@@ -29,12 +29,12 @@ pub fn measurement(measurement: &mut Measurement) {
     }
 }
 
-/// What candidates of each flow of a record are weighed by.
+/// Returns the grounds on which candidates are weighed, for each flow of a record.
 pub fn grounds_of_record(record: &Record) -> Vec<Grounds> {
     (0..record.flows.len()).filter_map(|i| bdp_explain::grounds(&Facts::emulated(record, i)?)).collect()
 }
 
-/// The same of each direction of a measurement.
+/// Returns the grounds on which candidates are weighed, for each direction of a measurement.
 pub fn grounds_of_measurement(measurement: &Measurement) -> Vec<Grounds> {
     let of = |d: &DirectionResult| bdp_explain::grounds(&Facts::measured(measurement, d.direction)?);
     measurement.directions.iter().filter_map(of).collect()
@@ -44,7 +44,7 @@ fn findings(facts: Option<Facts>) -> Vec<Finding> {
     facts.as_ref().map_or_else(Vec::new, bdp_explain::explain)
 }
 
-/// Sets what holds back each of several streams, where that is of its own.
+/// Sets what limits each of several streams, if that is specific to it.
 fn judge_streams(streams: &mut [StreamReport], findings: &[Finding]) {
     for stream in streams {
         stream.limit = bdp_explain::stream::judge(stream, findings.first().map(|finding| finding.limit));

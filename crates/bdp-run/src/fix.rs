@@ -1,5 +1,5 @@
-//! The whole loop to one host: measure, plan, rehearse, apply, verify, keep or put back. Each step, each question and each word is of
-//! [`FixSteps`]; what follows from what is decided here.
+//! The whole loop to one host: measure, plan, rehearse, apply, verify, keep or revert. [`FixSteps`] supplies each
+//! step, question and message; the decisions are made here.
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
@@ -7,79 +7,80 @@ use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 
-/// Streams that show what a path can carry, where a limit of one stream hides that: more where so many still carry what each does alone.
+/// Numbers of streams that show a path's capacity if a limit of one stream hides it: more if so many still carry what
+/// each does alone.
 const STREAMS: [u32; 2] = [8, 32];
-/// Goodput / what as many streams carry alone, from which on they are limited as one is.
+/// Goodput / what as many streams would carry alone, from which on they are limited as one is.
 const LIMITED_ALIKE: f64 = 0.85;
-/// For so long.
+/// Duration of that measurement.
 const STREAMS_FOR: Nanos = Nanos::secs(5);
 /// A congestion control that losses do not keep from it.
 const BY_RATE: &str = "bbr";
 
-/// What is known before the loop begins.
+/// Options of the loop.
 #[derive(Debug, Clone)]
 pub struct FixOptions {
-    /// What is measured first.
+    /// The request of the first measurement.
     pub request: MeasureRequest,
-    /// Whether the rate of the path is known, so that no more streams have to show it.
+    /// Whether the path's rate is known, so that no measurement with more streams is needed.
     pub is_rate_known: bool,
-    /// Whether nothing is asked: what the rehearsal chose is applied, and kept where it does as predicted.
+    /// Whether to ask nothing: the rehearsal's choice is applied, and kept if it performs as predicted.
     pub asks_nothing: bool,
 }
 
-/// A part of the loop that begins.
+/// A stage of the loop that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixStage {
     /// The first measurement.
     Measure,
-    /// One with so many streams, to see what the path can carry.
+    /// A measurement with this many streams, to find the path's capacity.
     Capacity(u32),
     /// The plan.
     Plan,
     /// Its rehearsal.
     Rehearse,
-    /// The changes.
+    /// Applying the changes.
     Apply,
-    /// The measurement after them.
+    /// The measurement after the changes.
     Verify,
 }
 
-/// What a part of the loop came to.
+/// The result of a stage.
 #[derive(Debug)]
 pub enum FixNews<'a> {
     /// A measurement with more streams.
     Capacity(&'a Measured),
-    /// A plan that changes nothing, or cannot be rehearsed here.
+    /// A plan that changes nothing, or that cannot be rehearsed here.
     Plan(&'a Plan),
-    /// What the changes would give.
+    /// Predicted results of the changes.
     Rehearsed(&'a Rehearsal),
-    /// So many changes of the far end are for its owner to make.
+    /// This many changes of the remote end must be made by its owner.
     LeftToOwner(&'a Plan, usize),
-    /// No change was wanted.
+    /// The user declined all changes.
     NothingApplied,
-    /// What was set; nothing where all was as planned already.
+    /// What was set; empty if everything was already as planned.
     Applied(Journals),
-    /// The changes stay.
+    /// The changes were kept.
     Kept,
-    /// So many settings are as before.
+    /// This many settings were reverted.
     PutBack(usize),
 }
 
-/// A measurement, with its run where it was stored.
+/// A measurement, with its run if it was stored.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The run's id.
     pub run: Option<String>,
-    /// What was measured.
+    /// The measurement.
     pub measurement: Measurement,
 }
 
-/// What was applied, by its journals: none where all was set already.
+/// The journals of applied changes; none if everything was already set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Journals {
-    /// Of this host.
+    /// The journal of this host.
     pub near: Option<u32>,
-    /// Of the far end.
+    /// The journal of the remote end.
     pub far: Option<u32>,
 }
 
@@ -98,13 +99,13 @@ impl Journals {
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixed {
-    /// All that was predicted came true, or there was nothing to change.
+    /// All predictions came true, or there was nothing to change.
     Done,
-    /// No change is better than what is there, or what was predicted was missed.
+    /// No change is an improvement, or a prediction was missed.
     Missed,
 }
 
-/// The steps of the loop, the questions to the user, and what is said of it.
+/// The steps of the loop, the questions to the user, and the messages.
 pub trait FixSteps {
     /// Why a step could not be taken.
     type Error;
@@ -112,25 +113,26 @@ pub trait FixSteps {
     /// Says which part begins.
     fn begin(&mut self, stage: FixStage);
 
-    /// Says what it came to.
+    /// Reports the result of a stage.
     fn tell(&mut self, news: FixNews<'_>) -> Result<(), Self::Error>;
 
     /// Measures the path, keeps the run, and shows it.
     fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
 
-    /// Measures what the path can carry, and keeps the run.
+    /// Measures the path's capacity, and stores the run.
     fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
 
-    /// The smallest change of settings for what was measured; `capacity` is the run that showed what the path can carry.
+    /// Returns the smallest change of settings for the measurement; `capacity` is the run that showed the path's
+    /// capacity.
     fn plan(&mut self, capacity: Option<&str>) -> Result<Plan, Self::Error>;
 
-    /// Whether this machine can rehearse; says why where it cannot.
+    /// Whether this machine can rehearse; reports why if not.
     fn can_rehearse(&mut self) -> bool;
 
     /// Rehearses the plan on the path's twin.
     fn rehearse(&mut self, plan: &Plan) -> Result<Rehearsal, Self::Error>;
 
-    /// Whether the far end's owner lets this end change its settings.
+    /// Whether the remote end's owner allows this end to change its settings.
     fn may_change_far(&mut self) -> Result<bool, Self::Error>;
 
     /// Whether a change is wanted.
@@ -139,23 +141,23 @@ pub trait FixSteps {
     /// Gets ready to change this host.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
-    /// Applies changes of one end: all of them, or none. The journal, where something was set.
+    /// Applies changes of one end, all or none. Returns the journal, if anything was set.
     fn apply(&mut self, end: End, changes: Vec<Change>) -> Result<Option<u32>, Self::Error>;
 
     /// Measures again, judges and shows.
     fn verify(&mut self, rehearsal: Option<&Rehearsal>) -> Result<Verification, Self::Error>;
 
-    /// Whether what was applied is to stay.
+    /// Whether to keep the applied changes.
     fn wants_to_keep(&mut self) -> bool;
 
     /// Has a journal's changes stay.
     fn keep(&mut self, end: End, journal: u32) -> Result<(), Self::Error>;
 
-    /// Puts back what a journal changed; how many settings are as before.
+    /// Reverts the changes of a journal; returns how many settings are as before.
     fn put_back(&mut self, end: End, journal: u32) -> Result<usize, Self::Error>;
 }
 
-/// Goes around the loop once.
+/// Runs the loop once.
 pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S::Error> {
     steps.begin(FixStage::Measure);
     let measured = steps.measure(&options.request)?;
@@ -223,7 +225,7 @@ const fn ended(missed: bool) -> Fixed {
     if missed { Fixed::Missed } else { Fixed::Done }
 }
 
-/// Measures with more streams, where the limit of one hides what the path can carry; gives that run.
+/// Measures with more streams, if the limit of one hides the path's capacity; returns that run.
 fn show_capacity<S: FixSteps>(
     request: &MeasureRequest,
     measured: &Measurement,
@@ -278,7 +280,7 @@ fn show_capacity<S: FixSteps>(
     Ok(shown_by)
 }
 
-/// The changes of this end; those of the other one are for its owner to make.
+/// Returns the changes of this end; those of the remote end must be made by its owner.
 fn near_changes<S: FixSteps>(
     plan: &Plan,
     changes: Vec<Change>,
@@ -333,10 +335,10 @@ mod tests {
 
     use super::*;
 
-    /// Steps that note what they are asked, and answer as they were told to.
+    /// Steps that record the requests, and answer as scripted.
     struct Script {
         limit: Limit,
-        /// Goodput of a measurement with so many streams.
+        /// Goodput of a measurement with this many streams.
         goodput_bps: fn(u32) -> f64,
         changes: Vec<Change>,
         can_rehearse: bool,
@@ -345,7 +347,7 @@ mod tests {
         wanted: Vec<End>,
         /// An end that refuses its changes.
         refuses: Option<End>,
-        /// Whether what is applied was set already.
+        /// Whether the changes were already set.
         is_set: bool,
         misses: bool,
         keeps: bool,
@@ -417,7 +419,7 @@ mod tests {
             Measured { run: Some(run.to_owned()), measurement }
         }
 
-        /// What was done, of a loop that ended well.
+        /// Returns the log of a loop that succeeded.
         fn ended(mut self, asks_nothing: bool) -> (Fixed, String) {
             let request = MeasureRequest { directions: vec![Direction::To], ..MeasureRequest::to("ams1") };
             let options = FixOptions { request, is_rate_known: false, asks_nothing };

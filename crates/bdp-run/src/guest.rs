@@ -1,4 +1,5 @@
-//! A case in a guest, seen from both sides: bdp orders it and takes its record, the bdp in the guest runs it.
+//! Runs a case in a guest, from both sides: bdp boots the guest and collects the record; the bdp in the guest runs
+//! the case.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,8 +25,8 @@ use crate::guest_program::{self, ProgramEnd, ProgramRun, ProgramSpec};
 use crate::guest_seat::Seat;
 use crate::{Result, RunError};
 
-/// What Linux derives from the memory that it found, which depends on the kernel's own size and on the machine: set to what a
-/// machine of 8 GiB has, for hosts to inherit.
+/// Settings that Linux derives from the memory it found, which depends on the kernel's size and on the machine: set
+/// to the values of a machine with 8 GiB, for hosts to inherit.
 const MEMORY_OF_TCP: [(&str, &str); 4] = [
     ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
     ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
@@ -35,39 +36,39 @@ const MEMORY_OF_TCP: [(&str, &str); 4] = [
 
 /// Memory of a guest that carries frames, in MiB.
 const TRAIN_MEMORY_MIB: u64 = 512;
-/// The least memory of a guest with programs of the user's, in MiB; it is taken as it is used.
+/// Minimum memory of a guest with user programs, in MiB; allocated only as it is used.
 const EXEC_MEMORY_MIB: u64 = 2048;
-/// Between two signs of life of a guest, by its own clock.
+/// Interval of a guest's heartbeat, by its own clock.
 const BEAT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a guest is asked.
+/// A request to a guest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Order {
-    /// To boot, which shows that guests do here.
+    /// Boot only, to show that guests work here.
     Nothing,
-    /// To run a case.
+    /// Run a case.
     Case(Box<CaseOrder>),
-    /// To carry trains of frames, one after the other.
+    /// Carry trains of frames, one after the other.
     Trains(Vec<FrameTrain>),
-    /// To run a program.
+    /// Run a program.
     Program(ProgramSpec),
-    /// To run programs of the user's on the hosts of a case.
+    /// Run user programs on the hosts of a case.
     Exec(Box<ExecOrder>),
-    /// To hold the kernel against the suite of stacks.
+    /// Test the kernel with the stack conformance suite.
     Conformance,
 }
 
-/// A case to be run.
+/// A case to run.
 #[derive(Debug, Serialize, Deserialize)]
 struct CaseOrder {
     case: CaseSpec,
     attempt: u32,
-    /// Whether captures are made, and if so whether of every link end where the scenario names none.
+    /// Whether to capture, and if so whether at every link end if the scenario names none.
     capture: Option<bool>,
 }
 
-/// What a guest leaves.
+/// The result that a guest leaves.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -80,20 +81,20 @@ enum Answer {
     Failed(String),
 }
 
-/// The hidden subcommand that a guest's kernel starts, which calls [`serve`].
+/// The hidden subcommand that a guest's kernel starts; it calls [`serve`].
 pub const SUBCOMMAND: &str = "__guest";
 
-/// Guests that run cases, each in one of its own.
+/// Runs cases, each in a guest of its own.
 #[derive(Debug)]
 pub(crate) struct Guests {
     booth: Booth,
-    /// By the stack that a case names; `None` where it names none.
+    /// Kernels by the stack that a case names; `None` is the default kernel.
     kernels: HashMap<Option<Stack>, Kernel>,
     capture: Option<CaptureOrder>,
 }
 
 impl Guests {
-    /// For those of the cases that run by the virtual clock; `None` where none does.
+    /// Prepares guests for the cases that use the virtual clock; `None` if there are none.
     pub(crate) fn for_cases(
         keeper: &Program,
         cases: &[CaseSpec],
@@ -115,12 +116,13 @@ impl Guests {
         Ok(Some(Self { booth, kernels, capture }))
     }
 
-    /// Removes what was made for guests: a thread that has just run a case may hold this a moment longer than the process is there.
+    /// Removes the files created for guests: a thread that has just run a case may keep this alive slightly longer
+    /// than the process lives.
     pub(crate) fn close(&self) {
         self.booth.maker.close();
     }
 
-    /// Runs a case in a guest. The record says what happened, whatever happened.
+    /// Runs a case in a guest. The record also covers failures.
     pub(crate) fn run(&self, case: &CaseSpec, attempt: u32) -> Record {
         let (started_unix_ms, started_ns) = (clock::unix_ms(), clock::monotonic_ns());
         let kernel = self.kernels.get(&case.stack().cloned());
@@ -170,7 +172,7 @@ impl Guests {
     }
 }
 
-/// A case for a guest, which has no other way to find the programs of stacks than their paths.
+/// Returns the case with absolute paths for the programs of its stacks, the only way that a guest can find them.
 fn with_programs_placed(case: &CaseSpec) -> Result<CaseSpec> {
     let mut case = case.clone();
     for host in &mut case.hosts {
@@ -183,14 +185,14 @@ fn with_programs_placed(case: &CaseSpec) -> Result<CaseSpec> {
     Ok(case)
 }
 
-/// From when a guest was given its order until it was ready for work, by this machine's clock as its files have it.
+/// Returns the time from a guest's order until it was ready, by this machine's file timestamps.
 fn boot_ns(root: &Root) -> u64 {
     let made = |file| std::fs::metadata(root.outside(file)).and_then(|file| file.modified());
     let took = made(ORDER).and_then(|ordered| Ok(made(READY)?.duration_since(ordered).unwrap_or_default()));
     took.map_or(0, |took| took.as_nanos() as u64)
 }
 
-/// Moves a capture from a guest's root to the folder that was asked for.
+/// Moves a capture from a guest's root to the requested folder.
 fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
     let from = root.outside(&capture.path);
     let Some(name) = from.file_name() else { return };
@@ -202,16 +204,16 @@ fn fetch(capture: &mut CaptureRecord, root: &Root, order: &CaptureOrder) {
     }
 }
 
-/// Why no guest has its root in a folder.
+/// Returns why a folder cannot hold a guest's root.
 fn fault_of(folder: &Path) -> Option<&'static str> {
     if folder.to_string_lossy().contains(char::is_whitespace) {
-        // A kernel's parameters end at spaces.
+        // Kernel parameters are separated by spaces.
         return Some("has a space in its path, which a guest's kernel does not support");
     }
     (!folder.is_dir()).then_some("is not there")
 }
 
-/// Where guests are made: their roots, and the processors that they keep to.
+/// Where guests are created: their roots and the processors they are pinned to.
 #[derive(Debug)]
 struct Booth {
     maker: RootMaker,
@@ -222,7 +224,7 @@ struct Booth {
 impl Booth {
     fn new(keeper: &Program) -> Result<Self> {
         let cpus = process::allowed_cpus();
-        // A guest's kernel has another working directory.
+        // A guest's kernel has a different working directory.
         let folder = std::env::temp_dir();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         if let Some(fault) = fault_of(&folder) {
@@ -235,7 +237,7 @@ impl Booth {
         Ok(Self { maker: RootMaker::new(keeper, &folder)?, keeper: keeper.clone(), cpus })
     }
 
-    /// Boots a guest with an order, and waits for its answer; its root is still there.
+    /// Boots a guest with an order and waits for its answer; its root still exists afterwards.
     fn ask(
         &self,
         kernel: &Kernel,
@@ -267,14 +269,15 @@ impl Booth {
     }
 }
 
-/// Boots a guest of a stack, or of the default kernel, to show that guests run here: the kernel, or why they don't in one line.
+/// Boots a guest of a stack, or of the default kernel, to show that guests work here: returns the kernel, or one line
+/// on why they do not.
 pub fn try_boot(keeper: &Program, stack: Option<&str>) -> std::result::Result<Kernel, String> {
     let kernel = stack.map_or_else(kernel::default, kernel::find).map_err(|e| e.to_string())?;
     let booth = Booth::new(keeper).map_err(|e| e.to_string())?;
     booth.ask(&kernel, 64, 0, &Order::Nothing).map(|_| kernel)
 }
 
-/// Holds the kernel of a stack against the suite of stacks.
+/// Tests the kernel of a stack with the conformance suite.
 pub(crate) fn conformance(keeper: &Program, stack: &str) -> Result<(Kernel, Vec<Outcome>)> {
     let failed = |cause: String| RunError::Lab(LabError::Guest(cause));
     let kernel = kernel::find(stack).map_err(|e| failed(e.to_string()))?;
@@ -307,7 +310,8 @@ pub fn run_program(keeper: &Program, stack: Option<&str>, spec: &ProgramSpec) ->
     Ok(ProgramRun { end, output: written(OUTPUT)?, errors: written(ERRORS)? })
 }
 
-/// Runs programs of the user's on the hosts of a case, in a guest; `read` takes what each wrote, by the file that it is in, while that is there.
+/// Runs user programs on the hosts of a case, in a guest; `read` receives the file with the output of each while it
+/// exists.
 pub(crate) fn run_exec(
     keeper: &Program,
     order: ExecOrder,
@@ -343,7 +347,7 @@ pub(crate) fn run_exec(
     Ok(*record)
 }
 
-/// Why a guest with programs of others gave nothing, with what may be done about it.
+/// Returns why a guest with user programs gave no result, and what to do about it.
 fn with_way_out(cause: String) -> String {
     let hung = cause.contains("did not respond") || cause.contains("made no progress");
     let way_out = "; a program that busy-waits without system calls stops the clock: use --clock real \
@@ -351,7 +355,7 @@ fn with_way_out(cause: String) -> String {
     if hung { cause + way_out } else { cause }
 }
 
-/// Carries batches of trains, each in a guest of its own side by side, of the kernel that is taken where none is named.
+/// Carries batches of trains in parallel, each in a guest of its own, with the default kernel.
 pub(crate) fn carry<const N: usize>(
     keeper: &Program,
     seed: u64,
@@ -362,7 +366,7 @@ pub(crate) fn carry<const N: usize>(
     Ok((kernel, carried))
 }
 
-/// The same by one kernel.
+/// Carries batches of trains in parallel, each in a guest of its own, with the given kernel.
 pub(crate) fn carry_by<const N: usize>(
     kernel: &Kernel,
     keeper: &Program,
@@ -390,9 +394,9 @@ pub(crate) fn carry_by<const N: usize>(
     Ok(all)
 }
 
-/// Memory of the guest for a case, in MiB; the same for every machine, since TCP's own limits follow from it.
+/// Memory of the guest for a case, in MiB; the same on every machine, since TCP's limits derive from it.
 fn memory_mib(case: &CaseSpec) -> u64 {
-    // What all streams may have in flight or in their buffers.
+    // The most that all streams may have in flight or in their buffers.
     let windows: u64 = case
         .flows
         .iter()
@@ -404,11 +408,11 @@ fn memory_mib(case: &CaseSpec) -> u64 {
     (512 + 4 * case.hosts.len() as u64 + (windows >> 20)).next_multiple_of(256).min(8192)
 }
 
-/// What the first process of a guest does: carries out what was ordered on hosts that `agent` makes, leaves the answer, and switches the
-/// guest off.
+/// The first process of a guest: carries out the order on hosts that `agent` creates, leaves the answer, and switches
+/// the guest off.
 pub fn serve(agent: AgentCommand, warden: &Program) -> ! {
     let answer = prepare().and_then(|order| {
-        // Where the machine's clock stands then is seen from outside.
+        // The file's timestamp shows the machine's clock at this point.
         let _ = std::fs::write(READY, "");
         beat();
         match order {
@@ -457,19 +461,19 @@ fn prepare() -> std::result::Result<Order, String> {
     for (kind, folder) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         init::mount_own(kind, folder).map_err(|e| e.to_string())?;
     }
-    // Programs that the guest was given may lie there.
+    // Programs given to the guest may be there.
     init::mount_own_around("tmpfs", "/tmp").map_err(|e| e.to_string())?;
     init::allow_many_files().map_err(|e| e.to_string())?;
     for (name, value) in MEMORY_OF_TCP {
         sysctl::write(name, value).map_err(|e| e.to_string())?;
     }
-    // Until its first tick the kernel's timers have the steps of the tick, 4 ms.
+    // Until its first tick, the kernel's timers have the granularity of the tick, 4 ms.
     std::thread::sleep(std::time::Duration::from_millis(20));
     let bytes = std::fs::read(Path::new(ORDER)).map_err(|e| format!("read the request: {e}"))?;
     serde_json::from_slice(&bytes).map_err(|e| format!("read the request: {e}"))
 }
 
-/// Touches a file from time to time, by which bdp knows that the guest's clock moves.
+/// Touches a file periodically, which shows bdp that the guest's clock advances.
 fn beat() {
     let beat = || {
         for beats in 0u64.. {

@@ -1,13 +1,13 @@
-//! What a case asks of its guest's kernel: system calls, beside the segments of data that they were for.
+//! System calls of a case in its guest, with the data segments they were for.
 
 use bdp_wire::control::{Received, Sent};
 
 use crate::pair::Ends;
 
-/// Where the kernel of a guest counts system calls (`stacks/linux/bdp_kernel.c`).
+/// The file in which a guest's kernel counts system calls (`stacks/linux/bdp_kernel.c`).
 const GUEST_CALLS: &str = "/proc/bdp_system_calls";
 
-/// System calls of all processes of a guest so far, where its kernel counts them.
+/// Returns the system calls of all processes of a guest so far, if its kernel counts them.
 pub(crate) fn so_far() -> Option<u64> {
     total(&std::fs::read_to_string(GUEST_CALLS).ok()?)
 }
@@ -17,8 +17,8 @@ fn total(text: &str) -> Option<u64> {
     text.lines().next()?.trim().parse().ok()
 }
 
-/// Segments of data that flows sent, retransmissions included, each as large as they come; of datagrams, these. `None` where a flow's size of
-/// segments is unknown.
+/// Returns the data segments that flows sent, retransmissions included, counted as full segments; for datagrams,
+/// their number. `None` if a flow's segment size is unknown.
 pub(crate) fn segments_of(flows: &[Ends]) -> Option<u64> {
     flows.iter().map(|(received, sent)| segments(received, sent)).sum()
 }

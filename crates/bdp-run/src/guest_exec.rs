@@ -1,4 +1,4 @@
-//! Programs of the user's in a guest: the machine's files are theirs, the network and the clock are the guest's.
+//! User programs in a guest: they see the machine's files, and the guest's network and clock.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,33 +17,33 @@ use crate::exec_stage::{ExecEvent, ExecPlan, Stage};
 use crate::programs::MESSAGES_MOST;
 use crate::{Result, guest_calls};
 
-/// Where the machine's files are.
+/// Mount point of the machine's files.
 pub(crate) const MACHINE: &str = "/machine";
 /// The folder of captures.
 pub(crate) const CAPTURES: &str = "/captures";
-/// The folder of what programs write.
+/// The folder of the programs' output.
 const STREAMS: &str = "/streams";
 
-/// Programs that a guest is to run.
+/// Programs for a guest to run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExecOrder {
     pub(crate) plan: ExecPlan,
-    /// All of their environment, but for what their hosts add.
+    /// The complete environment, except for variables that their hosts add.
     pub(crate) environment: Vec<(String, String)>,
-    /// Where they start.
+    /// Their working directory.
     pub(crate) folder: PathBuf,
 }
 
-/// The file of a stream of a program, from inside.
+/// Returns the path of a program's output or error stream, as seen inside.
 pub(crate) fn stream(program: usize, errors: bool) -> String {
     format!("{STREAMS}/{program}.{}", if errors { "err" } else { "out" })
 }
 
-/// Runs them, for the first process of a guest.
+/// Runs the programs; called by the first process of a guest.
 pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> Result<Record, String> {
     isolate::mount_machine(MACHINE).map_err(|e| e.to_string())?;
     fs::create_dir_all(STREAMS).map_err(|e| format!("make the folder '{STREAMS}': {e}"))?;
-    // Of each program, whether it comes to start or not.
+    // For each program, whether or not it gets to start.
     let mut streams = Vec::new();
     for index in 0..order.plan.programs.len() {
         for path in [stream(index, false), stream(index, true)] {
@@ -86,8 +86,8 @@ pub(crate) fn run(agent: &AgentCommand, warden: &Program, order: &ExecOrder) -> 
     Ok(record)
 }
 
-/// A driver that goes before whatever else wants the guest's processor: programs that ask the kernel over and over, and flows that begin by the
-/// hundred, are no reason to release a packet late.
+/// Returns a driver that takes precedence over everything else on the guest's processor: programs that poll the
+/// kernel, or hundreds of starting flows, must not delay a packet.
 pub(crate) fn preferred_driver() -> Result<Driver, String> {
     process::prefer(0);
     let driver = Driver::start(Pace::Virtual).map_err(|e| e.to_string());

@@ -1,4 +1,4 @@
-//! A program in a guest: what is asked for, and how it ended, from inside.
+//! A program in a guest: its specification, and how it exited as seen from inside.
 
 use std::fs::File;
 use std::io;
@@ -14,31 +14,31 @@ use bdp_sys::init;
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use serde::{Deserialize, Serialize};
 
-/// Where a program is started.
+/// Working directory of a program.
 const FOLDER: &str = "/tmp";
 
 /// A program that a guest runs as root, alone, with loopback up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// Its absolute path, on this machine and in the guest.
+    /// Absolute path, the same on this machine and in the guest.
     pub path: PathBuf,
     /// Its arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// All of its environment.
+    /// The complete environment.
     #[serde(default)]
     pub environment: Vec<(String, String)>,
-    /// Programs that the guest has beside, each at its own place, with the libraries that it loads here.
+    /// Further programs in the guest, each at its own path, with the libraries that it loads on this machine.
     #[serde(default)]
     pub programs: Vec<PathBuf>,
-    /// Files that the guest has beside, each at its own place.
+    /// Further files in the guest, each at its own path.
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// How long it may run by the guest's clock.
+    /// Time limit, by the guest's clock.
     pub limit: Duration,
     /// Memory of the guest.
     pub memory_mib: u64,
-    /// Of the guest's randomness.
+    /// Seed of the guest's random numbers.
     #[serde(default)]
     pub seed: u64,
 }
@@ -47,15 +47,15 @@ pub struct ProgramSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramEnd {
-    /// By itself, with this exit code.
+    /// Exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signalled(i32),
-    /// It ran for longer than its limit, and was killed.
+    /// Exceeded its time limit and was killed.
     TimedOut,
 }
 
-/// What a program left.
+/// The result of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// How it ended.
@@ -66,7 +66,7 @@ pub struct ProgramRun {
     pub errors: String,
 }
 
-/// Runs a program to its end, and ends what it left. For the first process of a guest.
+/// Runs a program until it exits, and ends any processes that it left. Called by the first process of a guest.
 pub(crate) fn run(spec: &ProgramSpec) -> Result<ProgramEnd, String> {
     let mut netlink = Netlink::open().map_err(|e| e.to_string())?;
     netlink.bring_up("lo", &DeviceSettings::default()).map_err(|e| e.to_string())?;

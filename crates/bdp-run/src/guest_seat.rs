@@ -1,5 +1,5 @@
-//! Processors that guests keep to, shared with every bdp of this machine: a guest is pinned, and two on one processor beside an idle one
-//! take twice as long.
+//! Processors for guests, coordinated between all bdp processes of this machine: each guest is pinned, and two on one
+//! processor beside an idle one would take twice as long.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -10,13 +10,13 @@ const PLACES: usize = 8;
 /// A guest's place on a processor, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    /// `None` where every place is taken, or none can be: the kernel moves the guest as it likes.
+    /// The processor; `None` if every place is taken or none is possible: the kernel then places the guest.
     pub cpu: Option<usize>,
     _place: Option<UnixDatagram>,
 }
 
 impl Seat {
-    /// On the processor with the fewest guests.
+    /// Takes a place on the processor with the fewest guests.
     pub(crate) fn take(cpus: &[usize]) -> Self {
         Self::named("bdp-guest", cpus)
     }
@@ -55,7 +55,7 @@ mod tests {
         let cpus = |seats: &[Seat]| seats.iter().map(|seat| seat.cpu).collect::<Vec<_>>();
         let mut seats: Vec<Seat> = (0..4).map(|_| take()).collect();
         assert_eq!(cpus(&seats), [3, 5, 3, 5].map(Some));
-        // Of the two that are left both are on the second.
+        // Both of the remaining two are on the second.
         seats.remove(2);
         seats.remove(0);
         assert_eq!([take(), take()].map(|seat| seat.cpu), [Some(3), Some(3)]);

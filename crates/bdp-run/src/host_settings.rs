@@ -1,4 +1,4 @@
-//! The settings of this host, read.
+//! Reads the settings of this host.
 
 use std::io::ErrorKind;
 
@@ -7,11 +7,11 @@ use bdp_model::tuning::setting::{Release, Setting, all};
 use bdp_sys::netlink::Netlink;
 use bdp_sys::{SysError, device, process, sysctl};
 
-/// Reads all settings of the catalogue, and the queues of a device, or of that of the default route.
+/// Reads all settings of the catalogue, and the queues of a device, by default that of the default route.
 pub fn read(device_name: Option<&str>) -> HostSettings {
     let kernel = process::kernel_release();
     let release = Release::of_kernel(&kernel);
-    // Of the machine alone, whatever the kernel's release.
+    // Exists only in the machine's first namespace, whatever the kernel's release.
     let is_first_namespace = sysctl::read("net.core.netdev_max_backlog").is_ok();
     let settings = all().map(|setting| HostSetting {
         name: setting.name,
@@ -47,7 +47,7 @@ fn why_unreadable(
     }
 }
 
-/// What a device's driver and the kernel say of its queues.
+/// Returns what a device's driver and the kernel report of its queues.
 fn queues(name: &str) -> DeviceQueues {
     let counts = Netlink::open().and_then(|mut netlink| netlink.queues(name)).unwrap_or_default();
     let offloads = device::offloads(name);

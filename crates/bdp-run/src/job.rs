@@ -1,4 +1,4 @@
-//! A job: what a command line, a page or a fleet asks for, and its outcome. Both are plain data and have a form in JSON.
+//! A job, requested by a command line, a page or a fleet, and its outcome. Both are plain data with a JSON form.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,12 +26,12 @@ use crate::sweep::SweepPlan;
 use crate::watch::WatchPlan;
 use crate::{Event, Result, RunError, document};
 
-/// Version of a job's shape.
+/// Version of the job schema.
 pub const JOB_SCHEMA: &str = "bdp.job/1";
-/// Version of an outcome's shape.
+/// Version of the outcome schema.
 pub const OUTCOME_SCHEMA: &str = "bdp.outcome/1";
 
-/// Work of one kind. Credentials are no part of its JSON: whoever runs it has them.
+/// Work of one kind. Credentials are not part of its JSON: whoever runs it has them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "job", rename_all = "snake_case")]
 pub enum Job {
@@ -41,7 +41,7 @@ pub enum Job {
     Ping(Box<PingPlan>),
     /// The hops of a path.
     Path(Box<PathPlan>),
-    /// Measurements to a host that differ in what is varied.
+    /// A sweep: measurements to a host with varied parameters.
     Sweep(Box<SweepPlan>),
     /// Cases of scenarios on the lab.
     Lab(Box<LabPlan>),
@@ -51,20 +51,20 @@ pub enum Job {
     Watch(WatchPlan),
 }
 
-/// How a job ended, in short.
+/// The outcome of a job in brief.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The id of the stored run; `None` where nothing is stored.
+    /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
     /// How it ended.
     pub ending: Ending,
-    /// Records, measurements, hops, rows of a comparison or sockets that there are.
+    /// Number of records, measurements, hops, compared rows or sockets in the results.
     pub kept: usize,
-    /// What became of each expectation.
+    /// The verdict on each expectation.
     pub expectations: Vec<Judgement>,
-    /// The figures beside those of the baseline.
+    /// The figures compared with the baseline.
     pub baseline: Vec<Against>,
-    /// Why it did not go to its end.
+    /// The error that kept the job from completing.
     pub error: Option<String>,
 }
 
@@ -72,84 +72,84 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// As it was planned.
+    /// Completed as planned.
     Done,
-    /// An expectation was missed, goodput regressed, or payload was changed on its way.
+    /// An expectation was missed, goodput regressed, or payload was corrupted in transit.
     Missed,
     /// Every repetition of a case was INVALID.
     Invalid,
-    /// The environment refused, or a case could not run.
+    /// The environment was unsuitable, or a case could not run.
     Failed,
     /// Cancelled before its end.
     Cancelled,
 }
 
-/// What a job measured.
+/// The results of a job.
 #[derive(Debug)]
 pub enum Results {
-    /// Of the lab.
+    /// Records of the lab.
     Records(Vec<Record>),
-    /// Of measurements alike.
+    /// Repeated measurements.
     Measurements(Vec<Measurement>),
-    /// Of a sweep to a host.
+    /// Points of a sweep to a host.
     Points(Vec<StoredMeasurement>),
-    /// Of round trips; `None` where none could be tried.
+    /// Round trips; `None` if no probe could be sent.
     Ping(Option<Box<Ping>>),
-    /// Of the hops of a path; `None` where none could be tried.
+    /// Hops of a path; `None` if no probe could be sent.
     Path(Option<Box<PathReport>>),
-    /// Of a comparison; `None` where the runs have nothing in common.
+    /// A comparison; `None` if the runs have nothing in common.
     Compared(Option<Compared>),
-    /// Of sockets that were watched; `None` where none could be.
+    /// Watched sockets; `None` if none could be watched.
     Watched(Option<Box<WatchSummary>>),
 }
 
-/// A job that ended.
+/// A finished job.
 #[derive(Debug)]
 pub struct Ended {
-    /// The id of the stored run; `None` where nothing is stored.
+    /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
-    /// What there is, also where an error ended it.
+    /// The results, including those before an error.
     pub results: Results,
-    /// What became of each expectation.
+    /// The verdict on each expectation.
     pub judgements: Vec<Judgement>,
-    /// The figures beside those of the baseline.
+    /// The figures compared with the baseline.
     pub comparisons: Vec<Against>,
-    /// Whether it went to its end.
+    /// Whether it completed.
     pub result: Result<()>,
     /// Whether it was cancelled.
     pub cancelled: bool,
 }
 
 impl Results {
-    /// The records; none of measurements.
+    /// Returns the records; empty unless the job ran on the lab.
     pub fn records(&self) -> &[Record] {
         if let Self::Records(records) = self { records } else { &[] }
     }
 
-    /// The measurements that are alike; none of the lab or of a sweep.
+    /// Returns the repeated measurements; empty for the lab or a sweep.
     pub fn measurements(&self) -> &[Measurement] {
         if let Self::Measurements(all) = self { all } else { &[] }
     }
 
-    /// The points of a sweep to a host; none of others.
+    /// Returns the points of a sweep to a host; empty for other jobs.
     pub fn points(&self) -> &[StoredMeasurement] {
         if let Self::Points(all) = self { all } else { &[] }
     }
 }
 
 impl Job {
-    /// As JSON.
+    /// Returns the job as JSON.
     pub fn to_json(&self) -> Value {
         document::write(self, JOB_SCHEMA)
     }
 
-    /// A job that [`Job::to_json`] wrote; another version's is refused.
+    /// Reads a job that [`Job::to_json`] wrote; refuses any other version.
     pub fn from_json(document: Value) -> Result<Self> {
         document::read(document, JOB_SCHEMA)
     }
 
-    /// Runs it. What is measured is durable before more is; hosts and guests of a lab are made by `agents`. `cancel` ends measurements
-    /// within a second; cases of the lab run to their end.
+    /// Runs the job. Each result is durable before the next begins; `agents` creates the hosts and guests of a lab.
+    /// `cancel` ends measurements within a second; running cases of the lab complete.
     pub fn run(
         &self,
         agents: LabCommands,
@@ -198,19 +198,19 @@ impl Job {
 }
 
 impl Outcome {
-    /// As JSON.
+    /// Returns the outcome as JSON.
     pub fn to_json(&self) -> Value {
         document::write(self, OUTCOME_SCHEMA)
     }
 
-    /// An outcome that [`Outcome::to_json`] wrote; another version's is refused.
+    /// Reads an outcome that [`Outcome::to_json`] wrote; refuses any other version.
     pub fn from_json(document: Value) -> Result<Self> {
         document::read(document, OUTCOME_SCHEMA)
     }
 }
 
 impl Ended {
-    /// How it ended.
+    /// Returns how the job ended.
     pub fn ending(&self) -> Ending {
         let by_results = match &self.results {
             Results::Records(records) => Ending::of(records),
@@ -227,8 +227,8 @@ impl Ended {
         }
     }
 
-    /// Whether nothing that was judged came out worse than asked, and of something it is not known whether it did: too few runs, an interval
-    /// that holds both, a figure that was not measured or not under the load that was asked for.
+    /// Whether no expectation was missed and at least one could not be decided: too few runs, an interval that allows
+    /// both, a figure that was not measured or not under the requested load.
     pub fn is_open(&self) -> bool {
         let is_missed = self.judgements.iter().any(|judgement| !judgement.met && !judgement.is_open())
             || self.comparisons.iter().any(|against| against.regressed)
@@ -242,7 +242,7 @@ impl Ended {
         is_open && !is_missed
     }
 
-    /// In short, without the results themselves.
+    /// Returns the outcome in brief, without the results.
     pub fn outcome(&self) -> Outcome {
         Outcome {
             run: self.run.clone(),
@@ -263,15 +263,15 @@ impl Ended {
     }
 }
 
-/// Whether payload differs from what was sent.
+/// Whether received payload differs from what was sent.
 fn has_wrong_bytes(measurements: &[Measurement]) -> bool {
     let checks = measurements.iter().flat_map(|m| &m.directions).filter_map(|d| d.payload_check);
     checks.into_iter().any(|check| check.wrong_bytes > 0)
 }
 
 impl Ending {
-    /// By the gravest of these records: a case that could not run, then a missed expectation, then a point of which no
-    /// repetition was valid.
+    /// Returns the worst ending of these records: a case that could not run, then a missed expectation, then a point
+    /// without a valid repetition.
     pub fn of(records: &[Record]) -> Self {
         let skipped = |r: &Record| r.skipped.is_some();
         if records.iter().any(|r| r.error.is_some()) || !records.is_empty() && records.iter().all(skipped) {

@@ -1,32 +1,32 @@
-//! A run between two machines as it is stored.
+//! A stored run between two machines.
 
 use bdp_model::labels::Labels;
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
 
-/// What the user calls a run, and the labels that it has besides.
+/// The user's name for a run, and its labels.
 pub(crate) type Called<'a> = (Option<&'a str>, &'a Labels);
 
-/// What tells a program in a guest when it was started there, by the clock of the outside: milliseconds since 1970.
+/// Environment variable with a guest program's start time by the host machine's clock, in milliseconds since 1970.
 pub(crate) const OUTSIDE: &str = "BDP_OUTSIDE_UNIX_MS";
 
-/// By how much the clock of the outside is ahead of a moment's: 0 but in a guest, whose clock is its own.
+/// Returns how far the host machine's clock is ahead of a moment: 0 except in a guest, which has its own clock.
 fn ahead_ms(outside: Option<&str>, own_unix_ms: u64) -> u64 {
     let outside: Option<u64> = outside.and_then(|text| text.parse().ok());
     outside.map_or(0, |outside| outside.saturating_sub(own_unix_ms))
 }
 
-/// Entered with its first measurement: a run that could not even begin is nothing to list.
+/// Stored with its first measurement: a run that could not even begin is not worth listing.
 pub(crate) struct KeptRun<'a> {
     store: Option<&'a mut dyn Store>,
     new: NewRun,
     id: Option<String>,
-    /// Runs are listed by the clock of the outside, whatever a guest's says.
+    /// Offset of the host machine's clock, by which runs are listed, to the guest's.
     ahead_ms: u64,
 }
 
 impl<'a> KeptRun<'a> {
-    /// Of measurements to `host`; nothing is kept where there is no store.
+    /// Prepares a run of measurements to `host`; nothing is stored without a store.
     pub(crate) fn new(
         store: Option<&'a mut dyn Store>,
         kind: RunKind,
@@ -46,12 +46,12 @@ impl<'a> KeptRun<'a> {
         Self { store, new, id: None, ahead_ms: 0 }
     }
 
-    /// The id, once it is entered.
+    /// Returns the id, once the run is stored.
     pub(crate) fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Says how many measurements are planned, all told.
+    /// Sets the planned number of measurements in total.
     pub(crate) fn plan(&mut self, measurements: usize) -> bdp_store::Result<()> {
         self.new.planned = u32::try_from(measurements).unwrap_or(u32::MAX);
         match (&self.id, &mut self.store) {
@@ -75,7 +75,7 @@ impl<'a> KeptRun<'a> {
         store.append_measurement(id, made)
     }
 
-    /// Marks it as gone to its end.
+    /// Marks the run as completed.
     pub(crate) fn finish(&mut self) -> bdp_store::Result<()> {
         match (&self.id, &mut self.store) {
             (Some(id), Some(store)) => store.finish_run(id, clock::unix_ms().saturating_add(self.ahead_ms)),

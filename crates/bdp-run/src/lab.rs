@@ -1,5 +1,5 @@
-//! Cases of scenarios on the lab as one run: entered, claimed, gone on with where it was cut short, and with more points where
-//! a curve bends.
+//! Runs cases of scenarios on the lab as one run: stores and claims it, resumes an interrupted one, and adds points
+//! where a curve bends.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,63 +23,63 @@ use crate::refine::{Refinement, Rounds};
 use crate::schedule::{Keep, RunOptions};
 use crate::{CaptureOrder, Event, Result, RunError};
 
-/// Cases to run on the lab.
+/// A plan of cases to run on the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LabPlan {
-    /// What the run is listed as: of the lab, or a sweep.
+    /// The kind under which the run is listed: lab or sweep.
     pub kind: RunKind,
-    /// What the user calls it.
+    /// The user's name for it.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// The user's labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// Names of the scenarios.
     pub scenarios: Vec<String>,
-    /// Their files, one after the other.
+    /// The text of their files, concatenated.
     pub text: String,
-    /// Tells this plan from others.
+    /// Digest that identifies this plan.
     pub digest: String,
-    /// In the order in which they run.
+    /// The cases, in execution order.
     pub cases: Vec<CaseSpec>,
-    /// Cases side by side; `None` as many as stay faithful.
+    /// Cases to run in parallel; `None` for as many as remain faithful.
     pub jobs: Option<usize>,
-    /// Attempts at a case until it is given up as INVALID; `None` the usual ones.
+    /// Attempts at a case until it is recorded as INVALID; `None` for the default.
     pub attempts: Option<u32>,
-    /// What is captured.
+    /// What to capture.
     pub capture: Option<CaptureOrder>,
-    /// Points that are added where a curve bends.
+    /// The sweep whose curve is refined with more points.
     pub refine: Option<RefinedSweep>,
-    /// Whether the newest unfinished run of the same cases is resumed, where there is one.
+    /// Whether to resume the newest unfinished run of the same cases, if there is one.
     #[serde(default)]
     pub resume: bool,
-    /// The command that repeats it.
+    /// The command that repeats the run.
     pub command: String,
 }
 
-/// A sweep within a scenario, to which points are added.
+/// A sweep within a scenario to which points are added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefinedSweep {
     /// Name of the scenario.
     pub scenario: String,
-    /// Its file.
+    /// The scenario's file.
     pub text: String,
-    /// The traces that it names.
+    /// The traces that the scenario names.
     #[serde(default, skip_serializing_if = "Traces::is_empty")]
     pub traces: Traces,
-    /// What of it is run.
+    /// The part of the scenario that is run.
     pub options: PlanOptions,
-    /// The parameter to which values are added, one of those that `options` vary.
+    /// The parameter to which values are added; one that `options` vary.
     pub path: String,
-    /// Its values so far, bytes or a count.
+    /// The parameter's values so far, in bytes or as a count.
     pub asked: Vec<u64>,
 }
 
-/// An unfinished run that is gone on with. Nobody else goes on with it meanwhile.
+/// An unfinished run being resumed. Nobody else can resume it meanwhile.
 #[derive(Debug)]
 struct Resumed {
-    /// Its id.
+    /// The run's id.
     run: String,
-    /// Keys of the cases that are done.
+    /// Keys of the settled cases.
     settled: HashSet<String>,
     claim: Claim,
     /// Attempts made at cases that are not settled.
@@ -87,27 +87,27 @@ struct Resumed {
     before: Vec<Record>,
 }
 
-/// What a plan came to.
+/// The result of a lab plan.
 #[derive(Debug)]
 pub struct LabRun {
-    /// The id of the stored run; `None` where nothing is stored.
+    /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
-    /// Every record, those of an earlier start included, in the order of the scenarios.
+    /// Every record, including those of an earlier start, in the order of the scenarios.
     pub records: Vec<Record>,
-    /// Whether it went to its end.
+    /// Whether it completed.
     pub result: Result<()>,
 }
 
-/// A store, and the file that it is.
+/// A store and the path of its file.
 pub struct StoreAt<'a> {
     /// The store.
     pub store: &'a mut dyn Store,
-    /// Its file, which tells it from others where a run is claimed.
+    /// The store's file, which identifies it when a run is claimed.
     pub path: PathBuf,
 }
 
 impl<'a> StoreAt<'a> {
-    /// A store in a file.
+    /// Returns a store with the path of its file.
     pub fn of(store: &'a mut SqliteStore) -> Self {
         let path = store.path().to_owned();
         Self { store, path }
@@ -115,7 +115,7 @@ impl<'a> StoreAt<'a> {
 }
 
 impl LabPlan {
-    /// Of these cases in natural order, which come out in a random order that `seed` decides, a block for each repetition.
+    /// Plans these cases, given in natural order; `seed` shuffles their order within each repetition.
     pub fn new(scenarios: &[Scenario], mut cases: Vec<CaseSpec>, seed: u64, command: String) -> Self {
         let digest = digest(&cases);
         shuffle(&mut cases, seed);
@@ -137,7 +137,7 @@ impl LabPlan {
         }
     }
 
-    /// Takes up the newest unfinished run of the same cases; `None` where there is none.
+    /// Claims the newest unfinished run of the same cases; `None` if there is none.
     fn take_up(&self, at: Option<&StoreAt<'_>>) -> Result<Option<Resumed>> {
         let Some(at) = at else {
             let text = "no store to resume from; omit --resume";
@@ -145,14 +145,14 @@ impl LabPlan {
         };
         let store = &at.store;
         let Some(run) = store.unfinished(&self.scenarios.join(" "), &self.digest)? else { return Ok(None) };
-        // Before its records are read: from now on nobody adds any.
+        // Claimed before its records are read: from now on nobody else adds any.
         let claim = Claim::to(&run.id, &at.path)?;
         let settled = store.settled_keys(&run.id)?;
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut before = Vec::new();
         for (key, record) in store.records(&run.id)? {
             if !settled.contains(&key) && record.lost_its_guest() {
-                // Runs as the attempt that it was: the same draws, which nobody has met.
+                // Runs again as the same attempt: the same draws, which no record has used.
                 continue;
             }
             if !settled.contains(&key) {
@@ -164,7 +164,8 @@ impl LabPlan {
         Ok(Some(Resumed { run: run.id, settled, claim, made, before }))
     }
 
-    /// Runs what is not settled, on hosts and guests that `agents` make. Every record is durable before another case starts in its place.
+    /// Runs the cases that are not settled, on hosts and guests that `agents` create. Every record is durable before
+    /// another case takes its place.
     pub fn run(
         &self,
         agents: LabCommands,
@@ -184,7 +185,7 @@ impl LabPlan {
             None => {}
         }
         machine::prepare();
-        // Before the run is entered: one that could not even begin is nothing to go on with.
+        // Before the run is stored: a run that could not even begin cannot be resumed.
         let by_real_clock = self.cases.iter().any(|case| case.clock.is_real());
         let obstacle = if by_real_clock { machine::obstacle(&agents.host) } else { None };
         let guests = match obstacle {
@@ -229,12 +230,12 @@ impl LabPlan {
         if let (Ok(()), Some(keep), false) =
             (&result, &mut rounds.keep, new.iter().any(Record::lost_its_guest))
         {
-            // Every record is stored; what can fail is to write down that the run is over.
+            // Every record is stored; only marking the run as finished can fail.
             result = keep.store.finish_run(&keep.run, clock::unix_ms()).map_err(RunError::from);
         }
         let mut records = rounds.before;
         records.extend(new);
-        // In the order in which they were named, whatever order they ran in.
+        // In the order in which the scenarios were named, whatever the execution order.
         records.sort_by_key(|r| self.scenarios.iter().position(|name| *name == r.scenario));
         LabRun { run, records, result }
     }
@@ -265,7 +266,7 @@ impl LabPlan {
 }
 
 impl RefinedSweep {
-    /// The cases that these records call for; none where the knee of every curve is known well enough.
+    /// Returns the cases that these records call for; none if the knee of every curve is known well enough.
     fn next(&self, refinement: &mut Refinement, records: &[Record]) -> Result<Vec<CaseSpec>> {
         let new = refinement.next(&curves(records));
         if new.is_empty() {

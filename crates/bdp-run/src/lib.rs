@@ -1,8 +1,9 @@
-//! Every loop: measurements, round trips and sweeps between machines, cases of the lab; each a [`job::Job`].
+//! Jobs of all kinds: measurements, round trips and sweeps between machines, and cases of the lab; each is a
+//! [`job::Job`].
 //!
-//! Between machines: [`mod@measure`], [`sweep`], [`mod@ping`], [`path`], by whatever protocol the other end speaks ([`session`]). On the lab:
-//! [`lab`] enters a run and goes on with it, [`schedule`] decides what runs beside what, repeats, and makes each record durable
-//! before the next case.
+//! Between machines: [`mod@measure`], [`sweep`], [`mod@ping`], [`path`], by whatever protocol the other end speaks
+//! ([`session`]). On the lab: [`lab`] creates or resumes a run, [`schedule`] decides what runs in parallel, repeats
+//! cases, and makes each record durable before the next case.
 #![forbid(unsafe_code)]
 
 pub mod baseline;
@@ -61,10 +62,10 @@ mod window;
 pub use capture::{CaptureOrder, asks_for_captures};
 pub use event::{EVENT_SCHEMA, Event};
 
-/// What a run comes to.
+/// The result of a run.
 pub type Result<T, E = RunError> = std::result::Result<T, E>;
 
-/// Why a run could not go on.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The lab could not be built.
@@ -73,34 +74,34 @@ pub enum RunError {
     /// A workload failed.
     #[error(transparent)]
     Engine(#[from] bdp_flow::error::FlowError),
-    /// A measurement between two machines came to nothing.
+    /// A measurement between two machines failed.
     #[error(transparent)]
     Session(#[from] bdp_flow::session::error::SessionError),
-    /// A record could not be kept; what was measured is handed back beside it.
+    /// A record could not be stored; the measured results are returned alongside.
     #[error(transparent)]
     Store(#[from] bdp_store::Error),
-    /// Another process works on the run that was to be resumed.
+    /// Another process works on the run to resume.
     #[error("run {run} is in progress in another bdp process; wait for it to end, or stop it")]
     Claimed {
-        /// Its id.
+        /// The run's id.
         run: String,
     },
-    /// The request was wrong.
+    /// The request was invalid.
     #[error("{0}")]
     Request(String),
-    /// Not one probe came back.
+    /// No probe was answered.
     #[error("{0}")]
     Unanswered(String),
-    /// Sockets that can't be watched.
+    /// Sockets could not be watched.
     #[error("{0}")]
     Watch(String),
-    /// A capture that can't be read.
+    /// A capture could not be read.
     #[error("{0}")]
     Capture(String),
-    /// The system refused.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] bdp_sys::SysError),
-    /// The case asks for something that can't be done.
+    /// The case asks for something impossible.
     #[error("{0}")]
     Case(String),
 }

@@ -1,4 +1,5 @@
-//! Measurements between two machines: one after the other, each explained and durable before the next begins, and judged.
+//! Measurements between two machines: one after the other, each explained and durable before the next begins, and
+//! checked against expectations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,51 +19,51 @@ use crate::kept::{Called, KeptRun};
 use crate::session::{self, Credentials};
 use crate::{Event, Result, care};
 
-/// What is measured, how often, and what must come out.
+/// A plan of measurements: what to measure, how often, and what is expected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MeasurePlan {
-    /// What each run asks for.
+    /// The request of each run.
     pub request: MeasureRequest,
-    /// What a server may want to know; never written down.
+    /// Credentials for a server; never stored.
     #[serde(skip)]
     pub credentials: Credentials,
-    /// What the user calls it.
+    /// The user's name for it.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// The user's labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// Whether datagrams keep to the asked rate, whatever is lost in their first second.
+    /// Whether datagrams keep the requested rate regardless of loss in the first second.
     #[serde(default)]
     pub flood: bool,
-    /// What must come out.
+    /// The expected results.
     #[serde(default)]
     pub expectations: Vec<Expectation>,
-    /// What it is compared with.
+    /// The baseline to compare with.
     pub baseline: Option<Baseline>,
-    /// The command that repeats it.
+    /// The command that repeats the run.
     pub command: String,
 }
 
-/// What a plan came to.
+/// The result of a measurement plan.
 #[derive(Debug)]
 pub struct Measured {
-    /// The id of the stored run; `None` where nothing is stored.
+    /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
-    /// Every measurement that was made, also where an error ended it.
+    /// Every measurement made, including those before an error.
     pub measurements: Vec<Measurement>,
-    /// What became of each expectation.
+    /// The verdict on each expectation.
     pub judgements: Vec<Judgement>,
-    /// The figures beside those of the baseline.
+    /// The figures compared with the baseline.
     pub comparisons: Vec<Against>,
-    /// Whether it went to its end; cancelled is no error.
+    /// Whether it completed; being cancelled is not an error.
     pub result: Result<()>,
 }
 
 impl MeasurePlan {
-    /// Measures as planned, and stores each measurement in `store` before the next run begins. `cancel` ends the run that goes
-    /// on, which gives what it has, and no other begins.
+    /// Measures as planned, and stores each measurement in `store` before the next run begins. `cancel` ends the
+    /// current run, which returns what it has, and no further run begins.
     pub fn run(
         &self,
         store: Option<&mut dyn Store>,
@@ -88,7 +89,7 @@ impl MeasurePlan {
         self.run_with(&mut measure, store, watch, cancel)
     }
 
-    /// The result of a plan that failed before any measurement.
+    /// Returns the result of a plan that failed before any measurement.
     fn nothing(&self, error: crate::RunError) -> Measured {
         Measured {
             run: None,
@@ -99,7 +100,7 @@ impl MeasurePlan {
         }
     }
 
-    /// As [`MeasurePlan::run`], with a way to measure of one's own.
+    /// Like [`MeasurePlan::run`], with a custom way to measure.
     fn run_with(
         &self,
         measure: &mut Measure<'_>,
@@ -155,7 +156,7 @@ impl MeasurePlan {
     }
 }
 
-/// What was measured, also of a measurement that broke, and then why.
+/// Returns the measurement, including a partial one together with its error.
 pub(crate) fn broken_or_whole(
     made: Result<Measurement, SessionError>,
 ) -> Result<(Measurement, Option<SessionError>), SessionError> {
@@ -166,10 +167,10 @@ pub(crate) fn broken_or_whole(
     }
 }
 
-/// Measures once, in the repetition of this number, and reports how far it is.
+/// Measures once, as the repetition of this number, and reports its progress.
 type Measure<'a> = dyn FnMut(u32, &mut dyn FnMut(Event<'_>)) -> Result<Measurement, SessionError> + 'a;
 
-/// One measurement, explained: what a sweep makes at each of its points.
+/// Makes and explains one measurement: a point of a sweep.
 pub fn measure_once(
     request: &MeasureRequest,
     credentials: &Credentials,
@@ -188,11 +189,11 @@ pub fn measure_once(
     }
 }
 
-/// Adds what the session does not know: the labels, the number, the ceiling and the findings.
+/// Adds what the session does not know: labels, repetition, ceiling and findings.
 fn complete(measurement: &mut Measurement, (label, labels): Called<'_>, repetition: u32) {
     measurement.label = label.map(str::to_owned);
     measurement.labels = labels.clone();
-    // How this run was led, and no part of what was asked for.
+    // How this run was controlled, not part of the request.
     measurement.request.watch_loss = false;
     measurement.repetition = repetition;
     measurement.ceiling = bdp_explain::ceiling(measurement);

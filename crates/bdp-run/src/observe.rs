@@ -1,4 +1,4 @@
-//! What the judge of a case's fidelity is told: each loop, each flow and each link, on one clock.
+//! Input for the judge of a case's fidelity: each loop, each flow and each link, on one clock.
 
 use bdp_lab::LinkOutcome;
 use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
@@ -12,13 +12,14 @@ use crate::pair::{Ends, Pair};
 use crate::passage::Crossed;
 use crate::probing::{PairProbed, configured_rtt, least_rtt};
 
-/// Segments that a flow sent in each round trip, on average; 0 where their size is not known.
+/// Returns the mean number of segments that a flow sent per round trip; 0 if their size is unknown.
 fn segments_per_round_trip(received: &Received, sent: &Sent, route: &Route<'_>) -> f64 {
     let bytes_per_ns = received.counted_bytes() as f64 / received.counted_ns().max(1) as f64;
     sent.mss.map_or(0.0, |mss| bytes_per_ns * route.delay().as_ns() as f64 / mss.max(1) as f64)
 }
 
-/// All but who had the processors. The links' directions are in the order of the links, the forward one of each first.
+/// Collects everything except who had the processors. The links' directions are in the order of the links, the
+/// forward one of each first.
 pub(crate) fn seen(
     case: &CaseSpec,
     probed: &[PairProbed],
@@ -28,7 +29,7 @@ pub(crate) fn seen(
     let crossed = Crossed::of(outcomes);
     let mut seen = Observation {
         loops: probed.iter().filter_map(|pair| of_loop(case, pair, flows, &crossed)).collect(),
-        // A transfer is too short to be judged by itself; the probes between its hosts are.
+        // A transfer is too short to be judged alone; the probes between its hosts are judged.
         flows: case
             .flows
             .iter()
@@ -47,8 +48,8 @@ pub(crate) fn seen(
     seen
 }
 
-/// Whether the median idle round trip of a pair is within the bounds; of links with jitter, and where nothing was answered, that is
-/// not known here, and left to the judge.
+/// Whether the median idle round trip of a pair is within bounds; for links with jitter, or without answers, this is
+/// left to the judge.
 pub(crate) fn idle_is_plausible(case: &CaseSpec, pair: &Pair, probed: &Probed) -> bool {
     let Some(route) = Route::between(case, &pair.from, &pair.to).filter(|route| !route.jitters()) else {
         return true;

@@ -5,17 +5,17 @@ use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
 
-/// Two hosts that flows run between, in either direction: what one probe flow measures.
+/// Two hosts with flows in either direction: what one probe flow measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// Where the probes come from: the sender of the first of the flows.
+    /// The host that sends the probes: the sender of the first flow.
     pub(crate) from: String,
-    /// Where they are answered.
+    /// The host that answers them.
     pub(crate) to: String,
 }
 
 impl Pair {
-    /// Every pair of a case once, in the order of its flows; behind them those of traffic.
+    /// Returns every pair of a case once: in the order of its flows, then of its traffic.
     pub(crate) fn all(case: &CaseSpec) -> Vec<Self> {
         let mut pairs: Vec<Self> = Vec::new();
         for flow in &case.flows {
@@ -31,7 +31,8 @@ impl Pair {
         pairs
     }
 
-    /// Whether a flow runs between the two. A round trip is the same from either end: it takes both paths.
+    /// Whether a flow runs between the two hosts. A round trip is the same from either end, since it takes both
+    /// paths.
     pub(crate) fn joins(&self, flow: &CaseFlow) -> bool {
         self.is_of(&flow.from, &flow.to)
     }
@@ -41,10 +42,10 @@ impl Pair {
     }
 }
 
-/// Smallest round trip of a summary.
+/// Returns the smallest round trip of a summary.
 pub(crate) fn smallest(summary: Option<RttSummary>) -> Option<Nanos> {
     summary.map(|s| Nanos(s.min))
 }
 
-/// What a flow's two ends saw of it.
+/// Both ends' reports of a flow.
 pub(crate) type Ends = (Received, Sent);

@@ -1,4 +1,4 @@
-//! The way of each probe through its links, and what its round trip took beyond what they made of it.
+//! The route of each probe through its links, and the part of its round trip that they do not explain.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,20 +16,20 @@ pub(crate) struct Crossed {
     links: Vec<[HashMap<Probe, Crossing>; 2]>,
 }
 
-/// What became of one round trip, in nanoseconds.
+/// The parts of one round trip, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Passage {
     sent_late: u64,
     emulated: u64,
     late: u64,
-    /// In the host that sends, until the driver read it; and from its release until the thread that waits for it ran.
+    /// Time in the sending host until the driver read it, and from its release until the waiting thread ran.
     near: [u64; 2],
     far: u64,
     routers: u64,
 }
 
 impl Passage {
-    /// What it took beyond its links.
+    /// Returns the time that it took beyond its links.
     fn beyond(&self) -> u64 {
         self.late + self.near.iter().sum::<u64>() + self.far + self.routers
     }
@@ -41,8 +41,8 @@ impl Crossed {
         Self { links: outcomes.iter().map(|outcome| outcome.crossings.each_ref().map(by_probe)).collect() }
     }
 
-    /// What the answered probes of a flow of probes took beyond their links, of those that were due within a span of the monotonic
-    /// clock; `None` where not one was seen on all of its way, as no connection is.
+    /// Returns the time that answered probes of a probe flow took beyond their links, for probes due within a span of
+    /// the monotonic clock; `None` if none was seen on its whole route, as for probes by connection.
     pub(crate) fn excess(
         &self,
         route: &Route<'_>,
@@ -94,8 +94,8 @@ fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
     }
     let mean = |part: fn(&Passage) -> u64| passages.iter().map(part).sum::<u64>() / count;
     let harm = |one: &dyn Fn(&Passage) -> f64| passages.iter().map(one).sum::<f64>() / count as f64;
-    // The thread that waits for answers is no part of a flow's way, and a probe that a host sends late meets the same pause in
-    // which the other host would have kept an earlier one.
+    // The thread that waits for answers is not part of a flow's route, and a probe that a host sends late meets the
+    // same pause in which the other host would have delayed an earlier one.
     let on_the_way = |p: &Passage| p.late + p.near[0] + p.far + p.routers;
     let harm = harm(&|p| harm_at(p.emulated, on_the_way(p), allowance.round_trip))
         .max(harm(&|p| harm_at(p.emulated, p.sent_late, allowance.sending)));
@@ -131,7 +131,7 @@ mod tests {
         Scenario::parse("t.toml", text).unwrap().plan(&Default::default()).unwrap().remove(0)
     }
 
-    /// A probe through a router and back: each part of its time is put where it was spent.
+    /// A probe through a router and back: each part of its time is attributed to where it was spent.
     #[test]
     fn a_round_trip_is_divided_among_those_who_took_it() {
         let case = case();

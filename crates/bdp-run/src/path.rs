@@ -1,4 +1,4 @@
-//! The hops of a path: probed without load and, where that is asked for, under the load of a transfer to `bdp serve` there.
+//! The hops of a path: probed idle and, on request, under the load of a transfer to a `bdp serve` at the destination.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -17,45 +17,46 @@ use serde::{Deserialize, Serialize};
 use crate::session::{self, Credentials};
 use crate::{Event, Result, RunError};
 
-/// From the start of the transfer to the first probe under load: slow start fills the queue meanwhile.
+/// Time from the start of the transfer to the first probe under load: slow start fills the queue meanwhile.
 const RAMP: Nanos = Nanos::secs(1);
-/// From the last probe under load to the end of the transfer: what is still on its way meets the same queue.
+/// Time from the last probe under load to the end of the transfer, so that probes still in flight meet the same
+/// queue.
 const BEHIND: Nanos = Nanos::millis(500);
-/// From one probe to the next of hops that are asked again slowly: a little more than the second of Linux's limit.
+/// Interval of probes to hops that are probed again slowly: a little more than the one second of Linux's rate limit.
 const SLOW: Nanos = Nanos::millis(1100);
-/// Probes of each of these.
+/// Slow probes per hop.
 const SLOW_PROBES: u32 = 6;
-/// Losses at which a hop counts as one that limits its answers when sizes are tried.
+/// Loss above which a hop is assumed to rate-limit its answers when sizes are tried.
 const LIMITED: f64 = 0.3;
-/// How long the transfer is waited for.
+/// How long to wait for the transfer.
 const LOAD_PATIENCE: Duration = Duration::from_secs(20);
-/// Longest wait before the transfer is looked at again.
+/// Interval at which the transfer is checked.
 const LOOK_NS: u64 = 20_000_000;
 
-/// A path to be probed.
+/// A plan to probe a path.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PathPlan {
-    /// What is sent.
+    /// The probes to send.
     pub request: PathRequest,
-    /// What the server of the load may want to know; never written down.
+    /// Credentials for the server of the load; never stored.
     #[serde(skip)]
     pub credentials: Credentials,
-    /// Whether each probe is kept by itself.
+    /// Whether to keep each probe.
     #[serde(default)]
     pub keep: bool,
 }
 
-/// What a plan came to.
+/// The result of a path plan.
 #[derive(Debug)]
 pub struct Traced {
-    /// The hops; `None` where nothing could be tried.
+    /// The hops; `None` if no probe could be sent.
     pub report: Option<PathReport>,
-    /// Whether it went to its end; cancelled is no error.
+    /// Whether it completed; being cancelled is not an error.
     pub result: Result<()>,
 }
 
 impl PathPlan {
-    /// Probes the path. `cancel` ends it, and what there is by then is the result.
+    /// Probes the path. `cancel` ends it; the result then covers the probes so far.
     pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Traced {
         let started = (clock::unix_ms(), Instant::now());
         let mut prober = match PathProber::open(&self.request, cancel) {
@@ -121,7 +122,7 @@ impl PathPlan {
         let suspects = suspects(&prober.probes());
         if !suspects.is_empty() {
             tell(Phase::Slow, end);
-            // What a limit allows at once was used up.
+            // The burst allowance of the rate limit was used up.
             prober.rest(SLOW, cancel)?;
             prober.rounds(Phase::Slow, &suspects, SLOW_PROBES, SLOW, &|| false, cancel)?;
         }
@@ -132,7 +133,7 @@ impl PathPlan {
         }
         if self.request.flows > 1 {
             tell(Phase::Branches, end);
-            // The destination has one address, whatever leads there.
+            // The destination has one address, whichever route leads there.
             let routers: Vec<u8> =
                 hops.into_iter().filter(|&hop| hop < end || !prober.has_arrived()).collect();
             prober.branches(&routers, cancel)?;
@@ -151,7 +152,7 @@ impl PathPlan {
         Ok(prober.rounds(phase, hops, self.request.probes, self.request.interval, stop, cancel)?)
     }
 
-    /// Probes while a measurement goes on beside: in its idle stage, and in that of its transfer.
+    /// Probes during a measurement: in its idle stage, and during its transfer.
     fn probe_under_load(
         &self,
         prober: &mut PathProber,
@@ -204,7 +205,7 @@ impl PathPlan {
         })
     }
 
-    /// The transfer that makes the load: long enough for all rounds of either phase.
+    /// The transfer that makes the load: long enough for all rounds of both phases.
     fn load_request(&self, hops: usize, prober: &PathProber) -> MeasureRequest {
         let round = self.request.interval.as_ns().max(LEAST_GAP.as_ns() * hops as u64);
         let rounds = Nanos(round * u64::from(self.request.probes));
@@ -217,12 +218,12 @@ impl PathPlan {
             spec: FlowSpec { duration: RAMP + rounds + BEHIND, ..FlowSpec::default() },
             bind_address: self.request.bind_address.clone(),
             bind_device: self.request.bind_device.clone(),
-            // The same of several addresses.
+            // If the name has several addresses, the probed one.
             ..MeasureRequest::to(prober.destination().ip().to_string())
         }
     }
 
-    /// Hops that lost so much that they may limit how often they answer.
+    /// Returns the hops with so much loss that they may rate-limit their answers.
     fn limited(&self, probes: &[HopProbe]) -> Vec<u8> {
         let mut report = PathReport { request: self.request.clone(), ..PathReport::default() };
         conclude(&mut report, probes);
@@ -233,7 +234,7 @@ impl PathPlan {
         hops.map(|hop| hop.number).collect()
     }
 
-    /// Why there is nothing to be shown, and what to do about it.
+    /// Returns why there is nothing to show, and what to do about it.
     fn silent(&self, prober: &PathProber) -> String {
         let (to, hops, patience) = (prober.destination(), self.request.hops, self.request.patience);
         let other = match prober.method().protocol {
@@ -249,7 +250,7 @@ impl PathPlan {
     }
 }
 
-/// How far the transfer is.
+/// The transfer's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transfer {
     Connecting,
@@ -258,13 +259,13 @@ enum Transfer {
     Ended,
 }
 
-/// The hops up to the last one, without those that are silent: they would be waited for in vain.
+/// Returns the hops up to the last one, without silent hops, whose answers would be waited for in vain.
 fn answering(prober: &PathProber, end: u8) -> Vec<u8> {
     let probes = prober.probes();
     (1..=end).filter(|&hop| probes.iter().any(|p| p.hop == hop && p.is_answered())).collect()
 }
 
-/// Takes what comes until there is enough, for so long at most.
+/// Receives messages until the condition is met or the time is up.
 fn wait_for(
     prober: &mut PathProber,
     most: Duration,
@@ -286,7 +287,7 @@ fn loaded(measurement: &Measurement) -> Load {
     }
 }
 
-/// Looks up the names of what answered.
+/// Looks up the names of the addresses that answered.
 fn name(report: &mut PathReport) -> Result<()> {
     let addresses = || report.hops.iter().flat_map(|hop| &hop.addresses).map(|known| known.address);
     let mut all: Vec<_> = addresses().collect();

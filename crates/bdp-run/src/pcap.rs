@@ -1,4 +1,4 @@
-//! Reading captures, of files and of interfaces, and explaining the flows in them.
+//! Reads captures from files and interfaces, and explains their flows.
 
 mod beside;
 mod end;
@@ -22,29 +22,31 @@ pub use beside::BesideCapture;
 pub use live::{LiveCapture, LivePlan, SNAP_BYTES};
 pub use source::Source;
 
-/// Memory that the flows of a capture take at the most, where nothing else is asked for.
+/// Default limit of the memory for the flows of a capture.
 pub const FLOWS_MEMORY_BYTES: u64 = 1 << 30;
-/// What a connection of few packets takes in tcptrace's words, about.
+/// Approximate memory of a connection with few packets in tcptrace's output.
 const TRACED_BYTES: u64 = 4096;
 
 /// Captures to read.
 #[derive(Debug)]
 pub struct PcapPlan {
-    /// Where packets come from.
+    /// The sources of packets.
     pub sources: Vec<Source>,
     /// Packet filter.
     pub filter: Filter,
-    /// Memory that the flows of each may take, with what is reported of them. Beyond it packets are counted, and no further flow is followed.
+    /// Memory limit for the flows of each source, including their reports. Beyond it, packets are counted but no
+    /// further flow is followed.
     pub memory_bytes: u64,
 }
 
-/// A packet of which something was found: its number in the file from 1, that of its connection from 0, and what.
+/// Receives each packet with a finding: its number in the file from 1, the number of its connection from 0, and the
+/// notes.
 pub type EachPacket<'a> = &'a mut dyn FnMut(u64, u32, Notes);
 
-/// A capture in tcptrace's words.
+/// A capture in tcptrace's output format.
 #[derive(Debug)]
 pub struct TracedCapture {
-    /// How the user called it.
+    /// The source as the user named it.
     pub name: String,
     /// The text.
     pub text: String,
@@ -53,7 +55,7 @@ pub struct TracedCapture {
 }
 
 impl PcapPlan {
-    /// Reads each source to its end, or to where it breaks. `cancel` ends it, and what was read by then counts.
+    /// Reads each source to its end, or to where it breaks. `cancel` ends it; what was read so far counts.
     pub fn run(self, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
         let Self { sources, filter, memory_bytes } = self;
         sources
@@ -62,7 +64,8 @@ impl PcapPlan {
             .collect()
     }
 
-    /// The same of files that may be captures of one path at several places: those that hold the same connections are compared.
+    /// Reads files that may be captures of one path at several places, and compares those that hold the same
+    /// connections.
     pub fn run_compared(self, cancel: &AtomicBool) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
         let Self { sources, filter, memory_bytes } = self;
         let room = (sources.len() > 1).then_some(SEGMENTS_MOST);
@@ -73,7 +76,7 @@ impl PcapPlan {
         Ok(capture_pairs::compared(all?))
     }
 
-    /// What was found of each packet, in their order; `broke` as of a capture, for each source.
+    /// Returns the notes on each packet, in order, and for each source why it broke, if it did.
     pub fn notes(
         self,
         each: EachPacket<'_>,
@@ -94,7 +97,7 @@ impl PcapPlan {
         sources.into_iter().map(noted).collect()
     }
 
-    /// What tcptrace prints of each source.
+    /// Returns what tcptrace prints for each source.
     pub fn tcptrace(self, cancel: &AtomicBool) -> Result<Vec<TracedCapture>, RunError> {
         let most = usize::try_from(self.memory_bytes / TRACED_BYTES).unwrap_or(usize::MAX);
         let text = |source: Source| {

@@ -1,4 +1,4 @@
-//! Round trips to one address, judged.
+//! Round trips to one address, checked against expectations.
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 use crate::session::Credentials;
 use crate::{Event, RunError};
 
-/// Probes to send, and what must come out.
+/// A plan of probes to send and the results expected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PingPlan {
-    /// What is sent.
+    /// The probes to send.
     pub request: PingRequest,
-    /// What a server may want to know; never written down.
+    /// Credentials for a server; never stored.
     #[serde(skip)]
     pub credentials: Credentials,
-    /// What must come out.
+    /// The expected results.
     #[serde(default)]
     pub expectations: Vec<Expectation<PingFigure>>,
-    /// Whether each probe is kept by itself.
+    /// Whether to keep each probe.
     #[serde(default)]
     pub keep: bool,
 }
 
-/// What a plan came to.
+/// The result of a ping plan.
 #[derive(Debug)]
 pub struct Pinged {
-    /// The round trips; `None` where none could be tried.
+    /// The round trips; `None` if no probe could be sent.
     pub ping: Option<Ping>,
-    /// What became of each expectation.
+    /// The verdict on each expectation.
     pub judgements: Vec<Judgement>,
-    /// Whether a probe came back; cancelled is no error.
+    /// Whether a probe was answered; being cancelled is not an error.
     pub result: Result<(), RunError>,
 }
 
 impl PingPlan {
-    /// Sends the probes. `cancel` ends it, and what there is by then is the result.
+    /// Sends the probes. `cancel` ends it; the result then covers the probes so far.
     pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Pinged {
         let mut progress = |progress: &_| watch(Event::Probes { progress: Cow::Borrowed(progress) });
         match ping(&self.request, self.credentials.token.as_deref(), self.keep, &mut progress, cancel) {
@@ -54,7 +54,7 @@ impl PingPlan {
     }
 }
 
-/// Why not one probe came back, and what to do about it; `None` where one did.
+/// Returns why no probe was answered and what to do about it; `None` if one was.
 fn failure(ping: &Ping) -> Option<String> {
     let Tally { sent, received, refused, unreachable, .. } = ping.probes;
     let (address, patience) = (&ping.address, ping.request.patience);

@@ -1,4 +1,5 @@
-//! How the round trips of a case are probed: how often, for how long, by packets of which size, and what idle links make of one.
+//! How the round trips of a case are probed: interval, duration, packet size, and the expected round trip of idle
+//! links.
 
 use std::ops::Range;
 
@@ -19,30 +20,30 @@ const LOADED_PROBE_INTERVALS: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(50)
 const VIRTUAL_PROBES: u64 = 300;
 /// Links with this rate or more carry a hundred probes a second, 82 bytes each on Ethernet, in 0.2 % of their time.
 const EASY_RATE: Rate = Rate::mbps(33);
-/// From one probe to the next before the flows start.
+/// Interval of probes before the flows start.
 pub(crate) const IDLE_PROBE_INTERVAL: Nanos = Nanos::millis(20);
 /// UDP header and payload of a probe.
 const PROBE_UDP_BYTES: u64 = 8 + bdp_wire::probe::PROBE_BYTES as u64;
-/// Of a probe flow all probes.
+/// All probes of a probe flow.
 const ALWAYS: Range<u64> = 0..u64::MAX;
 
-/// What was probed between two hosts.
+/// Probes between two hosts.
 pub(crate) struct PairProbed {
     pub(crate) pair: Pair,
     /// Each probe before the flows started.
     pub(crate) idle: Probed,
-    /// Each probe beside them.
+    /// Each probe while flows ran.
     pub(crate) loaded: Probed,
 }
 
 impl PairProbed {
-    /// Before the flows, and while one of them counted: under load are the probes that were sent then.
+    /// Returns round trips before the flows, and under load: those of probes sent while one of the flows counted.
     pub(crate) fn rtt_ns(&self, case: &CaseSpec, counted: &Range<u64>) -> RttReport {
         let patience = probe_patience(case);
         RttReport::of_probes(self.idle.outcomes(&ALWAYS, patience), self.loaded.outcomes(counted, patience))
     }
 
-    /// Each probe, since the flows could start, by the monotonic clock.
+    /// Returns each probe with its time since the flows could start, by the monotonic clock.
     pub(crate) fn series(&self, case: &CaseSpec, begun_at_ns: u64) -> PairProbes {
         let patience = probe_patience(case);
         let first = self.idle.probes.first().map_or(0, |probe| probe.due_at_ns);
@@ -55,9 +56,10 @@ impl PairProbed {
     }
 }
 
-/// When the probes between a pair of hosts are due, of so many pairs that are probed beside each other: from which offset on, and when
-/// since then. Each pair has a part of the interval to begin in, so that on idle links none waits behind another's probe; beside flows
-/// each is due anywhere in its interval, so that no period of theirs stays in step with it.
+/// When the probes between a pair of hosts are due, if this many pairs are probed concurrently: the initial offset,
+/// and the times since then. On idle links each pair starts in its own part of the interval, so that no probe queues
+/// behind another's; during flows each is due at a random time in its interval, so that no period of the flows stays
+/// in step with it.
 pub(crate) struct PairTimes {
     pub(crate) offset: Nanos,
     pub(crate) jitter: Nanos,
@@ -65,13 +67,13 @@ pub(crate) struct PairTimes {
 }
 
 impl PairTimes {
-    /// Of idle links.
+    /// Returns the times for idle links.
     pub(crate) fn idle(case: &CaseSpec, pair: usize, pairs: usize) -> Self {
         let turn = IDLE_PROBE_INTERVAL.as_ns() / pairs.max(1) as u64;
         Self { offset: Nanos(turn * pair as u64), jitter: Nanos(turn / 2), seed: seed(case, 2 * pair) }
     }
 
-    /// Beside flows.
+    /// Returns the times during flows.
     pub(crate) fn loaded(case: &CaseSpec, pair: usize, pairs: usize) -> Self {
         let interval = loaded_probe_interval(case);
         let offset = Nanos(interval.as_ns() * pair as u64 / pairs.max(1) as u64);
@@ -83,8 +85,8 @@ fn seed(case: &CaseSpec, stream: usize) -> u64 {
     case.seed ^ (stream as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// How long after a probe its answer may come. One that the link lost is waited for all that time. A connection is
-/// given time for two more SYNs, which Linux sends after one second and after three.
+/// Returns how long to wait for a probe's answer; a lost one is awaited that long. A connection is given time for two
+/// more SYNs, which Linux sends after one second and after three.
 pub(crate) fn probe_patience(case: &CaseSpec) -> Nanos {
     let longest = Pair::all(case).iter().filter_map(|pair| configured_rtt(case, pair)).max();
     let rtt = longest.unwrap_or_default();
@@ -95,7 +97,7 @@ pub(crate) fn probe_patience(case: &CaseSpec) -> Nanos {
     rtt + rtt + more
 }
 
-/// From one probe to the next while the flows of a case run.
+/// Returns the interval of probes while the flows of a case run.
 pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
     let mut directions = case.links.iter().flat_map(|link| [&link.config.forward, &link.config.reverse]);
     // Losses that count packets would hit probes in place of segments.
@@ -110,28 +112,29 @@ pub(crate) fn loaded_probe_interval(case: &CaseSpec) -> Nanos {
     interval.max(Nanos(last_end.as_ns() / VIRTUAL_PROBES))
 }
 
-/// The round trip that a probe finds on idle links: both delays and every serialisation.
+/// Returns the round trip of a probe on idle links: both delays and every serialisation.
 pub(crate) fn configured_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
     Some(Route::between(case, &pair.from, &pair.to)?.round_trip(there, back))
 }
 
-/// The least that jitter can make of it.
+/// Returns the smallest round trip that jitter allows.
 pub(crate) fn least_rtt(case: &CaseSpec, pair: &Pair) -> Option<Nanos> {
     let flow = case.flows.iter().find(|flow| pair.joins(flow))?;
     let (there, back) = probe_bytes(case, flow);
     Some(Route::between(case, &pair.from, &pair.to)?.least_round_trip(there, back))
 }
 
-/// Bytes of a probe between a flow's hosts and of its answer, as IP packets.
+/// Returns the bytes of a probe between a flow's hosts and of its answer, as IP packets.
 pub(crate) fn probe_bytes(case: &CaseSpec, flow: &CaseFlow) -> (u64, u64) {
     let ip = segment::ip_header_bytes(case.family);
     if case.probe == ProbeKind::Udp {
         return (ip + PROBE_UDP_BYTES, ip + PROBE_UDP_BYTES);
     }
-    // A SYN has what the host that sends it leaves on, its answer what both do. Linux puts the permission for SACK into the
-    // padding of timestamps, where there are any; the segment size takes 4 bytes, timestamps 12, the scale and SACK 4 each.
+    // A SYN has the options that its sender enables, its answer those that both enable. Linux puts the SACK-permitted
+    // option into the padding of timestamps, if there are any; the segment size takes 4 bytes, timestamps 12, the
+    // scale and SACK 4 each.
     let options = |on: &dyn Fn(&str) -> bool| {
         let sack = on("tcp_sack") && !on("tcp_timestamps");
         4 + if on("tcp_timestamps") { 12 } else { 0 }

@@ -1,4 +1,4 @@
-//! Programs on the hosts of a testbed: started in order, watched, and ended together.
+//! Programs on the hosts of a testbed: started in order, watched, and stopped together.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitStatus};
@@ -12,38 +12,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, RunError};
 
-/// How long a service may take until it waits for others; after that the programs that it serves start all the same.
+/// Longest wait for a service to listen; after that, the programs that it serves start anyway.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
-/// Between two looks at whether it does.
+/// Time between two checks whether a service listens.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a program that was asked to end may go on.
+/// How long a program may take to exit after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the last words of programs that have ended are waited for.
+/// How long to wait for remaining output of programs that have exited.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// A line that is longer is passed on in parts.
+/// Longest line; a longer one is passed on in parts.
 const LONGEST_LINE: u64 = 64 << 10;
-/// Messages that wait at most; then programs that write wait.
+/// Most messages in the queue; beyond it, programs that write block.
 pub const MESSAGES_MOST: usize = 256;
 
-/// A program that is to run on a host.
+/// A program to run on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramOrder {
     /// The host.
     pub host: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Whether it serves the others: it starts before them, and is ended after them.
+    /// Whether it is a service: it starts before the other programs and is stopped after them.
     pub service: bool,
 }
 
-/// What comes from a program or from its user.
+/// A message from a program or from the user.
 #[derive(Debug)]
 pub enum Message {
-    /// A line that a program wrote, with its end; part of one where it is long.
+    /// A line that a program wrote, with its line end; part of the line if it is long.
     Output {
-        /// Which one, in the order of the orders.
+        /// Index of the program, in the order of the command line.
         program: usize,
-        /// Whether on standard error.
+        /// Whether it was written to standard error.
         errors: bool,
         /// The line.
         line: Vec<u8>,
@@ -52,43 +52,45 @@ pub enum Message {
     Closed,
     /// A program ended.
     Ended {
-        /// Which one.
+        /// Index of the program.
         program: usize,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
     },
-    /// The user asked for an end; with it, whether the terminal did, which has asked the programs too.
+    /// The user asked to stop; the flag says whether by the terminal, which has signalled the programs too.
     Asked(Ending, bool),
 }
 
-/// A program that runs, or has run.
+/// A program that runs or has exited.
 struct Running {
     process: u32,
     started: Instant,
-    /// Bytes that it wrote.
+    /// Bytes written.
     written: u64,
     ended: Option<(Duration, u8)>,
     end: ProgramEnd,
 }
 
-/// What programs are run with.
+/// How to run programs.
 pub(crate) struct Programs<'a> {
     pub(crate) orders: &'a [ProgramOrder],
-    /// Starts one.
+    /// Starts a program.
     pub(crate) start: &'a mut dyn FnMut(usize) -> Result<Child>,
-    /// How many of a host's sockets wait for others.
+    /// Returns the number of listening sockets of a host.
     pub(crate) listeners: &'a dyn Fn(&str) -> usize,
     pub(crate) inbox: Receiver<Message>,
     pub(crate) outbox: SyncSender<Message>,
     pub(crate) time_limit: Option<Duration>,
-    /// How much each may write where all of it is kept until the end: it is passed on as it comes then, and not by line.
+    /// Most output of each program if all of it is kept until the end; output is then passed on as it comes, not by
+    /// line.
     pub(crate) output_limit: Option<u64>,
-    /// Takes what programs write.
+    /// Receives the output of programs.
     pub(crate) output: &'a mut dyn FnMut(usize, bool, &[u8]),
 }
 
 impl Programs<'_> {
-    /// Runs all: services first, each until it waits for others, then the rest at once. It is over when the rest is.
+    /// Runs all programs: services first, each until it listens, then the others at once. Returns when the others
+    /// have exited.
     pub(crate) fn run(mut self) -> Result<Vec<ProgramRecord>> {
         if let Some(Message::Asked(ending, _)) = self.inbox.try_iter().last() {
             return Err(RunError::Case(format!("ended by {} before any program started", ending.name())));
@@ -164,7 +166,7 @@ impl Programs<'_> {
         Ok(Running { process, started, written: 0, ended: None, end: ProgramEnd::Exited })
     }
 
-    /// Waits until a service has a socket for others; gives whether it ended before, and not well.
+    /// Waits until a service listens; returns whether it exited with a failure before that.
     fn wait_until_it_listens(
         &mut self,
         index: usize,
@@ -218,7 +220,7 @@ impl Programs<'_> {
         }
     }
 
-    /// Whether a program may write so much more; one that may not is killed.
+    /// Whether a program may write this many more bytes; kills it if not.
     fn may_write(&self, one: Option<&mut Running>, bytes: usize) -> bool {
         let Some((one, limit)) = one.zip(self.output_limit) else { return true };
         one.written += bytes as u64;
@@ -229,7 +231,7 @@ impl Programs<'_> {
         one.written <= limit
     }
 
-    /// Whether any runs that is a service, or is not.
+    /// Whether any program runs that is a service, or, with `service` false, that is not.
     fn any(&self, running: &[Option<Running>], service: bool) -> bool {
         let one = |(order, one): (&ProgramOrder, &Option<Running>)| {
             order.service == service && one.as_ref().is_some_and(|one| one.ended.is_none())
@@ -237,7 +239,7 @@ impl Programs<'_> {
         self.orders.iter().zip(running).any(one)
     }
 
-    /// Asks all that still run to end, and kills what does not within two seconds.
+    /// Asks all running programs to exit, and kills those that do not within two seconds.
     fn end_all(&mut self, running: &mut [Option<Running>], streams: &mut usize) {
         let alive = |running: &[Option<Running>]| {
             let alive = running.iter().flatten().filter(|one| one.ended.is_none());
@@ -282,7 +284,8 @@ impl Programs<'_> {
     }
 }
 
-/// The exit code of a run: that of the first program, in the order of the command line, that did not end well; 124 where time ran out, as `timeout` has it.
+/// The exit code of a run: that of the first program, in the order of the command line, that failed; 124 on a
+/// timeout, as with `timeout`.
 pub fn exit_of(programs: &[ProgramRecord]) -> u8 {
     let rest = || programs.iter().filter(|one| !one.service);
     if programs.iter().any(|one| one.end == ProgramEnd::TimeLimit) {
@@ -292,23 +295,23 @@ pub fn exit_of(programs: &[ProgramRecord]) -> u8 {
     let first = rest().find(|one| one.exit_code != 0).map(|one| one.exit_code);
     match (rest().count(), first) {
         (_, Some(code)) => code,
-        // A service that ended at once leaves nothing to serve.
+        // A service that exits at once leaves nothing to serve.
         (0, None) => service.map(|one| one.exit_code).find(|&code| code != 0).unwrap_or(0),
         (_, None) => 0,
     }
 }
 
-/// The exit code where a program ran for longer than it might.
+/// The exit code if a program exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;
 
-/// The next line of a stream, with its end; part of one where it is long, `None` at the end.
+/// Reads the next line of a stream, with its line end; part of the line if it is long, `None` at the end.
 pub(crate) fn line_of(stream: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     stream.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
     Ok(Some(line).filter(|line| !line.is_empty()))
 }
 
-/// Passes on what a program writes, by line or as it comes.
+/// Passes on a program's output, by line or as it comes.
 fn pass_on(
     stream: Box<dyn Read + Send>,
     program: usize,

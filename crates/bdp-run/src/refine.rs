@@ -1,4 +1,4 @@
-//! A plan that is asked for its next cases, given the outcomes so far: more points where a curve bends.
+//! Plans that add cases based on the outcomes so far: more points where a curve bends.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -19,24 +19,24 @@ const ROUNDS: usize = 3;
 /// Neighbours whose ratio is no larger are close enough.
 const CLOSEST: f64 = 1.1;
 
-/// Points to add to a sweep, a round at a time.
+/// Chooses points to add to a sweep, one round at a time.
 #[derive(Debug, Clone)]
 pub struct Refinement {
     asked: BTreeSet<u64>,
     rounds: usize,
 }
 
-/// Asked for more cases, given what came out so far; none ends the run.
+/// Returns more cases for the outcomes so far; none ends the run.
 pub(crate) type Next<'a> = dyn FnMut(&[Record]) -> Result<Vec<CaseSpec>> + 'a;
 
 impl Refinement {
-    /// Of a sweep that has these points.
+    /// Creates the refinement of a sweep that has these points.
     pub fn of(asked: impl IntoIterator<Item = u64>) -> Self {
         Self { asked: asked.into_iter().collect(), rounds: ROUNDS }
     }
 
-    /// The next points: between the knee of each curve and the point before it. Empty where every knee is known well
-    /// enough, none lies in the sweep, or there were rounds enough.
+    /// Returns the next points: between the knee of each curve and the point before it. Empty if every knee is known
+    /// well enough, none lies in the sweep, or the rounds are used up.
     pub fn next(&mut self, curves: &[Curve]) -> Vec<u64> {
         if self.rounds == 0 {
             return Vec::new();
@@ -49,7 +49,7 @@ impl Refinement {
     }
 }
 
-/// The cases of one run, a round after the other.
+/// The cases of one run, round by round.
 pub(crate) struct Rounds<'a> {
     pub(crate) runner: Arc<CaseRunner>,
     pub(crate) guests: Option<Arc<Guests>>,
@@ -62,8 +62,8 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Runs these cases, and then, as long as `next` asks for more given every record so far, those too. On an error what
-    /// was measured is handed back beside it.
+    /// Runs these cases, then any that `next` adds given every record so far. On an error the measured results are
+    /// returned alongside.
     pub(crate) fn run(
         &mut self,
         cases: &[CaseSpec],
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// What a path of 1 Gbit/s and 2.55 ms gives a window.
+    /// Returns the goodput of a window on a path of 1 Gbit/s and 2.55 ms.
     fn curve(windows: &BTreeSet<u64>) -> Curve {
         let points = windows.iter().map(|&w| Point {
             asked: w.to_string(),

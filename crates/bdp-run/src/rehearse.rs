@@ -1,4 +1,5 @@
-//! A plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each would give, alone and beside a flow of others.
+//! Rehearses a plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each
+//! would give, alone and with competing traffic.
 
 use bdp_lab::LabCommands;
 use bdp_model::ends::Direction;
@@ -13,30 +14,30 @@ use bdp_model::twin::{Competitor, Twin, TwinVariant};
 use crate::twin::{self, TwinOptions, TwinRuns, VariantRun};
 use crate::{Event, Result, RunError};
 
-/// The flow of others starts so much later, when the transfer is under way.
+/// Delay of the competing flow, which starts when the transfer is under way.
 const OTHERS_START_NS: u64 = 1_000_000_000;
 /// A transfer on the twin carries no more segments than this: the virtual clock is slower than a fast path.
 const MOST_SEGMENTS: f64 = 150_000.0;
-/// A transfer on the twin lasts so many round trips, and so long, at the least.
+/// A transfer on the twin lasts at least this many round trips, and this long.
 const LEAST_ROUND_TRIPS: u64 = 50;
 const LEAST_NS: u64 = 4_000_000_000;
 
-/// How a plan is rehearsed.
+/// Options of a rehearsal.
 #[derive(Debug, Clone)]
 pub struct RehearseOptions {
     /// Repetitions of each variant.
     pub runs: u32,
-    /// Seed of the first.
+    /// Seed of the first repetition.
     pub seed: u64,
-    /// Whether the path is the transfer's alone, so that what a flow of others gets does not count.
+    /// Whether the transfer has the path to itself, so that the effect on competing traffic does not count.
     pub alone: bool,
     /// What the measurement does not show of its path.
     pub twin: TwinOptions,
-    /// The command that repeats it.
+    /// The command that repeats the rehearsal.
     pub command: String,
 }
 
-/// Rehearses the plan. `agents` make the guests; `watch` gets each event.
+/// Rehearses the plan. `agents` create the guests; `watch` receives each event.
 pub fn rehearse(
     run: Option<&str>,
     measurement: &Measurement,
@@ -125,7 +126,8 @@ fn variants(plan: &Plan) -> Result<Vec<Rehearsed>> {
     Ok(sets.into_iter().map(rehearsed).collect())
 }
 
-/// An alternative's changes, and those of the plan that it does not stand in place of: sysctls that are wanted either way.
+/// Returns an alternative's changes, and those of the plan that it does not replace: sysctls that are wanted either
+/// way.
 fn in_place(plan: &Plan, changes: &[Change]) -> Vec<Change> {
     let kept = plan.changes.iter().filter(|change| {
         matches!(change.target, Target::Sysctl { .. })
@@ -165,7 +167,7 @@ fn predicted(
             let segments = flow.received_bytes as f64 / flow.mss_bytes.filter(|&mss| mss > 0)? as f64;
             Some(flow.retransmits? as f64 / segments.max(1.0))
         }),
-        // The transfer is the scenario's first flow, the flow of others its last.
+        // The transfer is the scenario's first flow, the competing flow its last.
         beside: beside.records.first().and_then(|record| {
             let [first, .., last] = &record.flows[..] else { return None };
             Some(Beside {

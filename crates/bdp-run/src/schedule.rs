@@ -1,4 +1,5 @@
-//! Which case runs when and beside what; what was INVALID runs again; each record is durable before the next case.
+//! Schedules cases: when each runs and what runs in parallel; INVALID cases run again; each record is durable before
+//! the next case.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -14,34 +15,34 @@ use crate::stage::{Lab, LabStage, Stage};
 use crate::turn::{Demand, SHARED_SEGMENTS_PER_SECOND, Turn, again};
 use crate::{Event, Result, RunError};
 
-/// Attempts at a case until it is given up as INVALID, where nothing else is asked for.
+/// Default attempts at a case until it is recorded as INVALID.
 pub const ATTEMPTS: u32 = 4;
 /// More cases than these side by side bring nothing on any machine.
 const MOST_JOBS: usize = 256;
 
-/// How to run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// Cases side by side; `None` as many as stay faithful, 1 each alone with a spinning driver.
+    /// Cases to run in parallel; `None` for as many as remain faithful, 1 for one at a time with a spinning driver.
     pub jobs: Option<usize>,
-    /// Attempts at a case until it is given up as INVALID; `None` is [`ATTEMPTS`].
+    /// Attempts at a case until it is recorded as INVALID; `None` for [`ATTEMPTS`].
     pub attempts: Option<u32>,
     /// Attempts that an earlier start of this run made at cases that it did not settle, by [`key`].
     pub made: HashMap<String, u32>,
 }
 
-/// Where records go.
+/// Where records are stored.
 pub struct Keep<'a> {
     /// The store.
     pub store: &'a mut dyn Store,
-    /// The run within it.
+    /// The run's id in the store.
     pub run: String,
 }
 
-/// Runs cases block by block, a block for each repetition, and in the given order within it, save that there the cases
-/// which need the machine for themselves run before all others or after them, whichever the first of the block is one of. Cases
-/// whose key is in `settled` are left out. Every record goes to `keep` before another case starts in its place, and then to
-/// `tell`; the records come back in order of completion. On an error what was measured is handed back beside it.
+/// Runs cases block by block, one block per repetition, in the given order within it, except that cases that need the
+/// machine to themselves run either before or after all others of the block, whichever kind comes first. Cases whose
+/// key is in `settled` are skipped. Every record goes to `keep` before another case takes its place, and then to
+/// `tell`; records are returned in order of completion. On an error the measured results are returned alongside.
 pub(crate) fn run(
     lab: Lab<'_>,
     cases: &[CaseSpec],
@@ -56,7 +57,7 @@ pub(crate) fn run(
     }
 }
 
-/// How long these cases take when nothing goes wrong.
+/// Returns how long these cases take if nothing goes wrong.
 pub fn usual_time(cases: &[CaseSpec]) -> Duration {
     Schedule::new(cases, &HashSet::new(), &RunOptions::default()).time_left()
 }
@@ -67,7 +68,7 @@ struct Schedule {
     attempts: u32,
     running: HashMap<u64, Turn>,
     next_ticket: u64,
-    /// Errors that would meet every case alike end the run.
+    /// An error that would affect every case and therefore ends the run.
     fatal: Option<RunError>,
 }
 
@@ -93,7 +94,7 @@ impl Schedule {
             let (block, is_alone) = turn.place();
             first_is_alone.entry(block).or_insert(is_alone);
         }
-        // What was tried before is tried again last, as in the run that tried it.
+        // Cases tried before run last, as in the run that tried them.
         waiting.sort_by_key(|turn| {
             let (block, is_alone) = turn.place();
             (turn.attempt > 1, block, first_is_alone.get(&block).is_some_and(|&first| first != is_alone))
@@ -132,7 +133,7 @@ impl Schedule {
         Duration::from_secs_f64(alone + shared.max(longest))
     }
 
-    /// Runs everything; ends early, once what runs has ended, where an error would meet every case alike.
+    /// Runs everything; if an error would affect every case, ends early, once running cases have ended.
     fn run_pending(
         mut self,
         stage: &mut dyn Stage,
@@ -166,9 +167,9 @@ impl Schedule {
         }
     }
 
-    /// Keeps a record, and puts the case in line again where another attempt is due. Says whether it is settled.
+    /// Keeps a record, and queues the case again if another attempt is due. Returns whether it is settled.
     fn note(&mut self, now: Duration, turn: Turn, record: &Record, keep: &mut Option<&mut Keep<'_>>) -> bool {
-        // By the virtual clock another attempt would come to the same.
+        // By the virtual clock another attempt would have the same result.
         let last = turn.attempt >= self.attempts || !turn.case.clock.is_real();
         let settled = record.valid || record.error.is_some() || record.skipped.is_some() || last;
         if let Some(keep) = keep
@@ -202,7 +203,7 @@ impl Schedule {
         let others = self.running.len() > guests;
         let used: f64 =
             self.running.values().map(|t| if let Demand::Shared(part) = t.demand { part } else { 0.0 }).sum();
-        // No case of a later block runs before one of this: what drifts would set repetitions apart.
+        // No case of a later block runs before one of this: otherwise drift would separate repetitions.
         let place = self.waiting.iter().find(|t| t.attempt == 1).map(Turn::place);
         let index = self.waiting.iter().position(|t| {
             t.not_before <= now
@@ -217,7 +218,7 @@ impl Schedule {
         self.waiting.remove(index)
     }
 
-    /// How long to wait for an end before looking at back-offs again; `None` where there are none.
+    /// Returns how long to wait for an end before checking back-offs again; `None` if there are none.
     fn nap(&self, now: Duration) -> Option<Duration> {
         self.waiting
             .iter()

@@ -1,4 +1,4 @@
-//! One measurement by whatever protocol the other end speaks.
+//! One measurement, by whatever protocol the other end speaks.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -18,12 +18,12 @@ use bdp_interop::iperf3::login::ClientLogin;
 use bdp_model::measurement::{MeasureRequest, Measurement, PeerProtocol};
 use bdp_model::units::Nanos;
 
-/// What a server may want to know before it serves.
+/// Credentials that a server may require.
 #[derive(Clone, Default)]
 pub struct Credentials {
     /// The token that the server printed; it is never sent, only proven.
     pub token: Option<String>,
-    /// Who this is to a server of iperf3's protocol that serves users alone.
+    /// The login for an iperf3 server that requires one.
     pub login: Option<ClientLogin>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and says 1 for `repetition`.
+/// Measures as requested. Fills everything but `findings`, `ceiling` and `label`, and sets `repetition` to 1.
 ///
 /// Blocks until the end; `progress` is called from this thread. `cancel` ends it within a second.
 pub fn measure(
@@ -73,7 +73,7 @@ pub fn measure(
                     Ok(measured) => measured,
                     Err(other) => {
                         let reporter = Reporter::new(request, progress, cancel);
-                        // What iperf3's protocol has no word for says more than that nobody answers.
+                        // An option that iperf3's protocol cannot express is a better explanation than silence.
                         let silent = if other.is_request() { other } else { error };
                         greet_again(request, token, reporter, cancel, silent)
                     }
@@ -87,7 +87,7 @@ pub fn measure(
     }
 }
 
-/// What ssh started is a bdp, and has its time; anything else that says nothing soon may be a server of iperf3.
+/// The server started by ssh is a bdp, and is given time; any other silent server may be an iperf3 server.
 fn first_greeting(request: &MeasureRequest, token: Option<&str>, cancel: &AtomicBool) -> Result<Greeted> {
     match request.ssh {
         Some(_) => client::greet(request, token, cancel),
@@ -95,8 +95,8 @@ fn first_greeting(request: &MeasureRequest, token: Option<&str>, cancel: &Atomic
     }
 }
 
-/// Sees whether a server that says nothing is one of iperf3, and measures then; the error of iperf3's client where it has no word for that
-/// either, or was asked for what it can't.
+/// Checks whether a silent server speaks iperf3, and measures if so; returns the error of iperf3's client if it
+/// cannot express the request.
 fn recognise(
     request: &MeasureRequest,
     mut peer: Iperf3Peer<'_>,
@@ -119,7 +119,7 @@ fn recognise(
     }
 }
 
-/// A bdp that was too busy to answer soon has its time now, on a connection that nobody took for one of iperf3's.
+/// Greets a bdp again that was too busy to answer soon, on a new connection that nobody took for an iperf3 client.
 fn greet_again(
     request: &MeasureRequest,
     token: Option<&str>,

@@ -1,4 +1,4 @@
-//! What flows reach together: those that share a link share what it carries.
+//! Computes the goodput of concurrent flows: flows that share a link share its capacity.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 
-/// One flow: what it would reach alone, when, and what each link on its way could carry of it.
+/// One flow: the goodput that it would reach alone, when, and how much of it each link on its route could carry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Load {
     /// Goodput alone, bit/s.
@@ -19,13 +19,13 @@ pub(crate) struct Load {
     span: Range<Nanos>,
     /// Whether it is in the sum, or in the background.
     counted: bool,
-    /// The wires that it takes, with the goodput that each has room for, and whether it takes them forward: a half-duplex
-    /// medium is one wire for both directions.
+    /// The wires of its route, each with its available goodput and whether it is used in the forward direction: a
+    /// half-duplex medium is one wire for both directions.
     wires: Vec<(Hop, f64, bool)>,
 }
 
 impl Load {
-    /// Of a flow whose full segments have so many bytes of payload and of headers.
+    /// Creates the load of a flow whose full segments have this many bytes of payload and of headers.
     pub(crate) fn new(
         case: &CaseSpec,
         flow: &CaseFlow,
@@ -52,7 +52,7 @@ impl Load {
     }
 }
 
-/// Flows whose goodput together is known.
+/// Flows whose combined goodput is known.
 struct Group {
     flows: Vec<usize>,
     bps: f64,
@@ -62,15 +62,15 @@ struct Group {
 #[derive(Default)]
 struct Wire {
     flows: Vec<usize>,
-    /// The goodput that it has room for.
+    /// The goodput available on it.
     room: f64,
-    /// Whether some of them take it in reverse, and whether some forward.
+    /// Whether some flows use it in reverse, and whether some forward.
     ways: [bool; 2],
 }
 
-/// The goodput of all flows together but those in the background, and the room of each wire that bounds some of them.
-/// `None` where it depends on how flows divide a wire: where a full wire is shared by part of the flows of another full
-/// one, with the background, for part of the time, or by data both ways on a half-duplex medium.
+/// Returns the total goodput of all flows except those in the background, and the capacity of each wire that limits
+/// some of them. `None` if it depends on how flows divide a wire: if a full wire is shared by part of the flows of
+/// another full one, with the background, for part of the time, or by data both ways on a half-duplex medium.
 pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     let mut wires: BTreeMap<Hop, Wire> = BTreeMap::new();
     for (flow, load) in loads.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(crate) fn total(loads: &[Load]) -> Option<(f64, Vec<f64>)> {
     Some((groups.iter().filter(counted).map(|g| g.bps).sum(), bounds))
 }
 
-/// What the hops of a flow of datagrams do to them.
+/// Returns the effect of each hop on a flow of datagrams.
 pub(crate) fn datagram_hops(
     flow: &CaseFlow,
     route: &Route<'_>,
@@ -137,7 +137,7 @@ mod tests {
 
     const SPAN: Range<Nanos> = Nanos::ZERO..Nanos::secs(10);
 
-    /// Of so many Mbit/s, over wires given by link number and Mbit/s.
+    /// Returns a load of this many Mbit/s, over wires given by link number and Mbit/s.
     fn load(bps: f64, wires: &[(usize, f64)]) -> Load {
         let wires = wires.iter().map(|&(link, room)| (Hop { link, forward: true }, room, true)).collect();
         Load { bps, span: SPAN, counted: true, wires }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(total(&loads), Some((10.0, vec![4.0, 10.0])));
         let third_is_small = [loads[0].clone(), loads[1].clone(), load(3.0, &[(1, 10.0)])];
         assert_eq!(total(&third_is_small), Some((7.0, vec![4.0])));
-        // The same flows over two wires: the narrower rules.
+        // The same flows over two wires: the narrower one limits.
         let twice = [load(9.0, &[(0, 9.0), (1, 5.0)]), load(9.0, &[(0, 9.0), (1, 5.0)])];
         assert_eq!(total(&twice), Some((5.0, vec![5.0])));
     }

@@ -1,7 +1,8 @@
-//! A far end for the length of a measurement: this very program, brought to a machine by the system's `ssh` and run there.
+//! A remote end for the duration of a measurement: this program, copied to a machine by the system's `ssh` and run
+//! there.
 //!
-//! Nothing is left of it: its file is removed before it runs, it is run by way of an open descriptor, and it ends with its
-//! standard input, which is the connection. One `ssh` does all of it, so a password is asked for once.
+//! It leaves nothing behind: its file is removed before it runs, it is run from an open descriptor, and it exits when
+//! its standard input, the connection, closes. One `ssh` does all of it, so a password is asked for once.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,75 +18,75 @@ use bdp_model::measurement::SshRequest;
 use bdp_model::plain::of_json;
 use serde::{Deserialize, Serialize};
 
-/// How long a person may take over a password and `ssh` over its connection.
+/// How long the login may take: a person's password and the connection of `ssh`.
 const LOGIN_DEADLINE: Duration = Duration::from_secs(120);
-/// How long the program may be under way.
+/// How long the upload of the program may take.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
-/// How long the far end may take from one step to the next.
+/// How long the remote end may take for each step.
 const STEP_DEADLINE: Duration = Duration::from_secs(20);
-/// How long `ssh` may take to end before it is ended.
+/// How long `ssh` may take to exit before it is killed.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// Longest wait before a raised cancel flag is seen.
+/// Longest time until a raised cancel flag is noticed.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
-/// Bytes of one write of the upload.
+/// Bytes per write of the upload.
 const CHUNK: usize = 64 << 10;
-/// Longest line that the far end may say, and most of them that are not for us: a login shell may greet.
+/// Longest line from the remote end, and most lines of other output: a login shell may print a greeting.
 const LONGEST_LINE: u64 = 4096;
 const MOST_GREETINGS: usize = 1000;
-/// Ports tried for a tunnel, below those that systems give out by themselves.
+/// Ports tried for a tunnel, below the usual ephemeral ports.
 const TUNNEL_PORTS: std::ops::Range<u16> = 10_000..32_000;
 const TUNNEL_TRIES: u32 = 3;
 
-/// What the far end says when it listens: a line of JSON on its standard output.
+/// What the remote end prints when it listens: a line of JSON on standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listening {
     /// Its version of bdp.
     pub bdp: String,
-    /// Where it listens.
+    /// The port on which it listens.
     pub port: u16,
-    /// What a client has to prove that it knows; it came by way of `ssh`, and nobody else has seen it.
+    /// The token that a client must prove to know; it was sent over `ssh` and is known to nobody else.
     pub token: String,
 }
 
-/// Why there is no far end.
+/// Why a remote end could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
     /// `ssh` could not be started.
     #[error("run ssh: {0}; install OpenSSH's client")]
     Run(io::Error),
-    /// `ssh` ended, or said nothing.
+    /// `ssh` exited or did not answer.
     #[error("ssh {destination}: {what}; check that 'ssh {destination} uname -sm' works")]
     Connection {
-        /// Where to.
+        /// The ssh destination.
         destination: String,
-        /// Its own words, or what happened.
+        /// The message of `ssh`, or what happened.
         what: String,
     },
-    /// The machine can't run this program.
+    /// The machine cannot run this program.
     #[error(
         "ssh {destination}: the host is {theirs}, but this bdp is built for Linux {ours}; install bdp for \
          that system there, run 'bdp serve', and measure without --ssh"
     )]
     Architecture {
-        /// Where to.
+        /// The ssh destination.
         destination: String,
-        /// `uname -sm`.
+        /// The machine's `uname -sm`.
         theirs: String,
-        /// This program's.
+        /// The architecture of this program.
         ours: &'static str,
     },
-    /// The machine could not do its part.
+    /// A step failed on the remote machine.
     #[error("ssh {destination}: {what}")]
     Far {
-        /// Where to.
+        /// The ssh destination.
         destination: String,
-        /// Why, and the way out.
+        /// The reason, and a way out.
         what: String,
     },
-    /// The machine has somebody else on the port of the tunnel.
+    /// The tunnel's port is taken on the remote machine.
     #[error("ssh {destination}: no free port for the tunnel; run it again")]
     NoPort {
-        /// Where to.
+        /// The ssh destination.
         destination: String,
     },
     /// This program could not be read.
@@ -96,30 +97,30 @@ pub enum SshError {
     Cancelled,
 }
 
-/// A far end that runs; it ends when this is dropped.
+/// A running remote end; it stops when this is dropped.
 pub struct FarEnd {
     _ssh: Ssh,
-    /// Where it can be measured to: a host and a port.
+    /// The host to measure to.
     pub host: String,
-    /// Its port.
+    /// The port to measure to.
     pub port: u16,
-    /// Its token.
+    /// The token for its server.
     pub token: String,
 }
 
-/// What a far end is started with.
+/// How to start a remote end.
 #[derive(Debug, Clone)]
 pub struct SshPlan {
-    /// As it is recorded: destination, options before all others, and way of the data.
+    /// The request as recorded: destination, options before all others, and route of the data.
     pub request: SshRequest,
-    /// The hidden subcommand that is run there; the port and the address to listen on are added.
+    /// The hidden subcommand to run there; the port and the address to listen on are appended.
     pub subcommand: String,
-    /// Random bytes, for the port of a tunnel.
+    /// Random bits that choose the port of a tunnel.
     pub random: u32,
 }
 
 impl FarEnd {
-    /// Starts one. Blocks until it listens; `cancel` ends that.
+    /// Starts a remote end. Blocks until it listens; `cancel` aborts the wait.
     pub fn start(plan: &SshPlan, cancel: &AtomicBool) -> Result<Self, SshError> {
         if !plan.request.through {
             let host = match &plan.request.data_host {
@@ -132,7 +133,7 @@ impl FarEnd {
             return Ok(Self { _ssh: ssh, host, port: listening.port, token: listening.token });
         }
         for attempt in 0..TUNNEL_TRIES {
-            // Both ports have to be known before there is a connection, so that one is enough.
+            // Both ports must be known before the connection, so that one connection is enough.
             let near =
                 TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(SshError::Run)?.port();
             let span = u32::from(TUNNEL_PORTS.end - TUNNEL_PORTS.start);
@@ -160,7 +161,7 @@ impl FarEnd {
     }
 }
 
-/// The address that `ssh` itself would connect to, by all of its configuration.
+/// Returns the address that `ssh` would connect to, after all of its configuration.
 fn configured_host(plan: &SshPlan) -> Result<String, SshError> {
     let mut command = Command::new("ssh");
     command.arg("-G");
@@ -187,8 +188,9 @@ fn far_command(plan: &SshPlan, port: u16, address: &str) -> String {
     format!("{} {address}:{port}", plan.subcommand)
 }
 
-/// The far shell's part, for any POSIX shell. It must not hold a single quote: whatever shell the user has there passes it
-/// on in such. A folder is taken only if programs may run in it, which is tried with one of two lines.
+/// Returns the remote shell script, for any POSIX shell. It must not contain a single quote: the user's shell there,
+/// whichever it is, passes it on in single quotes. A folder is used only if programs may run in it, which a two-line
+/// script tests.
 fn script(bytes: u64, command: &str) -> String {
     format!(
         r##"exec sh -c '
@@ -220,9 +222,9 @@ struct Ssh {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// What it said on standard error last.
+    /// Its last line on standard error.
     complaint: Arc<Mutex<String>>,
-    /// Closed when there is no more of that.
+    /// Closed at the end of standard error.
     all_said: Receiver<()>,
     program: File,
     bytes: u64,
@@ -234,7 +236,7 @@ impl Ssh {
         let bytes = program.metadata().map_err(SshError::Program)?.len();
         let mut ssh = Command::new("ssh");
         ssh.arg("-T");
-        // Of an option that is given twice ssh takes the first.
+        // If an option is given twice, ssh uses the first.
         for option in &plan.request.options {
             ssh.arg("-o").arg(option);
         }
@@ -273,7 +275,7 @@ impl Ssh {
         Ok(Self { destination, child, stdin, lines, complaint, all_said, program, bytes })
     }
 
-    /// From the login to a far end that listens.
+    /// Goes from the login to a remote end that listens.
     fn bring_up(&mut self, cancel: &AtomicBool) -> Result<Listening, SshError> {
         let machine = self.expect("bdp-far ", LOGIN_DEADLINE, cancel)?;
         check_architecture(&self.destination, &machine)?;
@@ -287,7 +289,8 @@ impl Ssh {
         })
     }
 
-    /// The rest of the next line that begins so. Others are what a login shell says; `bdp-failed` is a failure.
+    /// Returns the rest of the next line that begins with `start`. Other lines come from the login shell;
+    /// `bdp-failed` is a failure.
     fn expect(&mut self, start: &str, patience: Duration, cancel: &AtomicBool) -> Result<String, SshError> {
         let until = Instant::now() + patience;
         for _ in 0..MOST_GREETINGS {
@@ -341,7 +344,7 @@ impl Ssh {
         }
     }
 
-    /// Why it ended: a failure that was told, or its own words.
+    /// Returns why it ended: the reported failure, or its last line on standard error.
     fn ended(&mut self) -> SshError {
         while let Ok(line) = self.lines.try_recv() {
             if let Some(why) = line.strip_prefix("bdp-failed ") {
@@ -349,7 +352,7 @@ impl Ssh {
             }
         }
         let status = self.wait(FAREWELL);
-        // Its last words may not have been read yet when it has ended.
+        // Its last lines may not have been read yet when it has exited.
         let _ = self.all_said.recv_timeout(FAREWELL);
         let said = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let what = match (said.is_empty(), status) {
@@ -379,7 +382,7 @@ impl Ssh {
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        // The far end ends with its standard input, and ssh with it.
+        // The remote end exits when its standard input closes, and ssh with it.
         drop(self.stdin.take());
         if self.wait(FAREWELL).is_none() {
             let _ = self.child.kill();
@@ -388,7 +391,7 @@ impl Drop for Ssh {
     }
 }
 
-/// Hands on line by line, each cut to what is bearable, until there is no more or nobody wants it.
+/// Passes on lines, each cut to a maximum length, until the end or until the receiver declines.
 fn read_lines(from: impl Read, mut hand_on: impl FnMut(String) -> bool) {
     let mut from = BufReader::new(from);
     loop {
@@ -403,7 +406,7 @@ fn read_lines(from: impl Read, mut hand_on: impl FnMut(String) -> bool) {
     }
 }
 
-/// Refuses a machine that can't run this program; `uname` is what `uname -s` and `uname -m` say there.
+/// Refuses a machine that cannot run this program; `uname` is the output of `uname -s` and `uname -m` there.
 fn check_architecture(destination: &str, uname: &str) -> Result<(), SshError> {
     let ours = std::env::consts::ARCH;
     let (system, machine) = uname.split_once(' ').unwrap_or((uname, ""));
@@ -414,7 +417,7 @@ fn check_architecture(destination: &str, uname: &str) -> Result<(), SshError> {
     Err(SshError::Architecture { destination: destination.to_owned(), theirs, ours })
 }
 
-/// Whether a program for `arch`, as Rust calls it, runs on `machine`, as `uname -m` does.
+/// Whether a program for `arch` (in Rust's naming) runs on `machine` (as in `uname -m`).
 fn runs(arch: &str, machine: &str) -> bool {
     match arch {
         "x86" => machine == "x86_64" || (machine.starts_with('i') && machine.ends_with("86")),
@@ -455,7 +458,7 @@ mod tests {
         let script = script(1000, "__far [::]:0");
         let inner = script.strip_prefix("exec sh -c '").and_then(|s| s.strip_suffix('\'')).unwrap();
         assert!(!inner.contains('\''), "{inner}");
-        // The shell finds nothing wrong with it.
+        // The shell accepts its syntax.
         let checked = Command::new("sh").args(["-n", "-c", inner]).status().unwrap();
         assert!(checked.success());
     }

@@ -1,4 +1,4 @@
-//! Where attempts run and time passes: the lab, or in tests what a test has for it.
+//! Where attempts run and time passes: the lab, or a substitute in tests.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,10 +13,10 @@ use crate::guest::Guests;
 use crate::turn::{Demand, Turn};
 use crate::{Result, RunError};
 
-/// What an attempt came to, under the ticket that it was begun with.
+/// The result of an attempt, with the ticket under which it was started.
 pub(crate) type Ended = (u64, Result<Record>);
 
-/// Runs attempts side by side.
+/// Runs attempts in parallel.
 pub(crate) trait Stage {
     /// Time since the stage was made.
     fn now(&self) -> Duration;
@@ -28,7 +28,7 @@ pub(crate) trait Stage {
     fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended>;
 }
 
-/// What runs cases: hosts of this machine by its clock, guests by the virtual one where any case asks for them.
+/// What runs cases: hosts of this machine by its clock, or guests for cases with the virtual clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Lab<'a> {
     pub(crate) runner: &'a Arc<CaseRunner>,
@@ -73,7 +73,7 @@ impl Stage for LabStage {
             });
             let outcome = std::panic::catch_unwind(work)
                 .unwrap_or_else(|_| Err(RunError::Case("a thread of bdp panicked".to_owned())));
-            // Nobody to tell means that the run was given up.
+            // If the receiver has gone, the run was given up.
             let _ = done.send((ticket, outcome));
         };
         if let Err(error) = thread::Builder::new().name("bdp-case".to_owned()).spawn(work) {
@@ -86,7 +86,7 @@ impl Stage for LabStage {
     fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended> {
         match longest {
             Some(longest) => self.ended.recv_timeout(longest).ok(),
-            // This end holds a sender too, so that it never finds them all gone.
+            // This end holds a sender too, so the channel is never disconnected.
             None => self.ended.recv().ok(),
         }
     }

@@ -1,4 +1,4 @@
-//! A case on stacks that run in steps: its probes, its flows and their samples, by a virtual clock that is a number.
+//! A case on stacks that run in steps: its probes, flows and samples, by a virtual clock that is a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::probing::{IDLE_PROBE_INTERVAL, PairProbed, PairTimes, loaded_probe_in
 use crate::window::Means;
 use crate::{Result, RunError};
 
-/// How long connections and first bytes are waited for, beside what the path itself needs.
+/// How long connections and first bytes are awaited, in addition to what the path needs.
 const PATIENCE: Nanos = Nanos::secs(120);
 /// Ports of the receiving streams of a case, and behind it of the others.
 const LISTENING: u16 = 5_001;
 /// Ports of the sending ones.
 const CONNECTING: u16 = 40_000;
 
-/// What came of a case.
+/// The results of a case.
 pub(crate) struct Stepped {
     pub(crate) probed: Vec<PairProbed>,
     /// When the flows could start.
@@ -34,24 +34,24 @@ pub(crate) struct Stepped {
     pub(crate) flows: Vec<Ends>,
     pub(crate) outcomes: Vec<LinkOutcome>,
     pub(crate) emulated_ns: u64,
-    /// Versions of the stacks by host.
+    /// Versions of the stacks, by host.
     pub(crate) versions: BTreeMap<String, String>,
 }
 
-/// On what it runs.
+/// What a case runs on.
 pub(crate) struct Grounds<'a> {
-    /// The case's hosts, with the sysctls of those that are kernels.
+    /// The case's hosts, with the sysctls of those that run a kernel.
     pub(crate) hosts: &'a [HostSpec],
     pub(crate) links: &'a [LinkSpec],
     pub(crate) seed: u64,
     pub(crate) captures: Option<&'a Captures>,
-    /// Where the programs of stacks find the machine's root, in a guest.
+    /// Mount point of the machine's root for the programs of stacks, in a guest.
     pub(crate) root: Option<&'a Path>,
 }
 
-/// Runs it. In a guest, hosts may run its kernel.
+/// Runs a case. In a guest, hosts may run its kernel.
 pub(crate) fn measure(case: &CaseSpec, means: &[Means], grounds: &Grounds<'_>) -> Result<Stepped> {
-    // What only passes packets on needs no stack.
+    // A host that only forwards packets needs no stack.
     let is_end =
         |host: &HostSpec| case.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
     let time = match case.needs_guest() {
@@ -136,7 +136,7 @@ fn no_way(from: &str, to: &str) -> RunError {
     RunError::Case(format!("no path from host '{from}' to host '{to}'"))
 }
 
-/// A flow under way.
+/// A running flow.
 struct Running<'a> {
     flow: &'a CaseFlow,
     sender: usize,

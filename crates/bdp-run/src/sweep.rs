@@ -1,5 +1,5 @@
-//! A sweep between this machine and another: a measurement at each point in random order, each durable before the next begins,
-//! and more points where a curve bends.
+//! A sweep between this machine and another: measures at each point in random order, each durable before the next
+//! begins, and adds points where a curve bends.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,77 +27,77 @@ use crate::{Event, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variable {
-    /// Window on the wire, bytes.
+    /// Window on the wire, in bytes.
     Window,
-    /// Parallel streams.
+    /// Number of parallel streams.
     Streams,
-    /// Bytes of one write.
+    /// Bytes per write.
     Length,
-    /// Maximum segment size, bytes.
+    /// Maximum segment size, in bytes.
     Mss,
-    /// Congestion control.
+    /// Congestion control algorithm.
     Congestion,
 }
 
 /// A parameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Varied {
-    /// What is varied.
+    /// The parameter to vary.
     pub parameter: Variable,
-    /// In ascending order of a range, or as listed.
+    /// Its values: in ascending order for a range, otherwise as listed.
     pub values: Vec<Setting>,
 }
 
 /// One value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// As typed, or as a number where it was calculated.
+    /// As typed, or as a number if calculated.
     pub text: String,
-    /// Bytes or a count; 0 of a word.
+    /// Bytes or a count; 0 for a word.
     pub number: u64,
 }
 
 /// A sweep to a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepPlan {
-    /// What each point asks for, beside what is varied.
+    /// The request of each point, except for the varied parameters.
     pub request: MeasureRequest,
-    /// What a server may want to know; never written down.
+    /// Credentials for a server; never stored.
     #[serde(skip)]
     pub credentials: Credentials,
-    /// Every value of each is measured with every value of the others.
+    /// The varied parameters; every combination of their values is measured.
     pub varied: Vec<Varied>,
     /// Measurements at each point.
     pub runs: u32,
-    /// Whether points are added where a curve bends.
+    /// Whether to add points where a curve bends.
     pub refine: bool,
-    /// Seed of the order of the points.
+    /// Seed of the points' order.
     pub seed: u64,
-    /// What the user calls it.
+    /// The user's name for it.
     pub label: Option<String>,
-    /// Labels that the user gave it, by name.
+    /// The user's labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// The command that repeats it.
+    /// The command that repeats the sweep.
     pub command: String,
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Debug)]
 pub struct Swept {
-    /// The id of the stored run; `None` where nothing is stored.
+    /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
     /// Every measurement, in the natural order of the points.
     pub measurements: Vec<StoredMeasurement>,
-    /// Whether it went to its end; cancelled is no error.
+    /// Whether it completed; being cancelled is not an error.
     pub result: Result<()>,
 }
 
-/// Measures once, in the repetition of this number.
+/// Measures once, as the repetition of this number.
 pub type Measure<'a> = dyn FnMut(&MeasureRequest, u32) -> Result<Measurement, SessionError> + 'a;
 
 impl Variable {
-    /// Its name in the table of parameters, and the option.
+    /// Returns its name in the table of parameters, which is also the option.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Window => "window",
@@ -108,7 +108,7 @@ impl Variable {
         }
     }
 
-    /// Puts a value of it into a request.
+    /// Sets one of its values in a request.
     fn apply(self, value: &Setting, request: &mut MeasureRequest) -> Result<(), SessionError> {
         match self {
             Self::Window => {
@@ -125,8 +125,8 @@ impl Variable {
 }
 
 impl SweepPlan {
-    /// Sweeps, and stores each measurement in `store` before the next begins. `cancel` ends it within a second; what it cuts
-    /// short is no point.
+    /// Sweeps, and stores each measurement in `store` before the next begins. `cancel` ends it within a second; an
+    /// interrupted measurement is not a point.
     pub fn run(
         &self,
         store: Option<&mut dyn Store>,
@@ -140,7 +140,7 @@ impl SweepPlan {
         self.run_with(&mut measure, store, watch, cancel)
     }
 
-    /// As [`SweepPlan::run`], with a way to measure of one's own.
+    /// Like [`SweepPlan::run`], with a custom way to measure.
     pub fn run_with(
         &self,
         measure: &mut Measure<'_>,
@@ -156,7 +156,8 @@ impl SweepPlan {
     }
 }
 
-/// Measurements of a sweep in the natural order of their points, whatever the order in which they were made.
+/// Returns the measurements of a sweep in the natural order of their points, whatever the order in which they were
+/// made.
 pub fn in_order(kept: Vec<StoredMeasurement>) -> Vec<StoredMeasurement> {
     let all: Vec<_> = kept.iter().map(|k| (&k.params, k.measurement.repetition)).collect();
     let order = natural_order(&all);
@@ -167,7 +168,7 @@ pub fn in_order(kept: Vec<StoredMeasurement>) -> Vec<StoredMeasurement> {
 /// A value of each parameter.
 type SweptPoint = Vec<(Variable, Setting)>;
 
-/// A sweep that goes on.
+/// A sweep in progress.
 struct Sweep<'p, 's> {
     plan: &'p SweepPlan,
     run: KeptRun<'s>,
@@ -201,7 +202,7 @@ impl Sweep<'_, '_> {
                 }
                 let made = measure(&request(&plan.request, point)?, repetition);
                 let (measurement, broken) = broken_or_whole(made)?;
-                // It may have been cut short, and would be no point of the curve.
+                // An interrupted measurement would not be a valid point of the curve.
                 if cancel.load(Ordering::Relaxed) {
                     return Ok(());
                 }
@@ -220,7 +221,7 @@ impl Sweep<'_, '_> {
         Ok(self.run.finish()?)
     }
 
-    /// Makes a measurement durable, and reports it; the run is entered with the first.
+    /// Makes a measurement durable, and reports it; the first one also creates the stored run.
     fn keep(
         &mut self,
         point: &SweptPoint,
@@ -246,7 +247,7 @@ impl Sweep<'_, '_> {
 }
 
 fn request(base: &MeasureRequest, point: &SweptPoint) -> Result<MeasureRequest, SessionError> {
-    // The curve is the experiment.
+    // The curve itself is the experiment.
     let mut request = MeasureRequest { no_experiments: true, ..base.clone() };
     for (parameter, value) in point {
         parameter.apply(value, &mut request)?;
@@ -254,7 +255,7 @@ fn request(base: &MeasureRequest, point: &SweptPoint) -> Result<MeasureRequest, 
     Ok(request)
 }
 
-/// Every value of each with every value of the others, the first slowest.
+/// Returns every combination of values; the first parameter varies slowest.
 fn combinations(varied: &[Varied]) -> Vec<SweptPoint> {
     varied.iter().fold(vec![Vec::new()], |all, one| {
         all.iter()

@@ -1,4 +1,4 @@
-//! What plans of settings are made from: stored measurements of a path, and what this machine is set to.
+//! Makes plans of settings from stored measurements of a path and this machine's settings.
 
 use std::net::Ipv4Addr;
 
@@ -11,30 +11,30 @@ use bdp_model::path::overhead::{Medium, Transport, payload_share};
 use bdp_model::scenario::Family;
 use bdp_model::tuning::Plan;
 
-/// The plan for a path that was measured, and by others besides.
+/// Returns the plan for a measured path, using other measurements of it too.
 pub fn plan(run: Option<&str>, measurement: &Measurement, others: &[Measurement], wish: &Wish) -> Plan {
     plan::measured(run, measurement, wish, |direction| capacity(others, direction))
 }
 
-/// The plan of this machine for a path that is described by figures.
+/// Returns this machine's plan for a path that is described by figures.
 pub fn plan_described(path: &Described) -> Plan {
     plan::described(&this_host(), path)
 }
 
-/// The goodput of a bottleneck of this rate on the wire: full segments of Ethernet, with timestamps.
+/// Returns the goodput of a bottleneck with this rate on the wire: full Ethernet segments, with timestamps.
 pub fn goodput_of(rate_bps: f64) -> f64 {
     let share = payload_share(1500, Medium::Ethernet, Family::Ipv4, Transport::TcpTimestamps);
     share.map_or(rate_bps, |share| rate_bps * share)
 }
 
-/// What a direction of a path can carry, as other measurements of the same path showed: the most of what came through.
+/// Returns the capacity of a path's direction by other measurements of the same path: the highest goodput.
 pub fn capacity(others: &[Measurement], direction: Direction) -> Option<f64> {
     let results = others.iter().flat_map(|measurement| &measurement.directions);
     let goodputs = results.filter(|result| result.direction == direction).map(|result| result.goodput_bps);
     goodputs.max_by(f64::total_cmp)
 }
 
-/// What this machine is set to; of no path, so that its device is the loopback.
+/// Returns this machine's settings; for no path, so that its device is the loopback.
 fn this_host() -> HostFacts {
     Baseline::take(Ipv4Addr::LOCALHOST.into()).facts()
 }

@@ -1,4 +1,4 @@
-//! An attempt at a case that waits or runs, and what it needs of the machine.
+//! An attempt at a case that waits or runs, and what it needs from the machine.
 
 use std::time::Duration;
 
@@ -9,46 +9,46 @@ use bdp_model::units::Nanos;
 
 use crate::window::{self, Means};
 
-/// From the end of the first INVALID attempt to the next; each later pause is twice as long.
+/// Pause after the first INVALID attempt; each later pause is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 /// No pause is longer.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// Below this round trip a case runs alone: a wake-up late by 100 us would be felt.
 const SHORTEST_SHARED_RTT: Nanos = Nanos::millis(20);
-/// Segments a second, both directions, that one sharing driver carries beside the hosts it serves.
+/// Segments per second, both directions, that one shared driver carries in addition to serving its hosts.
 pub(crate) const SHARED_SEGMENTS_PER_SECOND: f64 = 32_000.0;
 
-/// A case that waits or runs, with its attempt and what it needs.
+/// A case that waits or runs, with its attempt and its demand.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     pub(crate) case: CaseSpec,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u32,
     pub(crate) demand: Demand,
-    /// Not before this moment of the stage's clock.
+    /// Earliest start, by the stage's clock.
     pub(crate) not_before: Duration,
 }
 
 impl Turn {
-    /// Its block, and whether it needs the machine for itself.
+    /// Returns its block, and whether it needs the machine to itself.
     pub(crate) fn place(&self) -> (u32, bool) {
         (self.case.repetition, self.demand == Demand::Alone)
     }
 }
 
-/// What a case needs of the machine.
+/// What a case needs from the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Demand {
-    /// All of it, with a driver that spins.
+    /// The whole machine, with a driver that spins.
     Alone,
-    /// So many segments a second of the shared driver.
+    /// This many segments per second of the shared driver.
     Shared(f64),
-    /// A processor for its guest, which nothing disturbs.
+    /// An undisturbed processor for its guest.
     Processor,
 }
 
 impl Demand {
-    /// By the path's round trip and by the most that the window lets through.
+    /// Returns the demand of a case, by the path's round trip and the most that the window allows.
     pub(crate) fn of(case: &CaseSpec) -> Self {
         let ways: Vec<Option<Route<'_>>> = case.flows.iter().map(|flow| Route::of(case, flow)).collect();
         let rtt = ways.iter().flatten().map(Route::delay).min().unwrap_or_default();
@@ -59,7 +59,8 @@ impl Demand {
         if demand <= SHARED_SEGMENTS_PER_SECOND { Self::Shared(demand) } else { Self::Alone }
     }
 
-    /// Segments, acknowledgements among them, that the links of a case carry in a second at most, each link's counted.
+    /// Returns the most segments per second, including acknowledgements, on the links of a case, counted on each
+    /// link.
     pub(crate) fn segments_per_second(case: &CaseSpec) -> f64 {
         let ways: Vec<Option<Route<'_>>> = case.flows.iter().map(|flow| Route::of(case, flow)).collect();
         let rtt = ways.iter().flatten().map(Route::delay).min().unwrap_or_default();
@@ -80,7 +81,7 @@ impl Demand {
             // Each link that a segment crosses is work.
             let links = route.as_ref().map_or(1, Route::length) as f64;
             if let Some(offered_bps) = flow.spec.offered_bps() {
-                // What is offered is work, also where the link drops it.
+                // Offered traffic is work even if the link drops it.
                 segments += links * offered_bps / 8.0 / mss;
                 continue;
             }
@@ -90,9 +91,9 @@ impl Demand {
         segments * 1.5
     }
 
-    /// What a later attempt is given: each sixteen times the room of the one before, since what disturbed that may have
-    /// been its neighbours. The machine to itself is the end of it; a hundred cases that a busy moment spoiled at once
-    /// do not take a hundred times as long.
+    /// Returns the demand of a later attempt: sixteen times that of the previous one, since its neighbours may have
+    /// disturbed it, up to the machine to itself. So a hundred cases spoiled by one busy moment do not take a hundred
+    /// times as long.
     pub(crate) fn at_attempt(self, attempt: u32) -> Self {
         match self {
             Self::Shared(part) => {
@@ -104,7 +105,7 @@ impl Demand {
     }
 }
 
-/// Another attempt, later and with more room.
+/// Returns another attempt, later and with a larger demand.
 pub(crate) fn again(turn: Turn, now: Duration) -> Turn {
     let doublings = turn.attempt.saturating_sub(1).min(16);
     let back_off = (FIRST_BACK_OFF * 2u32.pow(doublings)).min(LONGEST_BACK_OFF);

@@ -1,4 +1,4 @@
-//! What a case should have reached, and whether it did.
+//! The goodput that a case should have reached, and whether it did.
 
 use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, Expectation as Expected, WindowOnWire};
@@ -13,8 +13,8 @@ use crate::probing::probe_bytes;
 use crate::share::{self, Load, datagram_hops};
 use crate::window::Means;
 
-/// The model's goodput of the case's flows but those in the background, and the terms that ruled. Each flow is held against its own way and its own round
-/// trip; flows that share a link share what it carries.
+/// Returns the model's goodput of the case's flows except those in the background, and the terms that limited it.
+/// Each flow is compared with its own route and round trip; flows that share a link share its capacity.
 pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -> Option<Expected> {
     let mut terms = Vec::new();
     let (mut loads, mut least) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ pub(crate) fn expected(case: &CaseSpec, means: &[Means], flows: &[FlowRecord]) -
     (!terms.is_empty()).then(|| Expected { bps, least_bps, by: terms.join("; ") })
 }
 
-/// What one flow must reach by itself.
+/// Returns what one flow must reach by itself.
 fn of_flow(
     case: &CaseSpec,
     flow: &CaseFlow,
@@ -83,7 +83,7 @@ fn of_flow(
         mss_bytes: mss,
         header_bytes: headers,
         rtt: rtt + route.store_and_forward(mss + headers, probe_bytes(case, flow).0),
-        // The packets of other flows come in between.
+        // Packets of other flows come in between.
         loss: if case.flows.len() > 1 { route.segment_loss().shared() } else { route.segment_loss() },
         congestion: Congestion::from_name(&record.congestion_control),
         sends_for: Some(flow.spec.duration),
@@ -110,7 +110,7 @@ fn of_flow(
     // A reader that is slower than the path closes its window: that is no bound of its own.
     let window =
         application.reader.is_none().then(|| window::expect_goodput(&path, &window, flow.spec.streams));
-    // Of equals the first: a plain ceiling is the model's own.
+    // Of equal limits the first counts: a plain ceiling is the model's own.
     let bounds = window.flatten().into_iter().chain(rooms).chain(programs);
     bounds.reduce(Expected::and)
 }
@@ -120,7 +120,7 @@ fn segment_bytes(case: &CaseSpec, flow: &CaseFlow, record: &FlowRecord) -> (u64,
     (record.mss_bytes.unwrap_or_else(|| planned_mss(case, flow)), header_bytes(case, flow))
 }
 
-/// Holds a goodput against what was written down before the run; `None` where nothing was.
+/// Compares a goodput with the expectation written before the run; `None` if there was none.
 pub(crate) fn judge(
     expect: &Expect,
     goodput_bps: Option<f64>,
@@ -138,7 +138,7 @@ pub(crate) fn judge(
         };
         texts.push(format!("goodput within {within} of the model{note}"));
         met &= match (goodput_bps, model) {
-            // Of nothing there is no fraction.
+            // A fraction of zero is undefined.
             (Some(got), Some(model)) if model.bps == 0.0 => got == 0.0,
             (Some(got), Some(model)) => {
                 let least = model.least_bps * (1.0 - within.fraction());
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// What is expected of the first flow of a scenario of these links.
+    /// Returns the expectation for the first flow of a scenario with these links.
     fn of_links(links: &str, flow: &str) -> Option<(f64, String)> {
         let text = format!("title = 't'\n{links}\n[[flow]]\nfrom = 'a'\nto = 'c'\n{flow}\n");
         let case = Scenario::parse("t.toml", &text).unwrap().plan(&Default::default()).unwrap().remove(0);

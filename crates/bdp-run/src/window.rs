@@ -1,4 +1,4 @@
-//! How a flow's window is brought about: by the receiver's buffer, by a clamp on the path, or not at all.
+//! How a flow's window is set: by the receiver's buffer, by a clamp on the path, or not at all.
 
 use bdp_model::link::{DirectionConfig, WindowScaleRewrite};
 use bdp_model::route::Route;
@@ -6,18 +6,18 @@ use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseFlow, CaseSpec, LinkSpec, WindowMethod};
 use bdp_model::segment::planned_mss;
 
-/// What is to be done for one flow's window.
+/// How one flow's window is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// Autotuning is left alone.
+    /// By autotuning.
     Autotuned,
-    /// The receiver's buffer, calibrated so that the sender sees `target_bytes`.
+    /// By the receiver's buffer, calibrated so that the sender sees `target_bytes`.
     Receiver { target_bytes: u64 },
-    /// The link bounds the window field of what the receiver sends.
+    /// By the link, which clamps the window field of the receiver's segments.
     Path { clamp_bytes: u16 },
 }
 
-/// Chooses the means for a flow.
+/// Chooses how a flow's window is set.
 pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> {
     let Some(window) = flow.spec.window else { return Ok(Means::Autotuned) };
     let (bytes, mss) = (window.as_bytes(), planned_mss(case, flow));
@@ -31,11 +31,11 @@ pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> 
             format!("a window clamp on the path is limited to 65535 bytes, {bytes} requested; use window_method = \"receiver\"")
         });
     }
-    // Whole segments: what is left over carries nothing.
+    // Whole segments: the remainder carries nothing.
     Ok(Means::Receiver { target_bytes: if bytes < mss { bytes } else { bytes / mss * mss } })
 }
 
-/// Refuses flows whose windows can't be had side by side: a buffer that is set is set for all that its host receives.
+/// Refuses flows whose windows cannot be set together: a buffer applies to everything that its host receives.
 pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), String> {
     for (flow, means) in case.flows.iter().zip(means) {
         let own =
@@ -62,8 +62,8 @@ pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), Str
     Ok(())
 }
 
-/// Puts the clamp into the links' configuration: scaling stripped from the SYN that reaches the receiver and from its
-/// answer, so that the field is bytes, and the field bounded in what the receiver sends, both on its own link.
+/// Configures the clamp on the links: scaling is stripped from the SYN that reaches the receiver and from its answer,
+/// so that the field is bytes, and the field is bounded in what the receiver sends, both on its own link.
 fn clamp(links: &mut [LinkSpec], last: Hop, first: Hop, clamp_bytes: u16) {
     direction(links, last).rewrite.window_scale = Some(WindowScaleRewrite::Strip);
     let towards_sender = direction(links, first);

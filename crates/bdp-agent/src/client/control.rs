@@ -1,4 +1,4 @@
-//! The asking end of a session's control connection.
+//! The client's end of a session's control connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::requester::Requester;
 use bdp_flow::session::deadline::{self, Until};
 use bdp_flow::session::error::{Result, SessionError};
 
-/// How long the server may take over each step of the greeting.
+/// How long the server may take for each step of the greeting.
 pub(crate) const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Longest answer but for the outcome of a flow.
@@ -33,28 +33,29 @@ pub(crate) struct Control {
     poll: Poll,
 }
 
-/// What a client knows.
+/// The tokens that a client knows.
 pub(crate) struct Tokens<'a> {
-    /// The token that opens measuring.
+    /// The token for measuring.
     pub(crate) token: Option<&'a str>,
-    /// The one that opens tuning; a server that does not let it is an error.
+    /// The token for tuning; a server that does not allow tuning is an error.
     pub(crate) tune: Option<&'a str>,
 }
 
-/// A request whose answer has yet to come.
+/// A request whose answer is outstanding.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub(crate) struct Pending(u64);
 
 impl Pending {
-    /// The request's number.
+    /// Returns the request's number.
     pub(crate) const fn number(self) -> u64 {
         self.0
     }
 }
 
 impl Control {
-    /// Greets the server on a fresh connection, and is admitted; `patience` is how long it may take to say that it is a bdp.
+    /// Greets the server on a fresh connection, and is admitted; `patience` is how long it may take to identify
+    /// itself as a bdp.
     pub(crate) fn greet(
         stream: TcpStream,
         address: SocketAddr,
@@ -65,7 +66,7 @@ impl Control {
             .map(|(control, _)| control)
     }
 
-    /// The same with the tokens that there are; and the exchange by which they were proven.
+    /// Like `greet`, with the available tokens; also returns the exchange that proved them.
     pub(crate) fn greet_with(
         stream: TcpStream,
         address: SocketAddr,
@@ -90,17 +91,17 @@ impl Control {
         Ok((Self { requests, address, key, limits, poll }, exchange))
     }
 
-    /// This end's address.
+    /// Returns the local address.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         self.requests.stream().local_addr().ok()
     }
 
-    /// The number that the next request will have.
+    /// Returns the number of the next request.
     pub(crate) fn next_number(&self) -> u64 {
         self.requests.next_id()
     }
 
-    /// Takes answers of so many bytes beyond what answers without lists have.
+    /// Accepts answers this many bytes longer than those without lists.
     pub(crate) fn expect_bytes(&mut self, bytes: usize) {
         self.requests.bound_answers(LONGEST_ANSWER.saturating_add(bytes));
     }
@@ -118,7 +119,7 @@ impl Control {
         }
     }
 
-    /// The answer, if it has come within `patience`; a refusal of whatever was asked is an error.
+    /// Returns the answer, if it arrives within `patience`; a refusal of any request is an error.
     pub(crate) fn poll(&mut self, pending: Pending, patience: Duration) -> Result<Option<Answer>> {
         let until = Instant::now() + patience;
         let mut ready = Vec::new();
@@ -162,7 +163,7 @@ impl Control {
         self.poll(pending, patience)?.ok_or(SessionError::Silent { address: self.address, doing })
     }
 
-    /// What to say of an answer that does not belong to the request.
+    /// Returns the error for an answer that does not match the request.
     pub(crate) fn out_of_turn(&self) -> SessionError {
         SessionError::NotBdp {
             address: self.address,
@@ -196,7 +197,8 @@ fn lost(address: SocketAddr, error: FrameError, doing: &'static str) -> SessionE
 struct Greeter<'a> {
     stream: &'a TcpStream,
     address: SocketAddr,
-    /// For the first word; a server that has said that it is a bdp has [`GREETING_DEADLINE`] for each further one.
+    /// For the first message; a server that has identified itself as a bdp has [`GREETING_DEADLINE`] for each further
+    /// one.
     patience: Duration,
 }
 
@@ -235,7 +237,7 @@ impl Greeter<'_> {
         match self.read::<Admission>()? {
             Admission::Refused(refusal) => Err(self.denied(refusal)),
             Admission::Welcome { key, proof, tune_proof, limits } => {
-                // A token is proof both ways: an end that can't prove that it knows it is somebody else.
+                // A token is proven both ways: an end that cannot prove it is somebody else.
                 match (token, &proof) {
                     (Some(_), None) => {
                         return Err(SessionError::Unproven { address, has_none: !token_needed });
@@ -245,7 +247,7 @@ impl Greeter<'_> {
                     }
                     _ => {}
                 }
-                // What is to change settings has to be proven, and not only not to be wrong.
+                // The right to change settings must be proven, not merely undisputed.
                 let knows = |token| {
                     tune_proof.as_ref().is_some_and(|proof| exchange.verify(token, Prover::TuneServer, proof))
                 };

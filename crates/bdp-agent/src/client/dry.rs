@@ -1,5 +1,5 @@
-//! Flows of TCP of which nothing comes through from the beginning, though small packets do: they are ended before their time, for there is all that can be
-//! learned of them. What a path does that swallows long packets without a word (RFC 2923) is a finding, and no failure.
+//! TCP flows that carry nothing from the beginning, although small packets get through: they are ended early, since
+//! nothing more can be learned. That a path silently drops long packets (RFC 2923) is a finding, not a failure.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,15 +12,16 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::flow::Flow;
 
-/// How long nothing comes, at least. Linux that looks for the path's MTU itself (`tcp_mtu_probing`) has tried smaller segments by then: after 15 times its
-/// timeout, of 0.3 to 0.5 s on paths of up to 0.2 s. Less than a stall, which is an error.
+/// Least time without data. By then, a Linux that discovers the path MTU itself (`tcp_mtu_probing`) has tried smaller
+/// segments: after 15 times its timeout of 0.3 to 0.5 s on paths of up to 0.2 s. Shorter than the limit of a stall,
+/// which is an error.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// What the opening of a connection moves at the most: less than any segment that a path must carry.
+/// Most bytes that the opening of a connection moves: less than any segment that a path must carry.
 const OPENING_BYTES: u64 = 536;
 /// Retransmissions that show that a sender did try.
 const RETRANSMITTED: u32 = 2;
 
-/// Whether that is the case of flows that run.
+/// Whether running flows carry nothing.
 #[derive(Debug, Default)]
 pub(super) struct Dry {
     /// When they began, by the monotonic clock.
@@ -32,15 +33,15 @@ pub(super) struct Dry {
 }
 
 impl Dry {
-    /// Of flows that begin now.
+    /// Creates it for flows that begin now.
     pub(super) fn begun(is_watched: bool) -> Self {
         let begun_ns = if is_watched { clock::monotonic_ns() } else { 0 };
         Self { begun_ns, is_watched, found_ns: None }
     }
 
-    /// Whether the flows are to end now since nothing comes of them, though `answered` tells of probes meanwhile.
+    /// Whether to end the flows now because they carry nothing, while `answered` reports answered probes.
     pub(super) fn look(&mut self, flows: &[Flow], answered: impl Fn(&Range<u64>) -> bool) -> bool {
-        // What has begun is guarded by others. In a guest a reading of the clock takes time of its own.
+        // Flows that have begun are guarded elsewhere. In a guest, reading the clock takes time.
         self.is_watched = self.is_watched && flows.iter().all(moved_nothing);
         if !self.is_watched {
             return false;
@@ -55,7 +56,7 @@ impl Dry {
         is_dry
     }
 
-    /// What came of a flow: of one that moved nothing, that and for how long.
+    /// Returns the flow's outcome; if it moved nothing, with that fact and for how long.
     pub(super) fn concluded(&self, mut outcome: Outcome) -> Outcome {
         if let Some(found_ns) = self.found_ns
             && outcome.received.bytes == 0
@@ -68,7 +69,7 @@ impl Dry {
     }
 }
 
-/// Whether a flow's sender has sent again what was not acknowledged; of the far end that is not known yet.
+/// Whether a flow's sender has retransmitted unacknowledged data; not yet known for the remote end.
 fn was_tried(flow: &Flow) -> bool {
     let tried = |info: &TcpInfo| {
         info.unacked_segments.is_some_and(|segments| segments > 0)
@@ -80,7 +81,7 @@ fn was_tried(flow: &Flow) -> bool {
     }
 }
 
-/// Whether nothing of a flow has come; of what this end sends the kernel counts the opening, too.
+/// Whether nothing of a flow has arrived; for what this end sends, the kernel counts the opening, too.
 fn moved_nothing(flow: &Flow) -> bool {
     match flow.way {
         Direction::To => flow.work.bytes() < OPENING_BYTES,

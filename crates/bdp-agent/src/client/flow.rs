@@ -1,4 +1,4 @@
-//! The near end of one flow.
+//! The local end of one flow.
 
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
@@ -24,28 +24,28 @@ use bdp_flow::session::peer::Outcome;
 use bdp_flow::session::salvage;
 use bdp_flow::stall;
 
-/// A flow whose connections are made.
+/// A flow with established connections.
 pub(super) struct Flow {
     pub(super) way: Direction,
     pub(super) number: u32,
     streams: Vec<TcpStream>,
-    /// Of a flow of datagrams instead.
+    /// Streams of a flow of datagrams.
     datagrams: Vec<Stream>,
-    /// The two ends' clocks, where they were compared.
+    /// Offset of the two ends' clocks, if they were compared.
     clocks: Option<ClockOffset>,
-    /// When the near end began to write, monotonic; `None` where it reads.
+    /// When the local end began to write, monotonic; `None` if it reads.
     sending_since_ns: Option<u64>,
-    /// What goes on, once it has begun.
+    /// The running work, once it has begun.
     pub(super) work: Background<End>,
 }
 
-/// What one end reports of a flow.
+/// One end's report of a flow.
 pub(super) enum End {
     Received(Received),
     Sent(Sent),
 }
 
-/// What the server is to do in a direction.
+/// Returns the order for the server in a direction.
 pub(super) fn order(request: &MeasureRequest, way: Direction, flow: u32) -> FlowOrder {
     let role = match way {
         Direction::To => Role::Receive,
@@ -69,7 +69,7 @@ impl Flow {
         }
     }
 
-    /// Whose streams are of datagrams, and open.
+    /// Creates a flow whose streams are datagrams, and open.
     pub(super) fn of_datagrams(
         way: Direction,
         number: u32,
@@ -81,7 +81,7 @@ impl Flow {
         flow
     }
 
-    /// What both ends of a flow say; `None` where they did not do what they should.
+    /// Combines both ends' reports; `None` if either report does not fit its role.
     pub(super) fn outcome(&self, near: End, far: Answer) -> Option<Outcome> {
         let (outcome, begun_at_ns) = match (near, far) {
             (End::Received(received), Answer::Sent(sent)) => {
@@ -96,7 +96,7 @@ impl Flow {
         Some(Outcome { clocks: self.clocks, begun_at_ns, ..outcome })
     }
 
-    /// What the near end knows by itself of connections that are to end; `None` where it knows nothing.
+    /// Returns what the local end alone knows of interrupted connections; `None` if nothing.
     pub(super) fn near_alone(mut self, request: &MeasureRequest) -> Option<Outcome> {
         let streams = request.spec.streams as usize;
         let (outcome, begun_at_ns) = match self.work.finish().ok()? {
@@ -113,7 +113,7 @@ impl Flow {
         Some(Outcome { clocks: self.clocks, begun_at_ns, ..outcome })
     }
 
-    /// Begins to read, if the near end receives.
+    /// Starts reading, if the local end receives.
     pub(super) fn start_receiving(&mut self, request: &MeasureRequest) -> Result<()> {
         let spec = &request.spec;
         if self.way != Direction::From {
@@ -129,7 +129,7 @@ impl Flow {
                 })
             });
         }
-        // The server may wait for streams, and then the first byte has its way.
+        // The server may wait for streams first, and then the first byte must travel.
         let plan = ReceivePlan::of(spec, Nanos::from(3 * PATIENCE), self.crew(request));
         let patience = stall::patience(plan.interval, spec.pacing_bps);
         self.start(move |streams, stop, meter| {
@@ -139,7 +139,7 @@ impl Flow {
         })
     }
 
-    /// Begins to write, if the near end sends; datagrams no longer than the path was found to hold, where it was.
+    /// Starts writing, if the local end sends; datagrams are limited to the discovered path MTU, if there is one.
     pub(super) fn start_sending(&mut self, request: &MeasureRequest, path_mtu: Option<u32>) -> Result<()> {
         let spec = &request.spec;
         if self.way != Direction::To {

@@ -1,4 +1,4 @@
-//! Foreign probes: connections of their own beside the flows, each for one message that the server sends back.
+//! Foreign probes: separate connections during flows, each for one message that the server echoes.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::echo::{ECHO_BYTES, Echo};
 use bdp_wire::session::{Key, Kind, Ticket};
 
-/// What each of them needs.
+/// What each foreign probe needs.
 pub(super) struct Foreign {
     request: MeasureRequest,
     address: SocketAddr,
@@ -52,7 +52,7 @@ impl ForeignProber for Foreign {
         let connected = clock::monotonic_ns();
         let exchanged = self.exchange(&stream, patience).is_ok();
         let ended = clock::monotonic_ns();
-        // Nobody keeps its state any longer.
+        // Nobody needs its state any longer.
         let _ = socket::reset_on_close(&stream);
         (Some(connected - began), exchanged.then_some(ended - connected))
     }

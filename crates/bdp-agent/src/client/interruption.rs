@@ -9,7 +9,8 @@ use bdp_wire::control::Request;
 use super::control::Control;
 use super::flow::Flow;
 
-/// How long one end has to hear from the other that the flow is over, besides some round trips; then each ends by itself.
+/// How long one end may take, in addition to some round trips, to learn from the other that the flow is over; then
+/// each ends by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long the conclusion may take then.
 const CONCLUSION: Duration = Duration::from_secs(5);
@@ -17,7 +18,7 @@ const CONCLUSION: Duration = Duration::from_secs(5);
 /// How far that is.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) enum Interruption {
-    /// Nobody asked for it.
+    /// Not requested.
     #[default]
     None,
     /// It was asked for.
@@ -34,7 +35,7 @@ impl Interruption {
         *self = Self::Asked;
     }
 
-    /// Tells the ends of flows that are to end; to be called as long as they run.
+    /// Interrupts the ends of flows when requested; must be called as long as they run.
     pub(super) fn poll(
         &mut self,
         control: &mut Control,
@@ -58,8 +59,8 @@ impl Interruption {
     }
 }
 
-/// Ends flows from the end from which nothing that is under way is counted wrong: connections from the receiver, as always, and
-/// datagrams from the sender, so that those after it are not counted as lost.
+/// Ends flows at the end where no data in flight is miscounted: connections at the receiver, as always, and datagrams
+/// at the sender, so that later ones are not counted as lost.
 fn end(control: &mut Control, flows: &[Flow], datagrams: bool, both_ends: bool) -> Result<()> {
     for flow in flows {
         let from_here = (flow.way == Direction::To) == datagrams;

@@ -1,4 +1,4 @@
-//! The end that asks: greets a server, and is its peer in a measurement.
+//! The client: greets a server, and is its peer in a measurement.
 
 pub(crate) mod control;
 mod dry;
@@ -25,15 +25,15 @@ use control::Control;
 pub use session::Session;
 pub use tuning::{TuneClient, TuneError};
 
-/// What a server did that was greeted.
+/// A server's reaction to the greeting.
 pub enum Greeted {
     /// It admitted the session.
     Admitted(Box<Session>),
-    /// It waits for more, as iperf3's does for the rest of its cookie, which no bdp would.
+    /// It waits for more, as an iperf3 server does for the rest of its cookie; a bdp server would not.
     Silent {
-        /// What that is of a bdp.
+        /// The error to report if it is a bdp.
         error: SessionError,
-        /// The connection, and what was sent on it.
+        /// The connection, and the bytes sent on it.
         opened: Option<Opened>,
     },
 }
@@ -42,17 +42,17 @@ pub enum Greeted {
 pub struct Opened {
     /// The connection.
     pub stream: TcpStream,
-    /// Where it leads.
+    /// The server's address.
     pub address: SocketAddr,
-    /// What was sent on it.
+    /// The bytes sent on it.
     pub sent: Vec<u8>,
 }
 
-/// A bdp answers its greeting at once. One that has said nothing for so long, or four round trips, may be a server of iperf3, which waits
-/// for the rest of its cookie.
+/// A bdp answers its greeting at once. A server that has said nothing for this long, or four round trips, may be an
+/// iperf3 server, which waits for the rest of its cookie.
 const SOON: Duration = Duration::from_millis(600);
 
-/// Finds the server and greets it, with the patience that a busy server may need.
+/// Finds and greets the server, with the patience that a busy server may need.
 pub fn greet(
     request: &MeasureRequest,
     token: Option<&str>,
@@ -61,7 +61,7 @@ pub fn greet(
     greet_for(request, token, cancel, |_| control::GREETING_DEADLINE)
 }
 
-/// The same, but what says nothing soon counts as silent: it may speak another protocol.
+/// Finds and greets the server, but soon considers it silent: it may speak another protocol.
 pub fn greet_soon(
     request: &MeasureRequest,
     token: Option<&str>,

@@ -1,4 +1,4 @@
-//! The most that an end may report of a flow, by what was asked of it: what is more is no answer, and is not kept.
+//! Upper bound of an end's report of a flow, from the request: a longer one is not a valid answer, and is not kept.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use bdp_wire::control::Answer;
 
 /// Bytes of a sample as JSON, all its members with large numbers.
 const SAMPLE_BYTES: usize = 1_500;
-/// Of what is reported of each stream.
+/// Bytes reported per stream.
 const STREAM_BYTES: usize = 500;
-/// Samples beyond those of the time that passed: the first, the last, and those at marks.
+/// Samples in addition to those of the elapsed time: the first, the last, and those at marks.
 const MORE_SAMPLES: usize = 100;
-/// Congestion events, of which an end keeps 400.
+/// Most congestion events; an end keeps 400.
 const EPISODES: usize = 1_000;
 const EPISODE_BYTES: usize = 300;
 
-/// Lengths of the lists in an outcome, at most.
+/// Longest lists in an outcome.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
     samples: usize,
@@ -23,7 +23,7 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// Of a flow that was begun so long ago.
+    /// Returns the bounds for a flow that began this long ago.
     pub(super) fn of(request: &MeasureRequest, ago: Duration) -> Self {
         let intervals = ago.as_nanos() / u128::from(request.spec.interval.as_ns().max(1));
         Self {
@@ -32,13 +32,13 @@ impl Most {
         }
     }
 
-    /// How long such an outcome may be.
+    /// Returns the longest such outcome in bytes.
     pub(super) fn bytes(self) -> usize {
         let samples = self.samples.saturating_mul(SAMPLE_BYTES);
         samples.saturating_add(self.streams * STREAM_BYTES).saturating_add(EPISODES * EPISODE_BYTES)
     }
 
-    /// What is wrong with an outcome whose lists are longer.
+    /// Checks an outcome for longer lists; the error says which.
     pub(super) fn check(self, answer: &Answer) -> Result<(), String> {
         let lists = match answer {
             Answer::Received(received) => vec![

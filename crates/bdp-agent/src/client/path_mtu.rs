@@ -1,7 +1,7 @@
-//! The path's MTU before datagrams flow: echoes as long as the path is known to hold, which nobody may fragment
-//! (RFC 1191, RFC 8201). What a router refuses it reports to the kernel of the end that sent it, and the next echo is shorter; what it
-//! refuses on the way back it reports to the server's kernel, whose next answer goes as fragments. Where nobody reports it, [`MtuSearcher`]
-//! says which sizes to try (RFC 8899).
+//! Path MTU discovery before datagrams flow: sends echoes as long as the path is known to carry, which must not be
+//! fragmented (RFC 1191, RFC 8201). If a router refuses one, it reports this to the sender's kernel, and the next
+//! echo is shorter; if one is refused on the way back, the server's kernel learns it, and its next answer is
+//! fragmented. If nothing is reported, [`MtuSearcher`] chooses the sizes to try (RFC 8899).
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -22,34 +22,34 @@ use bdp_flow::error::FlowError;
 use bdp_flow::session::datagrams;
 use bdp_flow::session::error::{Result, SessionError};
 
-/// How long a search goes on at most, or four round trips where these are longer.
+/// Longest search, or four round trips if these are longer.
 const LONGEST_SEARCH: Duration = Duration::from_secs(3);
 /// Longest wait before a flag is seen.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// How long probes may stay without any answer before datagrams are given up; longer where the path is.
+/// How long probes may go unanswered before datagrams are given up; longer on a long path.
 pub(super) const UDP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What there is to know.
+/// The discovered path MTU.
 #[derive(Default)]
 pub(super) struct Found {
-    /// As this end's kernel knows it.
+    /// MTU as known to the local kernel.
     known: Option<u32>,
     /// Payload of the longest echoes.
     payload: u32,
-    /// Whether one of them came back.
+    /// Whether one of the longest echoes came back.
     is_answered: bool,
-    /// What came back of less, where only that did.
+    /// The black hole, if only shorter echoes came back.
     hole: Option<MtuBlackHole>,
 }
 
 impl Found {
-    /// The MTU that the path is taken to have.
+    /// Returns the assumed MTU of the path.
     pub(super) fn mtu(&self) -> Option<u32> {
         self.hole.map(|hole| hole.mtu).or(self.known)
     }
 
-    /// Adds what was found to what kernels know.
+    /// Adds the result to what kernels know.
     pub(super) fn note(&self, path: &mut PathFacts) {
         let Some(hole) = self.hole else { return };
         path.mtu_black_hole = Some(hole);
@@ -58,7 +58,7 @@ impl Found {
         }
     }
 
-    /// Why a flow failed, where its datagrams are longer than what came back.
+    /// Returns why a flow failed, if its datagrams are longer than what came back.
     pub(super) fn explain(
         &self,
         error: SessionError,
@@ -68,7 +68,7 @@ impl Found {
         let by_length =
             matches!(error, SessionError::Far { .. } | SessionError::Near(_) | SessionError::Stalled { .. });
         let asked = request.spec.udp.as_ref().and_then(|udp| udp.datagram_bytes);
-        // One as long as the path is known to hold came back, and longer ones may be fragmented.
+        // One as long as the path is known to carry came back, and longer ones may be fragmented.
         let may_fragment = request.spec.udp.as_ref().is_some_and(|udp| !udp.dont_fragment);
         let held = self.known.filter(|_| self.is_answered && may_fragment);
         match (self.hole, asked) {
@@ -85,7 +85,7 @@ impl Found {
         }
     }
 
-    /// What a reader should know of it.
+    /// Returns a caveat for the results.
     pub(super) fn caveat(&self, request: &MeasureRequest, address: SocketAddr) -> Option<Caveat> {
         let Some(MtuBlackHole { mtu, known_mtu, exact }) = self.hole else {
             let known_mtu = self.known.filter(|_| !self.is_answered)?;
@@ -102,7 +102,7 @@ impl Found {
     }
 }
 
-/// Sends echoes until one of full length comes back, or as long as it takes to know how long those are that do.
+/// Sends echoes until one of full length comes back, or until the longest working size is known.
 pub(super) fn discover(
     request: &MeasureRequest,
     address: SocketAddr,
@@ -124,7 +124,7 @@ pub(super) fn discover(
             patience: Nanos::from(UDP_PATIENCE.max(4 * round_trip)),
             until: Nanos::from(LONGEST_SEARCH.max(4 * round_trip)),
         });
-        // Nothing where a router has reported less: that is the largest then.
+        // None if a router has reported less: that is the largest then.
         let Some(end) = echoes.search(searcher, known, cancel)? else { continue };
         let hole = match end {
             MtuEnd::Less { mtu, exact } => {
@@ -179,11 +179,12 @@ impl Echoes {
         self.message.resize((size - self.headers) as usize, 0);
         Echo { key: self.key, number: self.number, far: None }.put(&mut self.message);
         self.number += 1;
-        // What the kernel refuses for its length it knows of, and what it has no room for is as good as lost.
+        // The kernel knows of a length that it refuses, and a full buffer is the same as a loss.
         let _ = self.socket.send(&self.message);
     }
 
-    /// Takes all answers that have come, and for some time those that do; a process that has slept finds them too.
+    /// Receives all answers that have arrived, and further ones until a moment; a process that has slept finds them
+    /// too.
     fn take_answers(&mut self, searcher: &mut MtuSearcher, until: Nanos) -> Result<(), FlowError> {
         let left = until.saturating_sub(self.now()).min(Nanos::from(CHECK));
         let waited = poll::wait_readable(self.socket.as_fd(), left.as_ns());
@@ -199,7 +200,7 @@ impl Echoes {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // What a router reported, or that nobody hears at the moment: it has been taken from the socket.
+                // An error reported by a router, or by an end that does not listen: reading has cleared it.
                 Err(_) => return Ok(()),
             }
         }

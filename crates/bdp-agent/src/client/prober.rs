@@ -1,5 +1,5 @@
-//! The probe flow of a session: small datagrams, or messages on a connection where no datagram comes back, all the
-//! time from the greeting to the end.
+//! The probe flow of a session: small datagrams, or messages on a connection if no datagram comes back, from the
+//! greeting to the end.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -22,20 +22,20 @@ use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 use bdp_flow::session::peer::Probes;
 
-/// From one probe to the next, on average: 20 a second, each at any moment of its interval.
+/// Mean interval of probes: 20 per second, each at a random moment of its interval.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
 /// How long an answer is possible at least, and at most.
 const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
 
-/// What carries probes.
+/// The transport of probes.
 pub(super) enum Carrier {
-    /// Datagrams, connected to the server.
+    /// Datagrams, on a socket connected to the server.
     Udp(StampedSocket),
-    /// A probe connection that the server has let in.
+    /// A probe connection that the server has accepted.
     Tcp(TcpStream),
 }
 
-/// A running probe flow. Dropped, it ends.
+/// A running probe flow. Dropping it ends it.
 pub(super) struct Prober {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ pub(super) struct Prober {
 struct Shared {
     key: Key,
     stop: AtomicBool,
-    /// By their numbers.
+    /// Probes by number.
     probes: Mutex<Vec<Sent>>,
 }
 
@@ -53,23 +53,23 @@ struct Shared {
 struct Sent {
     due_ns: u64,
     at_ns: u64,
-    /// The same by the clock of the day.
+    /// When it was sent, by the wall clock.
     at_unix_ns: u64,
     /// When the kernel gave it to the device.
     left_unix_ns: Option<u64>,
     /// Whether it never left.
     failed: bool,
-    /// Once it has come back.
+    /// Its return, if it has come back.
     back: Option<Back>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Back {
-    /// Since it was sent.
+    /// Round trip since it was sent.
     rtt_ns: u64,
     /// When the kernel took it from the device.
     came_unix_ns: Option<u64>,
-    /// What the server's clock said; not of probes on a connection.
+    /// The server's timestamps; none for probes on a connection.
     far: Option<FarStamps>,
 }
 
@@ -92,7 +92,8 @@ impl Sent {
         self.back.map(|back| back.rtt_ns)
     }
 
-    /// How long after it was sent it left, and how long after that an answer came, by stamps of this end's kernel.
+    /// Returns the time from sending until it left, and from then until the answer arrived, by this kernel's
+    /// timestamps.
     fn away(&self) -> Option<(u64, u64)> {
         let (left, back) = (self.left_unix_ns?, self.back?);
         let out_ns = left.checked_sub(self.at_unix_ns)?;
@@ -101,8 +102,9 @@ impl Sent {
         (out_ns.checked_add(away_ns)? <= back.rtt_ns).then_some((out_ns, away_ns))
     }
 
-    /// The part of the round trip that was spent in the two hosts: until the kernel had sent it, in the echo from its kernel on, and
-    /// from this kernel to the thread that waited. What the echo's kernel takes to send it is on the path.
+    /// Returns the part of the round trip spent in the two hosts: until the kernel had sent it, in the echo after its
+    /// kernel, and from this kernel to the waiting thread. The time that the echo's kernel takes to send belongs to
+    /// the path.
     fn host_ns(&self) -> Option<u64> {
         let ((_, away_ns), back) = (self.away()?, self.back?);
         let far = back.far.filter(|far| far.by_kernel)?;
@@ -113,7 +115,7 @@ impl Sent {
     fn exchange(&self) -> Option<Exchange> {
         let back = self.back?;
         let FarStamps { arrived_ns, returned_ns, .. } = back.far?;
-        // Where this kernel stamped both, the way is that between the kernels.
+        // If this kernel timestamped both, the path is that between the kernels.
         let (out_ns, away_ns) = self.away().unwrap_or((0, back.rtt_ns));
         let sent_ns = self.at_ns + out_ns;
         Some(Exchange { sent_ns, arrived_ns, returned_ns, received_ns: sent_ns + away_ns })
@@ -129,17 +131,17 @@ impl Prober {
         Ok(Self { shared, thread })
     }
 
-    /// Whether a probe that was sent within a time (monotonic, nanoseconds) was answered.
+    /// Whether a probe sent within a time span (monotonic, nanoseconds) was answered.
     pub(super) fn answered(&self, within: &Range<u64>) -> bool {
         self.outcomes(within).iter().any(|outcome| matches!(outcome, ProbeOutcome::Answered(_)))
     }
 
-    /// How long after a probe its answer is possible: twice the longest round trip so far, within bounds.
+    /// Returns how long to wait for a probe's answer: twice the longest round trip so far, within bounds.
     pub(super) fn patience_ns(&self) -> u64 {
         patience_ns(&lock(&self.shared.probes))
     }
 
-    /// Whether every probe that was sent until a moment has come back.
+    /// Whether every probe sent before a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
         lock(&self.shared.probes)
             .iter()
@@ -153,7 +155,7 @@ fn patience_ns(probes: &[Sent]) -> u64 {
 }
 
 impl Probes for Prober {
-    /// Of those without an answer the younger ones are in flight: an answer may yet come.
+    /// Recent ones without an answer are in flight: an answer may yet come.
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
         outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns())
     }
@@ -174,7 +176,7 @@ impl Probes for Prober {
                 echoed: None,
                 there_ns: ways.map(|(there, _)| there),
                 back_ns: ways.map(|(_, back)| back),
-                // What was sent late was late by this host.
+                // A late send was delayed by this host.
                 host_ns: sent.host_ns().map(|ns| ns + sent.at_ns.saturating_sub(sent.counts_from_ns())),
             }
         };
@@ -230,7 +232,7 @@ impl Drop for Prober {
 impl Shared {
     fn run(&self, mut carrier: Carrier) {
         process::sharpen_timers();
-        // Where the kernel stamps nothing, a host's part of a round trip stays unknown.
+        // Without kernel timestamps, a host's part of a round trip remains unknown.
         carrier.ask_stamps();
         let times = ProbeTimes::new(self.seed(), INTERVAL_NS);
         let start = clock::monotonic_ns();
@@ -294,7 +296,7 @@ impl Shared {
     }
 }
 
-/// A probe that came back.
+/// A probe that has returned.
 struct Answer {
     key: Key,
     number: u64,
@@ -332,9 +334,9 @@ impl Carrier {
         }
     }
 
-    /// The next probe that comes back within the time.
+    /// Returns the next probe that comes back in time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
-        // What woke this thread may be gone already.
+        // What woke this thread may already be gone.
         let wait = Duration::from_millis(5);
         let mut room = [0; ECHO_BYTES + 1];
         match self {
@@ -354,7 +356,7 @@ impl Carrier {
                     return None;
                 }
                 stream.set_read_timeout(Some(wait)).ok()?;
-                // A probe is one segment: its first byte comes with its last.
+                // A probe is one segment: its first byte arrives with its last.
                 match stream.peek(&mut room[..1]) {
                     Ok(1..) => {
                         stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
@@ -375,7 +377,7 @@ impl Carrier {
     }
 }
 
-/// An error that came at once (an ICMP refusal, a reset) would make a loop of it spin.
+/// Prevents an error that returns immediately (an ICMP refusal, a reset) from causing a busy loop.
 fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
     if !is_wait(error) {
         std::thread::sleep(wait.min(Duration::from_millis(10)));
@@ -389,7 +391,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A probe sent so late, in milliseconds, that came back after so many.
+    /// Returns a probe sent at this time, in milliseconds, that came back after this long.
     fn sent(at_ms: u64, rtt_ms: Option<u64>) -> Sent {
         Sent {
             due_ns: at_ms * MS,
@@ -440,13 +442,13 @@ mod tests {
     fn stamps_divide_a_round_trip_between_the_hosts_and_the_path() {
         const FAR: u64 = 7_000_000 * MS;
         let far = FarStamps { arrived_ns: FAR, by_kernel: true, returned_ns: FAR + 3 * MS };
-        // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and lies here for 2 ms.
+        // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and waits here for 2 ms.
         let back = Back { rtt_ns: 26 * MS, came_unix_ns: Some(1_124 * MS), far: Some(far) };
         let probe = Sent { left_unix_ns: Some(1_101 * MS), back: Some(back), ..sent(100, None) };
         assert_eq!(probe.host_ns(), Some(6 * MS));
         let exchange = probe.exchange().unwrap();
         assert_eq!((exchange.sent_ns, exchange.received_ns), (101 * MS, 124 * MS));
-        // No stamp at the far end, or none here, or a clock that was set: unknown.
+        // No timestamp at the remote end, or none here, or a clock that was set: unknown.
         let by_program = Back { far: Some(FarStamps { by_kernel: false, ..far }), ..back };
         assert_eq!(Sent { back: Some(by_program), ..probe }.host_ns(), None);
         assert_eq!(Sent { left_unix_ns: None, ..probe }.host_ns(), None);

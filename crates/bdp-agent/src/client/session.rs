@@ -1,4 +1,4 @@
-//! A session in which a server is measured with.
+//! A session for measurements with a server.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -36,11 +36,11 @@ const LATE_PROBES: Duration = Duration::from_secs(1);
 /// A session that a server has admitted.
 pub struct Session {
     control: Control,
-    /// Of the first connection, for waits.
+    /// Round trip of the first connection, for timeouts.
     round_trip: Duration,
     prober: Option<Prober>,
     next_flow: u32,
-    /// Before flows of datagrams, as far as it was found.
+    /// Path MTU discovered before flows of datagrams.
     path_mtu: path_mtu::Found,
     round: Round,
 }
@@ -49,14 +49,14 @@ pub struct Session {
 #[derive(Default)]
 struct Round {
     flows: Vec<Flow>,
-    /// What the server reports of each, and the requests for it.
+    /// The pending requests for the server's reports.
     pending: Vec<Pending>,
     far: Vec<Option<Answer>>,
     since: Option<Instant>,
-    /// When they had ended at this end.
+    /// When the flows had ended at this end.
     ended: Option<Instant>,
     interruption: Interruption,
-    /// Whether anything comes through at all.
+    /// Whether anything gets through at all.
     dry: Dry,
 }
 
@@ -111,7 +111,7 @@ impl Peer for Session {
         ways: &[Direction],
         context: &mut Context<'_>,
     ) -> Result<()> {
-        // Those before are over; what is left of them closes here.
+        // Earlier flows are over; their remains close here.
         self.round = Round::default();
         let mut flows = Vec::new();
         for &way in ways {
@@ -133,7 +133,7 @@ impl Peer for Session {
         self.round.far = flows.iter().map(|_| None).collect();
         self.round.flows = flows;
         self.round.since = Some(Instant::now());
-        // Of datagrams what comes through is counted at the end.
+        // Arrived datagrams are counted at the end.
         self.round.dry = Dry::begun(request.spec.udp.is_none());
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Peer for Session {
             std::thread::sleep(Duration::from_millis(5));
         }
         if let Some(flow) = round.flows.iter_mut().find(|f| f.work.has_failed()) {
-            // Its own words are better than what the server makes of its silence.
+            // Its own message is better than what the server makes of its silence.
             flow.work.finish().map_err(|error| SessionError::of_flow(error, address))?;
         }
         let probes = self.prober.as_ref();
@@ -196,7 +196,7 @@ impl Peer for Session {
     fn grow(&mut self, request: &MeasureRequest, way: Direction, context: &mut Context<'_>) -> Result<bool> {
         let mut flow = match self.connect(request, way, context.reporter.cancel) {
             Ok(flow) => flow,
-            // It grants no more.
+            // The server grants no more.
             Err(SessionError::Far { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
@@ -284,11 +284,11 @@ impl Session {
         UDP_PATIENCE.max(4 * self.round_trip)
     }
 
-    /// Lets late probes come in.
+    /// Waits for late probes.
     fn await_answers(&self, until_ns: u64, patience: Duration, reporter: &Reporter<'_>) -> Result<()> {
         let since = Instant::now();
         let Some(prober) = &self.prober else { return Ok(()) };
-        // Of a queue that holds answers back longer than any path does, too.
+        // Also covers a queue that delays answers longer than any path does.
         let patience = || patience.max(Duration::from_nanos(prober.patience_ns()));
         while since.elapsed() < patience() && !prober.is_complete(until_ns) {
             std::thread::sleep(Duration::from_millis(5));
@@ -332,7 +332,7 @@ impl Session {
         }
     }
 
-    /// Has the server expect a flow, and makes its connections.
+    /// Makes the server expect a flow, and opens its connections.
     fn connect(&mut self, request: &MeasureRequest, way: Direction, cancel: &AtomicBool) -> Result<Flow> {
         let number = self.next_flow;
         self.next_flow += 1;
@@ -345,7 +345,7 @@ impl Session {
             _ => return Err(self.control.out_of_turn()),
         }
         let address = self.control.address;
-        // Each flow has ports of its own: those of the one before may linger.
+        // Each flow has its own ports: those of the previous one may linger.
         let first_port =
             request.client_port.map(|port| u32::from(port) + (number - 1) * request.spec.streams);
         let key = self.control.key;
@@ -368,7 +368,7 @@ impl Session {
     /// Has both ends' kernels learn the path's MTU.
     fn discover_path_mtu(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<()> {
         let (address, key) = (self.control.address, self.control.key);
-        // Of the path at rest, where probes have shown it.
+        // The round trip of the idle path, if probes have shown it.
         let idle = self.prober.as_ref().and_then(Probes::smallest_ns).map(Duration::from_nanos);
         let round_trip = idle.map_or(self.round_trip, |idle| idle.min(self.round_trip));
         self.path_mtu = path_mtu::discover(request, address, key, round_trip, context.reporter.cancel)?;
@@ -377,7 +377,8 @@ impl Session {
     }
 }
 
-/// The request as far as the server grants it. Where bytes end a direction its duration is only a bound, and gives way.
+/// Returns the request as far as the server grants it. If bytes end a direction, its duration is only a bound, and
+/// yields.
 fn grant(request: &MeasureRequest, control: &Control) -> Result<MeasureRequest> {
     let spec = &request.spec;
     let (address, limits) = (control.address, control.limits);

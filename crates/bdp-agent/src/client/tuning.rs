@@ -1,4 +1,4 @@
-//! Settings of a server's host, changed from here with the consent of its owner.
+//! Changes settings of a server's host, with the consent of its owner.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -21,23 +21,24 @@ use super::control::{Control, Tokens};
 const PATIENCE: Duration = Duration::from_secs(30);
 const DOING: &str = "a change of settings";
 
-/// What came of tuning.
+/// The result of tuning.
 pub type Result<T, E = TuneError> = std::result::Result<T, E>;
 
-/// Why settings of a server's host were not changed, in one line with the way out.
+/// Why settings of a server's host were not changed, in one line with a way out.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// The server was not reached, did not admit this client, or went away.
+    /// The server could not be reached, refused this client, or closed the connection.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The server did not do it. Where that was a change, all settings are as before, unless the text says otherwise.
+    /// The server refused or failed. If this was a change, all settings are as before, unless the text says
+    /// otherwise.
     #[error("{address} refused: {text}")]
     Refused {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Whose fault it is.
+        /// Who caused it.
         cause: RefusalCause,
-        /// Its words, without control characters.
+        /// The server's message, without control characters.
         text: String,
     },
 }
@@ -49,7 +50,7 @@ impl TuneError {
         matches!(error, SessionError::TuningNotAllowed { .. } | SessionError::TuningUnknown { .. })
     }
 
-    /// Whether what was asked for is wrong, rather than the environment.
+    /// Whether the request is wrong, rather than the environment.
     pub fn is_of_request(&self) -> bool {
         match self {
             Self::Session(error) => error.is_request(),
@@ -58,8 +59,8 @@ impl TuneError {
     }
 }
 
-/// A session with a server that lets its host's settings be changed. The server ends it where nothing is asked for a minute: what is to
-/// be confirmed or reverted later takes another one.
+/// A session with a server that allows changes of its host's settings. The server ends it after a minute without
+/// requests: a later confirm or revert needs a new session.
 pub struct TuneClient {
     control: Control,
     exchange: Exchange,
@@ -67,13 +68,13 @@ pub struct TuneClient {
 }
 
 impl TuneClient {
-    /// Connects to the server at a host and port, and shows that this end knows the tune token.
+    /// Connects to the server at a host and port, and proves knowledge of the tune token.
     pub fn connect(host: &str, port: u16, tune_token: &str, cancel: &AtomicBool) -> Result<Self> {
         let request = MeasureRequest { port, ..MeasureRequest::to(host) };
         Self::connect_by(&request, tune_token, cancel)
     }
 
-    /// The same to the host of a measurement, from the address and by the device that it names.
+    /// Connects to the host of a measurement, from the address and device that it names.
     pub fn connect_by(request: &MeasureRequest, tune_token: &str, cancel: &AtomicBool) -> Result<Self> {
         let options = TcpOptions {
             mss: Some(dial::CONTROL_MSS),
@@ -87,12 +88,12 @@ impl TuneClient {
         Ok(Self { control, exchange, token: tune_token.to_owned() })
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.control.address
     }
 
-    /// What is in force there, and this end's address as the server sees it.
+    /// Returns the changes in force, and this end's address as the server sees it.
     pub fn state(&mut self) -> Result<TuneState> {
         match self.ask(&TuneRequest::State)? {
             TuneAnswer::State(state) => Ok(state),
@@ -100,7 +101,7 @@ impl TuneClient {
         }
     }
 
-    /// Checks changes; nothing is changed.
+    /// Checks changes without making them.
     pub fn check(&mut self, order: &TuneOrder) -> Result<Vec<TuneStep>> {
         let order = self.towards_here(order);
         match self.ask(&TuneRequest::Check(order))? {
@@ -109,8 +110,8 @@ impl TuneClient {
         }
     }
 
-    /// Makes changes, all of them or none, which go back by themselves after the order's time. A route to this end's own address is
-    /// the one to this end as the server sees it, behind a NAT too.
+    /// Makes changes, all or none, which revert automatically after the order's time. A route to this end's own
+    /// address means this end as the server sees it, even behind a NAT.
     pub fn apply(&mut self, order: &TuneOrder) -> Result<TuneApplied> {
         let order = self.towards_here(order);
         match self.ask(&TuneRequest::Apply(order))? {
@@ -119,7 +120,7 @@ impl TuneClient {
         }
     }
 
-    /// Keeps what a journal changed; how many settings that are.
+    /// Keeps the changes of a journal; returns the number of settings.
     pub fn confirm(&mut self, journal: u32) -> Result<u32> {
         match self.ask(&TuneRequest::Confirm { journal })? {
             TuneAnswer::Confirmed { settings, .. } => Ok(settings),
@@ -127,7 +128,7 @@ impl TuneClient {
         }
     }
 
-    /// Puts back what a journal changed, but for what somebody else changed since.
+    /// Reverts the changes of a journal, except settings that somebody else has changed since.
     pub fn revert(&mut self, journal: u32) -> Result<TuneReverted> {
         match self.ask(&TuneRequest::Revert { journal })? {
             TuneAnswer::Reverted(reverted) => Ok(reverted),
@@ -162,7 +163,7 @@ impl TuneClient {
         SessionError::NotBdp { address: self.control.address, what }.into()
     }
 
-    /// An order whose routes to this end's own address are those to the client, whatever the server sees that as.
+    /// Returns an order whose routes to this end's own address mean the client, whatever address the server sees.
     fn towards_here(&self, order: &TuneOrder) -> TuneOrder {
         let here = self.control.local_address().map(|local| local.ip().to_canonical());
         let change = |change: &Change| match &change.target {

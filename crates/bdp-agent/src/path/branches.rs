@@ -1,6 +1,7 @@
-//! The branches of each hop: as many flows as the multipath detection algorithm asks for, [`bdp_model::hops::probes_needed`].
+//! The branches of each hop: uses as many flows as the multipath detection algorithm requires,
+//! [`bdp_model::hops::probes_needed`].
 //!
-//! Each hop is judged by itself, whatever branch a flow took before it.
+//! Each hop is evaluated by itself, whatever branch a flow took before it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,13 +12,13 @@ use bdp_model::hops::{Phase, probes_needed};
 
 use super::engine::{Aim, Engine};
 
-/// From one probe to the next.
+/// Interval of probes.
 const STEP_NS: u64 = 20_000_000;
 /// Before a flow without an answer is tried again: routers that limit their answers have one by then.
 const AGAIN_NS: u64 = 1_100_000_000;
 /// How often a flow is tried at a hop.
 const TRIES: u32 = 2;
-/// How long the search goes on.
+/// Time limit of the search.
 const LONGEST_NS: u64 = 15_000_000_000;
 /// How long an answer is waited for.
 const PATIENCE_NS: u64 = 500_000_000;
@@ -27,11 +28,11 @@ struct Known {
     hop: u8,
     seen: BTreeSet<IpAddr>,
     flows: u32,
-    /// The next flow to be tried.
+    /// The next flow to try.
     next: u16,
 }
 
-/// Probes with up to so many flows. A flow is tried at all hops before the next one is.
+/// Probes with up to `most` flows. Each flow is tried at all hops before the next.
 pub(super) fn search(engine: &mut Engine, hops: &[u8], most: u16, cancel: &AtomicBool) -> Result<()> {
     let until = engine.now_ns() + LONGEST_NS;
     let wait = PATIENCE_NS.max(engine.longest_rtt_ns().unwrap_or(0) * 2);

@@ -1,4 +1,4 @@
-//! Sends probes at their moments, and puts together what was sent and what came back.
+//! Sends probes on time, and matches answers to them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -19,31 +19,31 @@ use super::prober::{Outgoing, Prober, ROOM, Reply, Which};
 /// Probes among which the one is sought that a short quote means.
 const LOOK_BACK: usize = 256;
 
-/// Where a probe is to go.
+/// The destination of a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
     pub(super) phase: Phase,
     pub(super) hop: u8,
     pub(super) flow: u16,
-    /// Bytes of its IP packet; the prober's own where 0.
+    /// Bytes of its IP packet; 0 for the prober's own size.
     pub(super) bytes: u32,
 }
 
-/// A prober, and all that it has sent.
+/// A prober, and all probes that it has sent.
 pub(super) struct Engine {
     prober: Box<dyn Prober>,
     to: SocketAddr,
     octet: u8,
     patience_ns: u64,
-    /// When the first probe of the run could be sent, of the monotonic clock.
+    /// Start of the run, by the monotonic clock.
     start_ns: u64,
     quotes: Option<QuoteSocket>,
     probes: Vec<HopProbe>,
-    /// When each was sent: since 1970.
+    /// When each was sent, since 1970.
     sent_unix_ns: Vec<u64>,
-    /// Those that are waited for, oldest first, and until when.
+    /// Outstanding probes, oldest first, with their deadlines.
     open: VecDeque<(u32, u64)>,
-    /// Marks of probes whose answer has not been taken yet.
+    /// Marks of probes whose answer has not been processed.
     early: BTreeMap<u32, Marks>,
     /// Why the last probe could not be sent.
     refused: Option<bdp_sys::SysError>,
@@ -51,7 +51,8 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Over a prober, which sends with this octet. Without the privilege that reading quoted headers takes it has none.
+    /// Creates an engine over a prober, which sends with this octet. Without the privilege to read quoted headers it
+    /// has none.
     pub(super) fn over(
         prober: Box<dyn Prober>,
         to: SocketAddr,
@@ -83,32 +84,32 @@ impl Engine {
         self.quotes.is_some()
     }
 
-    /// All probes, in the order in which they were sent.
+    /// Returns all probes, in the order in which they were sent.
     pub(super) fn probes(&self) -> &[HopProbe] {
         &self.probes
     }
 
-    /// Nanoseconds since the run began.
+    /// Returns the nanoseconds since the run began.
     pub(super) fn now_ns(&self) -> u64 {
         clock::monotonic_ns().saturating_sub(self.start_ns)
     }
 
-    /// How long answers are waited for from now on.
+    /// Sets how long answers are awaited from now on.
     pub(super) fn set_patience(&mut self, patience_ns: u64) -> u64 {
         std::mem::replace(&mut self.patience_ns, patience_ns)
     }
 
-    /// Bytes of the smallest packet that a probe can be.
+    /// Returns the bytes of the smallest possible probe packet.
     pub(super) fn smallest(&self) -> u32 {
         self.prober.method().bytes
     }
 
-    /// The longest round trip that was seen.
+    /// Returns the longest round trip so far.
     pub(super) fn longest_rtt_ns(&self) -> Option<u64> {
         self.probes.iter().filter_map(HopProbe::rtt_ns).max()
     }
 
-    /// Sends a probe, after the one that it has to wait for; gives its number.
+    /// Sends a probe, after the one that it must wait for; returns its number.
     pub(super) fn send(&mut self, aim: Aim, cancel: &AtomicBool) -> Result<u32> {
         while self.prober.is_busy(aim.flow) {
             self.pass(self.now_ns() + stop_check_ns(), cancel, |engine| !engine.prober.is_busy(aim.flow))?;
@@ -122,7 +123,7 @@ impl Engine {
         self.open.push_back((number, sent_ns + self.patience_ns));
         match self.prober.send(&Outgoing { number, flow, hop, octet: self.octet, bytes }) {
             Ok(()) => self.refused = None,
-            // What this machine does not let out is lost as on the path, unless that is so of all.
+            // A probe that this machine cannot send is counted as lost on the path, unless none can be sent.
             Err(error) => {
                 self.open.pop_back();
                 self.refused = Some(error);
@@ -131,7 +132,7 @@ impl Engine {
         Ok(number)
     }
 
-    /// Why nothing can be sent, where that is so of the last probe.
+    /// Returns why nothing can be sent, if the last probe failed.
     pub(super) fn refusal(&mut self) -> Option<SessionError> {
         let error = self.refused.take()?;
         Some(match error.source.kind() {
@@ -145,17 +146,17 @@ impl Engine {
         })
     }
 
-    /// What came back of a probe; `None` of nothing as yet.
+    /// Returns the answer to a probe; `None` if there is none yet.
     pub(super) fn answer(&self, number: u32) -> Option<Answer> {
         self.probes.get(number as usize)?.answer
     }
 
-    /// Takes what comes until a moment of the run.
+    /// Receives answers until a moment of the run.
     pub(super) fn run_until(&mut self, moment_ns: u64, cancel: &AtomicBool) -> Result<()> {
         self.pass(moment_ns, cancel, |_| false)
     }
 
-    /// Takes what comes until every probe is answered or given up.
+    /// Receives answers until every probe is answered or given up.
     pub(super) fn settle(&mut self, cancel: &AtomicBool) -> Result<()> {
         let Some(&(_, until)) = self.open.iter().max_by_key(|(_, until)| *until) else { return Ok(()) };
         self.pass(until, cancel, |engine| engine.open.is_empty())?;
@@ -163,7 +164,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes what comes until a moment, or until there is enough.
+    /// Receives answers until a moment, or until the condition is met.
     pub(super) fn pass(
         &mut self,
         moment_ns: u64,
@@ -239,7 +240,7 @@ impl Engine {
                 if those.all(|number| self.probes[number as usize].hop == self.probes[first as usize].hop) {
                     return Some(first);
                 }
-                // Of those that are under way, to a hop where this address answered before.
+                // Probes in flight to a hop that this address answered for before.
                 let is_there = |hop: u8| {
                     let here = |p: &&HopProbe| p.hop == hop;
                     let from = |p: &HopProbe| p.answer.and_then(|answer| answer.from);
@@ -285,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Whether an answer says that the destination is there.
+    /// Whether an answer came from the destination.
     pub(super) fn has_arrived(&self, number: u32) -> bool {
         self.answer(number).is_some_and(|answer| answer.kind == AnswerKind::Arrived)
     }

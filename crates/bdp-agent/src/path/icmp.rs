@@ -1,4 +1,5 @@
-//! Probes by ICMP echo (RFC 792, RFC 4443). All are of one flow: what of them could vary, routers do not look at.
+//! Probes by ICMP echo (RFC 792, RFC 4443). All belong to one flow: routers do not look at the fields that could
+//! vary.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ pub(super) struct IcmpProber {
 }
 
 impl IcmpProber {
-    /// To an address.
+    /// Opens the socket for an address.
     pub(super) fn open(
         to: SocketAddr,
         from: Option<SocketAddr>,
@@ -59,18 +60,18 @@ impl IcmpProber {
         is_reply.then(|| number_in(message.get(HEADER_BYTES..)?, self.mark)).flatten()
     }
 
-    /// Which probe is meant by what is quoted of it, its header first.
+    /// Returns which probe a quoted message belongs to, its header first.
     fn read_quote(&self, message: &[u8]) -> Option<Which> {
         let is_echo = *message.first()? == ECHO[self.version()];
         let sequence = message.get(6..8)?.first_chunk::<2>()?;
         let number = message.get(HEADER_BYTES..).and_then(|rest| number_in(rest, self.mark));
-        // With a raw socket others' echoes are there too, and of those the number is unknown or the mark another.
+        // A raw socket also receives others' echoes; their number is unknown or the mark is another's.
         let is_ours = number.is_some() || self.access == IcmpAccess::Datagram || self.is_marked(message);
         (is_echo && is_ours)
             .then(|| number.map_or(Which::Ending(u16::from_be_bytes(*sequence)), Which::Number))
     }
 
-    /// Whether its identifier is that of ours, where we choose it.
+    /// Whether its identifier is ours, if we choose it.
     fn is_marked(&self, message: &[u8]) -> bool {
         message.get(4..6) == Some(&self.mark[..2])
     }
@@ -97,7 +98,7 @@ impl Prober for IcmpProber {
         payload(&mut rest, self.mark, probe.number, bytes);
         message.extend(rest);
         if self.to.is_ipv4() {
-            // Of ICMPv6 the kernel makes it, as the addresses are in it.
+            // For ICMPv6 the kernel computes it, as it covers the addresses.
             let sum = checksum::of(&message);
             message[2..4].copy_from_slice(&sum.to_be_bytes());
         }

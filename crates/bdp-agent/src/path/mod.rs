@@ -1,7 +1,7 @@
-//! The hops of a path: probes whose hop limit is used up on the way, and what routers answer.
+//! The hops of a path: probes whose hop limit expires on the way, and the answers of routers.
 //!
-//! [`PathProber`] has one method for each part of a run: which hops there are, their round trips and losses, the sizes that pass, the branches. It
-//! judges nothing: it gives every probe, [`PathProber::probes`].
+//! [`PathProber`] has one method for each part of a run: the hops, their round trips and losses, the sizes that pass,
+//! the branches. It draws no conclusions: it returns every probe, [`PathProber::probes`].
 
 mod branches;
 mod engine;
@@ -32,9 +32,9 @@ use udp::UdpProber;
 
 pub use names::look_up;
 
-/// From one probe of the search for hops to the next.
+/// Interval of probes in the search for hops.
 const DISCOVERY_STEP_NS: u64 = 20_000_000;
-/// Flows of the search begin there, behind those of branches.
+/// First flow of the search, after those of branches.
 const DISCOVERY_FLOWS: u16 = 1000;
 /// Hops that are searched at once.
 const AT_ONCE: u8 = 8;
@@ -42,7 +42,7 @@ const AT_ONCE: u8 = 8;
 const TRIES: u32 = 3;
 /// Hops in turn without an answer after which no further one is expected.
 const SILENT: u8 = 8;
-/// Least time from one probe to the next, whichever hop it is for.
+/// Shortest time between two probes, whichever hop they are for.
 pub const LEAST_GAP: Nanos = Nanos::millis(5);
 
 /// Probes to one destination.
@@ -50,14 +50,14 @@ pub struct PathProber {
     request: PathRequest,
     to: SocketAddr,
     main: Engine,
-    /// For flows, where the main one has none.
+    /// Engine for flows, if the main one has none.
     flows: Option<Engine>,
-    /// For sizes, where the main one has none.
+    /// Engine for sizes, if the main one has none.
     sizes: Option<Engine>,
 }
 
 impl PathProber {
-    /// Finds the address and opens the sockets.
+    /// Resolves the address and opens the sockets.
     pub fn open(request: &PathRequest, cancel: &AtomicBool) -> Result<Self> {
         let dialling = dialling(request);
         let addresses = dial::resolve(&dialling, cancel)?;
@@ -95,17 +95,17 @@ impl PathProber {
         Ok(Self { request: request.clone(), to, main: engine(main), flows, sizes })
     }
 
-    /// Where probes go, with the port that those by TCP go to.
+    /// Returns the destination of probes, with the port of TCP probes.
     pub fn destination(&self) -> SocketAddr {
         self.to
     }
 
-    /// How round trips and losses are measured.
+    /// Returns how round trips and losses are measured.
     pub fn method(&self) -> ProbeMethod {
         self.main.prober().method()
     }
 
-    /// How branches are, where that is in another way.
+    /// Returns how branches are measured, if differently.
     pub fn flows_method(&self) -> Option<ProbeMethod> {
         self.flows.as_ref().map(|engine| engine.prober().method())
     }
@@ -121,15 +121,17 @@ impl PathProber {
         self.main.probes().iter().any(arrived)
     }
 
-    /// Every probe of the run.
+    /// Returns every probe of the run.
     pub fn probes(&self) -> Vec<HopProbe> {
         let others = self.flows.iter().chain(&self.sizes);
         self.main.probes().iter().chain(others.flat_map(|engine| engine.probes())).copied().collect()
     }
 
-    /// Searches for the hops; gives how many there are to the destination, or to the last one that answers. 0 where none does.
+    /// Searches for the hops; returns how many there are to the destination, or to the last one that answers; 0 if
+    /// none does.
     pub fn discover(&mut self, cancel: &AtomicBool) -> Result<u8> {
-        // Where each would wait for the one before, and a silent hop for all, a flow for each: how many hops there are is all that is sought.
+        // Each probe would wait for the previous one, and a silent hop for all, so each has its own flow: only the
+        // number of hops matters.
         let flow =
             |hop: u8, one_at_a_time: bool| if one_at_a_time { DISCOVERY_FLOWS + u16::from(hop) } else { 0 };
         let one_at_a_time = self.main.prober().is_one_at_a_time();
@@ -171,8 +173,9 @@ impl PathProber {
         Ok(end.unwrap_or(last_answered))
     }
 
-    /// Probes each of these hops so many times, `interval` apart, and waits for the answers. `stop` ends it sooner. Hops are probed one after
-    /// the other within an interval, and an interval is at least so long that [`LEAST_GAP`] is between them.
+    /// Probes each of these hops this many times, `interval` apart, and waits for the answers. `stop` ends it early.
+    /// Hops are probed one after the other within an interval, which is extended if needed to keep [`LEAST_GAP`]
+    /// between probes.
     pub fn rounds(
         &mut self,
         phase: Phase,
@@ -197,7 +200,7 @@ impl PathProber {
         self.main.settle(cancel)
     }
 
-    /// Takes answers that come late, for so long.
+    /// Receives late answers for this long.
     pub fn rest(&mut self, time: Nanos, cancel: &AtomicBool) -> Result<()> {
         self.main.run_until(self.main.now_ns() + time.as_ns(), cancel)
     }
@@ -207,7 +210,7 @@ impl PathProber {
         branches::search(self.flows.as_mut().unwrap_or(&mut self.main), hops, self.request.flows, cancel)
     }
 
-    /// Tries what sizes come to these hops, the destination last; `slow` are those that limit how often they answer.
+    /// Finds which sizes reach these hops, the destination last; `slow` are those that rate-limit their answers.
     pub fn sizes(&mut self, hops: &[u8], slow: &[u8], cancel: &AtomicBool) -> Result<()> {
         let largest = self.largest()?;
         sizes::search(self.sizes.as_mut().unwrap_or(&mut self.main), hops, slow, largest, cancel)
@@ -223,7 +226,7 @@ impl PathProber {
     }
 }
 
-/// What finding the address takes.
+/// Returns the request that resolves the address.
 fn dialling(request: &PathRequest) -> MeasureRequest {
     MeasureRequest {
         port: request.port,
@@ -238,7 +241,7 @@ fn is_denied(error: &SysError) -> bool {
     error.operation == "open ICMP socket to" && error.source.kind() == ErrorKind::PermissionDenied
 }
 
-/// What is said where ICMP was asked for and is not allowed.
+/// Returns the error if ICMP was requested but is not permitted.
 fn not_allowed(error: SysError, to: SocketAddr) -> SessionError {
     match is_denied(&error) {
         true => SessionError::Near(FlowError::Refused(format!(

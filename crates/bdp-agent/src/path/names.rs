@@ -1,4 +1,4 @@
-//! Names of addresses, each waited for a bounded time.
+//! Names of addresses, with a time limit for each lookup.
 
 use std::net::IpAddr;
 use std::sync::mpsc;
@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// Addresses that are looked up at once.
 const AT_ONCE: usize = 16;
 
-/// The names of these addresses, as far as the resolver gives them in time.
+/// Returns the names of these addresses, as far as the resolver returns them in time.
 pub fn look_up(addresses: &[IpAddr]) -> Result<Vec<(IpAddr, String)>> {
     let until = Instant::now() + DEADLINE;
     let mut found = Vec::new();
@@ -21,7 +21,7 @@ pub fn look_up(addresses: &[IpAddr]) -> Result<Vec<(IpAddr, String)>> {
             let give = give.clone();
             bdp_flow::worker::start(move || {
                 let name = bdp_sys::names::name_of(address);
-                // Nobody listens any longer where it took too long.
+                // If it took too long, nobody receives it any longer.
                 drop(give.send((address, name)));
             })?;
         }

@@ -1,4 +1,4 @@
-//! The seam between what probes are for and how they are made: UDP, TCP or ICMP.
+//! The interface between the purposes of probes and their kinds: UDP, TCP or ICMP.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,12 +10,12 @@ use bdp_sys::hop_socket::ReportedError;
 use bdp_sys::poll::Interest;
 use bdp_wire::icmp;
 
-/// Bytes of a probe behind its IP header, where its size is no matter: a header of 8, a mark and a number.
+/// Bytes of a probe after its IP header if its size does not matter: a header of 8, a mark and a number.
 pub(super) const SMALL_BYTES: u32 = 24;
-/// Room for what a router quotes, and for what comes back whole.
+/// Buffer for what a router quotes, and for whole answers.
 pub(super) const ROOM: usize = 65_536;
 
-/// Sends probes, and gives what came back.
+/// Sends probes, and returns their answers.
 pub(super) trait Prober: Send {
     /// How it is done.
     fn method(&self) -> ProbeMethod;
@@ -23,12 +23,12 @@ pub(super) trait Prober: Send {
     /// Sends a probe.
     fn send(&mut self, probe: &Outgoing) -> Result<(), SysError>;
 
-    /// Whether another probe of this flow has to wait for the one that is under way.
+    /// Whether another probe of this flow must wait for the one in flight.
     fn is_busy(&self, _flow: u16) -> bool {
         false
     }
 
-    /// Whether a flow has one probe under way at a time.
+    /// Whether a flow has at most one probe in flight.
     fn is_one_at_a_time(&self) -> bool {
         false
     }
@@ -36,14 +36,13 @@ pub(super) trait Prober: Send {
     /// Nothing is waited for of this probe any longer.
     fn give_up(&mut self, _number: u32) {}
 
-    /// Hands over all that has come.
+    /// Passes on everything that has arrived.
     fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()>;
 
-    /// What to wait for.
+    /// Collects the descriptors to wait for.
     fn descriptors<'a>(&'a self, into: &mut Vec<(BorrowedFd<'a>, Interest)>);
 
-    /// Whether a probe that is in the hands of the kernel is the one of this number, by the beginning of what a router quotes behind
-    /// the IP header.
+    /// Returns the probe in flight that a router quotes, by the beginning of what follows the IP header.
     fn number_of(&self, quote: &icmp::Quote<'_>) -> Option<Which>;
 
     /// Whether probes may have any size.
@@ -57,48 +56,48 @@ pub(super) trait Prober: Send {
     }
 }
 
-/// A probe to be sent.
+/// A probe to send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outgoing {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: u32,
     /// Its flow.
     pub flow: u16,
     /// Its hop limit.
     pub hop: u8,
-    /// Its octet of type of service, or traffic class.
+    /// Its type of service or traffic class.
     pub octet: u8,
     /// Bytes of its IP packet.
     pub bytes: u32,
 }
 
-/// Which probe is meant.
+/// Identifies the probe that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Of this number.
+    /// The probe of this number.
     Number(u32),
-    /// The last one whose number ends so.
+    /// The last probe whose number ends with these bits.
     Ending(u16),
-    /// One of this flow: the router quotes too little to say more (RFC 792 asks for 8 bytes behind the IP header).
+    /// A probe of this flow: the router quotes too little to say more (RFC 792 requires 8 bytes after the IP header).
     OfFlow(u16),
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reply {
-    /// Of which probe.
+    /// The probe that it answers.
     pub which: Which,
-    /// From whom.
+    /// Its sender.
     pub from: Option<IpAddr>,
-    /// What it says.
+    /// Its kind.
     pub kind: AnswerKind,
-    /// When the kernel took it in.
+    /// When the kernel received it.
     pub arrived_unix_ns: Option<u64>,
-    /// The round trip, where the kernel says so.
+    /// The round trip, if the kernel reports it.
     pub rtt_ns: Option<u64>,
 }
 
-/// What an error says that was reported by ICMP; `None` where it says nothing about the path.
+/// Returns the kind of answer that an ICMP error is; `None` if it says nothing about the path.
 pub(super) fn kind_of(report: &ReportedError, destination: IpAddr) -> Option<AnswerKind> {
     let by_destination = report.offender == Some(destination);
     let unreachable = |code| match by_destination {
@@ -124,19 +123,19 @@ pub(super) fn kind_of(report: &ReportedError, destination: IpAddr) -> Option<Ans
     }
 }
 
-/// Bytes of an IP header without options.
+/// Returns the bytes of an IP header without options.
 pub(super) fn ip_header(to: SocketAddr) -> u32 {
     if to.is_ipv4() { 20 } else { 40 }
 }
 
-/// What a probe carries: a mark of this run, its number, and zeros.
+/// Writes the payload of a probe: a mark of this run, its number, and zeros.
 pub(super) fn payload(into: &mut Vec<u8>, mark: [u8; 4], number: u32, bytes: u32) {
     into.extend(mark);
     into.extend(number.to_be_bytes());
     into.resize(into.len().max(bytes as usize), 0);
 }
 
-/// The number in what was quoted of a payload; `None` where too little was, or it is another's.
+/// Returns the number in a quoted payload; `None` if too little was quoted or the mark is another's.
 pub(super) fn number_in(payload: &[u8], mark: [u8; 4]) -> Option<u32> {
     let number = payload.strip_prefix(&mark)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*number))

@@ -1,8 +1,8 @@
-//! What sizes come to each hop: probes that nobody may fragment (RFC 1191, RFC 8201).
+//! Finds which sizes reach each hop: probes that must not be fragmented (RFC 1191, RFC 8201).
 //!
-//! A router that can't pass one on says so, with what its next link carries. Where nobody says anything and no hop beyond a router answers, the
-//! size vanished behind it; how long a packet may be there is searched for as on a path whose routers are silent
-//! ([`bdp_model::mtu_search`]), at the farthest hop that answers.
+//! A router that cannot forward one reports the MTU of its next link. If nothing is reported and no hop beyond a
+//! router answers, the size vanished after it; the longest working packet is then searched as on a path with silent
+//! routers ([`bdp_model::mtu_search`]), at the farthest hop that answers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,22 +13,22 @@ use bdp_model::units::Nanos;
 
 use super::engine::{Aim, Engine};
 
-/// From one probe to the next.
+/// Interval of probes.
 const STEP_NS: u64 = 20_000_000;
 /// How often a size is tried at each hop: a burst of loss is no black hole.
 const TRIES: u32 = 3;
 /// Before a size is tried again at a hop that limits its answers.
 const SLOW_NS: u64 = 1_100_000_000;
-/// Sizes that routers may name one after the other.
+/// Most sizes that routers may report one after the other.
 const MOST_TOLD: u32 = 8;
 /// How long a probe is waited for at least.
 const PATIENCE_NS: u64 = 500_000_000;
-/// How long a search between two sizes goes on.
+/// Time limit of a search between two sizes.
 const SEARCH: Nanos = Nanos::secs(4);
 /// Below this a name for the MTU is a mistake, or an attack (RFC 791: every link carries 68 bytes).
 const LEAST: u32 = 68;
 
-/// Tries sizes from the largest that this machine sends, at these hops.
+/// Tries sizes, from the largest that this machine sends, at these hops.
 pub(super) fn search(
     engine: &mut Engine,
     hops: &[u8],
@@ -38,14 +38,15 @@ pub(super) fn search(
 ) -> Result<()> {
     let rtt_ns = engine.longest_rtt_ns().unwrap_or(0);
     let patience = engine.set_patience(PATIENCE_NS.max(rtt_ns * 2));
-    // Where another prober than that of the rounds is used, and to have a word of each hop in this phase.
+    // For a prober other than that of the rounds, and to have an answer of each hop in this phase.
     let small = try_size(engine, hops, slow, engine.smallest(), cancel)?;
     let there: Vec<u8> = small.iter().filter(|found| found.came).map(|found| found.hop).collect();
     let mut size = largest;
     for _ in 0..MOST_TOLD {
         let found = try_size(engine, &there, slow, size, cancel)?;
         if let Some(told) = found.iter().filter_map(|found| found.told).min() {
-            // A router that names no MTU is one from before RFC 1191; less than it passed is tried as where nothing is said.
+            // A router that names no MTU predates RFC 1191; if it names less than it has passed, the search continues
+            // as without a report.
             if (LEAST.max(engine.smallest())..size).contains(&told) {
                 size = told;
                 continue;
@@ -61,12 +62,12 @@ pub(super) fn search(
     Ok(())
 }
 
-/// What became of a size at a hop.
+/// The fate of a size at a hop.
 struct Found {
     hop: u8,
-    /// Whether it came there.
+    /// Whether it arrived.
     came: bool,
-    /// The MTU that a router named instead.
+    /// The MTU that a router reported instead.
     told: Option<u32>,
 }
 
@@ -103,7 +104,7 @@ fn try_size(
     Ok(all)
 }
 
-/// Searches for the longest packet that comes to the farthest hop which answers short ones, and does not limit how often.
+/// Searches for the longest packet that reaches the farthest hop which answers short ones without rate-limiting.
 fn close_in(
     engine: &mut Engine,
     hops: &[u8],
@@ -118,13 +119,13 @@ fn close_in(
     let round_trip = engine.probes().iter().filter(|p| p.hop == hop).filter_map(HopProbe::rtt_ns).max();
     let mut searcher = MtuSearcher::new(MtuBounds {
         smallest: engine.smallest(),
-        // What vanished is known; the largest that may pass is one byte less.
+        // The vanished size is known; the largest that may pass is one byte less.
         largest: size - 1,
         round_trip: Nanos(round_trip.unwrap_or(0)),
         patience: now + SEARCH,
         until: now + SEARCH,
     });
-    // Of the probes from here on, those whose answer has not been seen.
+    // Probes from here on whose answer has not been seen.
     let mut open: Vec<usize> = Vec::new();
     loop {
         match searcher.next(Nanos(engine.now_ns())) {

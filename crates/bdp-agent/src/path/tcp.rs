@@ -1,9 +1,10 @@
-//! Probes by TCP: SYNs to the port of the host, each on a socket of its own.
+//! Probes by TCP: SYNs to the port of the host, each on its own socket.
 //!
-//! A SYN has the flow of the connection that it would make, passes firewalls that let that port through, and the destination answers
-//! it whatever it limits of ICMP. Linux gives what a router reports of it with the router's address since 5.8. Segments of a connection that stands
-//! would do less: of these Linux keeps the error alone, and no address (net/ipv4/tcp_ipv4.c, `tcp_v4_err`), and retransmissions get
-//! in between. The price: a flow has one SYN under way at a time, as its ports are taken.
+//! A SYN belongs to the flow of the connection that it would make, passes firewalls that allow that port, and is
+//! answered by the destination however it limits ICMP. Since 5.8, Linux reports a router's error with the router's
+//! address. Segments of an established connection would do less: for these Linux keeps the error alone, without an
+//! address (net/ipv4/tcp_ipv4.c, `tcp_v4_err`), and retransmissions interfere. The price: a flow can have one SYN in
+//! flight at a time, as its ports are taken.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +21,7 @@ use super::prober::{Outgoing, Prober, ROOM, Reply, Which, ip_header, kind_of};
 
 /// Bytes of Linux's SYN behind the IP header: with MSS, SACK, timestamps and window scaling.
 const SYN_BYTES: u32 = 40;
-/// Ports of flows, below those that the kernel gives out by itself.
+/// Ports of flows, below the kernel's ephemeral ports.
 const PORTS: std::ops::Range<u16> = 24_000..32_000;
 
 /// The sockets.
@@ -34,7 +35,7 @@ pub(super) struct TcpProber {
 }
 
 impl TcpProber {
-    /// To an address and port.
+    /// Creates a prober for an address and port.
     pub(super) fn open(
         to: SocketAddr,
         from: Option<SocketAddr>,

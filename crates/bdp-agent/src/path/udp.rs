@@ -1,5 +1,6 @@
-//! Probes by UDP: a socket, and so a source port, for each flow. The destination port stays the same, so that packets of a flow take
-//! the same branches (Paris traceroute: B. Augustin et al., "Avoiding traceroute anomalies with Paris traceroute", IMC 2006).
+//! Probes by UDP: a socket, and so a source port, for each flow. The destination port is constant, so that packets of
+//! a flow take the same branches (Paris traceroute: B. Augustin et al., "Avoiding traceroute anomalies with Paris
+//! traceroute", IMC 2006).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +17,7 @@ use super::prober::{
     Outgoing, Prober, ROOM, Reply, SMALL_BYTES, Which, ip_header, kind_of, number_in, payload,
 };
 
-/// The first port of traceroute's, which firewalls know and nothing listens on.
+/// The first port of traceroute, which firewalls know and nothing listens on.
 pub(super) const PORT: u16 = 33_434;
 /// Bytes of UDP's header.
 const HEADER_BYTES: u32 = 8;
@@ -34,7 +35,7 @@ pub(super) struct UdpProber {
 }
 
 impl UdpProber {
-    /// To an address. `fallback` where ICMP was refused.
+    /// Opens the sockets for an address. `fallback` says whether ICMP was refused.
     pub(super) fn open(
         to: SocketAddr,
         from: Option<SocketAddr>,

@@ -1,5 +1,5 @@
-//! TCP handshakes in turn: what any listener answers. The listener's kernel does so by itself, and its program learns of
-//! a connection that is reset at once.
+//! Successive TCP handshakes, which any listener answers. The listener's kernel does so by itself; its program sees a
+//! connection that is reset at once.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, wait_exactly};
 use bdp_flow::session::dial::failure;
 use bdp_flow::session::error::Result;
 
-/// Where handshakes go, and from where.
+/// Destination and source of handshakes.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     pub(super) to: SocketAddr,
@@ -26,13 +26,13 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// One handshake.
+    /// Makes one handshake.
     pub(super) fn try_once(&self, spin_ns: u64, stop: &AtomicBool) -> Result<Tried> {
         let prepared = Handshake::prepare(self.to, self.from, &self.options);
         Ok(prepared.map_err(|e| failure(self.to, e))?.carry_out(self.patience, spin_ns, stop))
     }
 
-    /// Handshakes at every turn, one at a time. Turns that pass while one is under way are left out: nothing was sent.
+    /// Makes a handshake at every turn, one at a time. Turns during a handshake are skipped: nothing is sent.
     pub(super) fn run(&self, request: &PingRequest, ledger: &mut Ledger, stop: &AtomicBool) -> Result<()> {
         process::sharpen_timers();
         let spin_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
@@ -67,7 +67,7 @@ impl Connector {
                 turn += 1;
             }
             if schedule.interval_ns == 0 && tried.outcome.is_err() {
-                // A refusal comes at once, and a closed loop of them would be a flood.
+                // A refusal arrives at once, and a closed loop of them would be a flood.
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
@@ -88,7 +88,7 @@ fn note(number: u64, due_ns: u64, tried: &Tried, ledger: &mut Ledger) -> Result<
     Ok(())
 }
 
-/// What an error of the kernel makes of a probe.
+/// Returns the fate of a probe with this kernel error.
 pub(super) fn fate_of(error: &io::Error) -> Fate {
     match error.kind() {
         ErrorKind::ConnectionRefused => Fate::Refused,

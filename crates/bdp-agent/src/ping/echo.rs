@@ -1,4 +1,4 @@
-//! Messages that `bdp serve` sends back, in a session of its protocol (`docs/protocol.md`).
+//! Messages echoed by `bdp serve`, in a session of its protocol (`docs/protocol.md`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ const WRITE_PATIENCE_NS: u64 = 1_000_000_000;
 /// How often the server is asked something, so that it does not take the session for a silent one.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
-/// A session in which messages are sent back.
+/// A session in which messages are echoed.
 pub(super) struct EchoSession {
     control: Control,
     asked: Option<Pending>,
@@ -34,7 +34,7 @@ pub(super) struct EchoSession {
 }
 
 impl EchoSession {
-    /// Is admitted by the first of the addresses that answers.
+    /// Opens a session at the first address that answers.
     pub(super) fn open(
         request: &PingRequest,
         token: Option<&str>,
@@ -48,12 +48,12 @@ impl EchoSession {
         Ok(Self { control, asked: None, asked_at: Instant::now() })
     }
 
-    /// The server.
+    /// Returns the server's address.
     pub(super) fn address(&self) -> SocketAddr {
         self.control.address
     }
 
-    /// Asks the server something from time to time.
+    /// Sends the server a periodic request.
     pub(super) fn keep_alive(&mut self) -> Result<()> {
         if self.asked_at.elapsed() < KEEP_ALIVE {
             return Ok(());
@@ -66,7 +66,7 @@ impl EchoSession {
         Ok(())
     }
 
-    /// Datagrams, from the address of this session.
+    /// Returns datagrams from the address of this session.
     pub(super) fn datagrams(&self, request: &PingRequest) -> Result<Datagrams> {
         let message = message(request)?;
         let from = self.control.local_address().map(|local| (local.ip(), 0).into());
@@ -79,7 +79,7 @@ impl EchoSession {
         Ok(Datagrams { socket, key: self.control.key, room: vec![0; message.len() + 1], message })
     }
 
-    /// A connection.
+    /// Returns a connection.
     pub(super) fn connection(
         &self,
         request: &PingRequest,
@@ -141,7 +141,7 @@ pub(super) struct Connection {
     key: Key,
     message: Vec<u8>,
     room: Vec<u8>,
-    /// Bytes of the message that has begun to come.
+    /// Bytes of the incomplete message that have arrived.
     arrived: usize,
 }
 
@@ -168,7 +168,7 @@ impl Carrier for Connection {
     }
 
     fn wait(&self, wait_ns: u64) {
-        // What can't be waited for is asked for again by the caller.
+        // If waiting fails, the caller asks again.
         let _ = poll::wait_readable(self.stream.as_fd(), wait_ns);
     }
 }

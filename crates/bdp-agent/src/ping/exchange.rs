@@ -1,5 +1,5 @@
-//! Probes that may be under way at the same time: each sent at its turn, whatever became of those before, and known by
-//! its number when it comes back.
+//! Probes that may be in flight concurrently: each sent when it is due, whatever happened to earlier ones, and
+//! identified by its number when it returns.
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,34 +15,34 @@ use super::ledger::{Ledger, Parts};
 use super::schedule::{SPIN_AFTER_NS, Schedule, sleep_before};
 use bdp_flow::spin::Spin;
 
-/// Probes under way at most; beyond, the oldest is given up.
+/// Most probes in flight; beyond, the oldest is given up.
 const MOST_UNDER_WAY: u64 = 1 << 18;
 /// Turns that are later than this and ten intervals are left out: sent all at once they would be a burst.
 const LATEST_NS: u64 = 10_000_000;
-/// The same of short intervals.
+/// Lateness limit for short intervals.
 const LATEST_SHORT_NS: u64 = 100_000;
-/// Intervals up to this are of the order of what a probe costs the machines: who is late by more than one of them and sends all
-/// the same measures the queue that this makes.
+/// Intervals up to this are comparable to the cost of a probe for the machines: sending all probes that are late by
+/// more than one interval would measure the queue that this makes.
 const SHORT_NS: u64 = 100_000;
-/// What a probe costs them, roughly: so many are under way on a path that is longer.
+/// Approximate cost of a probe for the machines: this many are in flight on a longer path.
 const COST_NS: u64 = 10_000;
-/// How long who is late waits for what is under way at least, which may be lost; on a long path four round trips.
+/// Least time that a late sender waits for probes in flight, which may be lost; on a long path four round trips.
 const HELD_NS: u64 = 200_000;
-/// The longest wait of this kind, which doubles while nothing comes back: a far end that does not run for a moment finds few
-/// probes in its socket, and has room for them.
+/// Longest wait of this kind, which doubles while nothing comes back: a remote end that does not run for a moment
+/// finds few probes in its socket, and has room for them.
 const HELD_AT_MOST_NS: u64 = 10_000_000;
-/// Longest sleep of who is held back.
+/// Longest sleep of a sender that is held back.
 const HELD_SLEEP_NS: u64 = 50_000;
 /// Packets that are read before a probe that is due is sent.
 const MOST_READS: u32 = 64;
-/// A closed loop waits so long after an error, which comes at once: it would be a flood.
+/// Pause of a closed loop after an error, which returns at once and would otherwise cause a flood.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What takes probes there and brings them back.
+/// The transport of probes.
 pub(super) trait Carrier {
     /// Sends a probe.
     fn send(&mut self, number: u64) -> io::Result<()>;
-    /// Takes what has come; never waits.
+    /// Receives what has arrived; never waits.
     fn receive(&mut self) -> io::Result<Took>;
     /// The socket of probes that the kernel stamps.
     fn stamped(&self) -> Option<&StampedSocket> {
@@ -52,11 +52,11 @@ pub(super) trait Carrier {
     fn sent_stamp(&mut self) -> Option<(u32, Stamp)> {
         self.stamped()?.sent_stamp()
     }
-    /// How many packets this machine had no room for; where it is known.
+    /// Returns how many packets this machine dropped for lack of room, if known.
     fn dropped(&self) -> Option<u64> {
         self.stamped()?.drops().map(u64::from)
     }
-    /// Waits until an answer has come or the time has passed.
+    /// Waits until an answer arrives or the time has passed.
     fn wait(&self, wait_ns: u64) {
         if let Some(socket) = self.stamped() {
             socket.wait(wait_ns);
@@ -64,12 +64,12 @@ pub(super) trait Carrier {
     }
 }
 
-/// What came.
+/// The result of a receive.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Took {
     /// An answer.
     Answer(Arrival),
-    /// Another packet, or a part of an answer; there may be more.
+    /// Another packet, or part of an answer; there may be more.
     Other,
     /// Nothing.
     Nothing,
@@ -83,7 +83,7 @@ pub(super) struct Arrival {
     pub(super) far: Option<FarStamps>,
 }
 
-/// A probe under way, or one that has come back.
+/// A probe in flight, or one that has come back.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     number: u64,
@@ -94,8 +94,8 @@ struct Slot {
     is_answered: bool,
 }
 
-/// Sends probes until there is no further turn, and waits for the last answers. On `stop` it ends at once; what is under
-/// way then counts as never sent.
+/// Sends probes until the schedule ends, and waits for the last answers. On `stop` it ends at once; probes in flight
+/// then count as never sent.
 pub(super) fn run(
     carrier: &mut dyn Carrier,
     request: &PingRequest,
@@ -129,18 +129,18 @@ struct Exchange<'a> {
     ledger: &'a mut Ledger,
     warm_up: u64,
     patience_ns: u64,
-    /// By number, modulo its length, which is a power of two.
+    /// Slots by number, modulo their count, which is a power of two.
     slots: Vec<Slot>,
-    /// The oldest that may be under way, and the next to be sent.
+    /// The oldest probe that may be in flight, and the next to send.
     oldest: u64,
     next: u64,
-    /// The one after the highest that was answered.
+    /// One more than the highest number that was answered.
     answered: u64,
     rtt_min_ns: Option<u64>,
     last_sent_ns: u64,
-    /// How long the next probe that is late waits for what is under way.
+    /// How long the next late probe waits for those in flight.
     held_ns: u64,
-    /// Whether something was sent since nothing was there to read: what came meanwhile lay there.
+    /// Whether something was sent since the socket was last empty: what arrived meanwhile waited there.
     is_away: bool,
 }
 
@@ -192,7 +192,7 @@ impl Exchange<'_> {
                 None => sleep_before(self.slot(self.oldest).sent_ns + self.patience_ns, now),
             };
             if wake > 0 {
-                // Stamps that have come would end the wait at once.
+                // Pending timestamps would end the wait at once.
                 self.take_stamps(carrier);
                 carrier.wait(wake);
             }
@@ -201,7 +201,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Takes one packet that has come; false where there was none.
+    /// Receives one packet that has arrived; returns false if there was none.
     fn receive(&mut self, carrier: &mut dyn Carrier, spin: &mut Spin, closed: bool) -> io::Result<bool> {
         match carrier.receive() {
             Ok(Took::Answer(arrival)) => {
@@ -225,10 +225,10 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    /// Leaves out the turns that passed too long ago, and gives the one that follows them.
+    /// Skips the turns that passed too long ago, and returns the one that follows them.
     fn leave_out(&mut self, schedule: &Schedule, mut turn: u64, now: u64) -> u64 {
         let (latest_ns, is_short) = latest(schedule.interval_ns);
-        // Who had come at a turn at which this machine was not as fast would have waited until now.
+        // A request at a turn that this machine missed would have waited until now.
         let (keep_ns, freed_ns) =
             if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
         let due = |turn, next| schedule.due(turn, next, now).filter(|&due| now - due.min(now) > keep_ns);
@@ -241,7 +241,7 @@ impl Exchange<'_> {
         turn
     }
 
-    /// What is under way when all is ended counts as never sent.
+    /// Probes in flight at the end count as never sent.
     fn take_back(&mut self) {
         for number in self.oldest.max(self.warm_up)..self.next {
             if !self.slot(number).is_settled {
@@ -250,7 +250,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether a probe that is so late waits for answers that are under way: these machines are not as fast as the schedule.
+    /// Whether a probe that is this late waits for answers in flight: these machines are slower than the schedule.
     fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
         (1..=SHORT_NS).contains(&interval_ns)
             && late_ns > interval_ns
@@ -258,12 +258,12 @@ impl Exchange<'_> {
             && now < self.last_sent_ns + self.held_ns.max(4 * self.rtt_min_ns.unwrap_or(0))
     }
 
-    /// Whether as many probes are under way as the path and the machines take without a queue.
+    /// Whether as many probes are in flight as the path and the machines take without a queue.
     fn is_enough_under_way(&self) -> bool {
         self.next - self.answered > self.rtt_min_ns.unwrap_or(0) / COST_NS
     }
 
-    /// When an answer that was just taken had come: by its stamp where it lay there while a probe was sent.
+    /// Returns when a received answer arrived: by its timestamp if it waited while a probe was sent.
     fn came_at(&self, arrival: &Arrival) -> u64 {
         let lain = arrival
             .stamp
@@ -273,11 +273,11 @@ impl Exchange<'_> {
         // Read after the other clock, so that a pause between the two makes no round trip too short.
         let now = clock::monotonic_ns();
         let came = now.saturating_sub(lain.unwrap_or(0));
-        // Of a clock that was set meanwhile nothing follows.
+        // If the clock was set meanwhile, its time is unusable.
         if came > self.slots[arrival.number as usize & (self.slots.len() - 1)].sent_ns { came } else { now }
     }
 
-    /// Sends the next probe, and gives when.
+    /// Sends the next probe, and returns when.
     fn send(&mut self, carrier: &mut dyn Carrier, due_ns: u64) -> io::Result<u64> {
         let number = self.next;
         if number - self.oldest >= self.slots.len() as u64 {
@@ -327,14 +327,14 @@ impl Exchange<'_> {
             self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
         if slot.number != arrival.number || arrival.number >= self.next || arrival.number < self.warm_up {
-            // Of the warm-up, or older than all that are remembered.
+            // From the warm-up, or older than all that are remembered.
             if slot.number == arrival.number {
                 self.slot(arrival.number).is_settled = true;
             }
             return;
         }
         if slot.is_settled {
-            // What comes after its patience was lost, and is no copy.
+            // An answer after its time limit was lost, and is not a duplicate.
             if slot.is_answered {
                 self.ledger.repeat();
             }
@@ -348,7 +348,7 @@ impl Exchange<'_> {
         self.ledger.share(Parts { by_device: device.is_some(), ..parts });
     }
 
-    /// What is older than patience has no answer.
+    /// Gives up probes older than the time limit.
     fn expire(&mut self, now: u64) {
         while self.oldest < self.next {
             let slot = *self.slot(self.oldest);
@@ -369,7 +369,7 @@ impl Exchange<'_> {
         self.oldest += 1;
     }
 
-    /// An error that a socket reports is of something that was sent before; by all that is known, the oldest.
+    /// Fails the probe that a socket error belongs to: an earlier one, presumably the oldest.
     fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
         refuse_end(error)?;
         self.expire(clock::monotonic_ns());
@@ -410,8 +410,8 @@ fn refuse_end(error: &io::Error) -> io::Result<()> {
     }
 }
 
-/// Where a round trip's time went, by the stamps of its leaving and coming at this end and those of the far end. Stamps
-/// that contradict the round trip are of another probe, and mean nothing.
+/// Returns the parts of a round trip, by this end's timestamps of its departure and arrival and those of the remote
+/// end. Timestamps that contradict the round trip belong to another probe, and are ignored.
 fn parts(rtt_ns: u64, near: Option<(u64, u64)>, far: Option<FarStamps>) -> Parts {
     let below = near.and_then(|(left, came)| came.checked_sub(left)).filter(|&below| below <= rtt_ns);
     let outer = below.unwrap_or(rtt_ns);
@@ -496,10 +496,10 @@ mod tests {
         assert_eq!(ping.samples.len() as u64, tally.sent);
     }
 
-    /// A far end that takes its time for each probe, and a socket that holds but a few answers.
+    /// A remote end that takes its time for each probe, and a socket that holds only a few answers.
     #[derive(Default)]
     struct Slow {
-        /// Probes, and when each is answered.
+        /// Probes in flight, with the time of each answer.
         under_way: VecDeque<(u64, u64)>,
         most: usize,
         unread: VecDeque<u64>,
@@ -508,7 +508,7 @@ mod tests {
 
     impl Slow {
         const SERVICE_NS: u64 = 20_000;
-        /// What sending takes, as a system call does.
+        /// Duration of a send, as of a system call.
         const SENDING_NS: u64 = 3_000;
         const ROOM: usize = 16;
 
@@ -548,7 +548,7 @@ mod tests {
         }
     }
 
-    /// A far end that does not run.
+    /// A remote end that does not run.
     struct Halted;
 
     impl Carrier for Halted {

@@ -13,11 +13,11 @@ use bdp_flow::session::error::SessionError;
 
 /// Bytes of type, code, checksum, identifier and sequence number.
 const HEADER_BYTES: usize = 8;
-/// What the payload begins with: a mark of our own answers, and the number of the probe.
+/// The payload begins with a mark for our own answers, and the number of the probe.
 const LEAST_PAYLOAD: usize = 16;
 /// As `ping` has it.
 const PAYLOAD: usize = 56;
-/// The longest IPv4 header (RFC 791), which raw sockets give with the packet.
+/// The longest IPv4 header (RFC 791), which raw sockets return with the packet.
 const LONGEST_HEADER: usize = 60;
 
 /// The socket and the request that it sends.
@@ -69,7 +69,7 @@ impl Icmp {
         Ok(icmp)
     }
 
-    /// How it is done, in a sentence.
+    /// Returns the method, in a sentence.
     pub(super) fn method(&self) -> PingMethod {
         let payload_bytes = (self.message.len() - HEADER_BYTES) as u64;
         PingMethod::Icmp { payload_bytes, raw: matches!(self.access, IcmpAccess::Raw) }
@@ -93,7 +93,7 @@ impl Carrier for Icmp {
         self.message[6..8].copy_from_slice(&(number as u16).to_be_bytes());
         self.message[16..24].copy_from_slice(&number.to_be_bytes());
         if !self.is_v6 {
-            // Of ICMPv6 the kernel makes it, as the addresses are in it.
+            // For ICMPv6 the kernel computes it, as it covers the addresses.
             self.message[2..4].fill(0);
             let sum = checksum(&self.message);
             self.message[2..4].copy_from_slice(&sum.to_be_bytes());

@@ -1,4 +1,4 @@
-//! What became of each probe, added up as it goes: nothing is allocated while probes are under way.
+//! The fate of each probe, summed up incrementally: nothing is allocated while probes are in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,35 +8,35 @@ use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
 
 use bdp_flow::lock::lock;
 
-/// Samples that are kept at most, 40 bytes each.
+/// Most samples kept, 40 bytes each.
 pub(super) const MOST_SAMPLES: usize = 5_000_000;
 /// Room for samples that is made before the first probe.
 const SAMPLES_AT_FIRST: u64 = 100_000;
 /// Above any time that is counted, so that a histogram has all its buckets before the first probe.
 const LONGEST_NS: u64 = 1 << 42;
 
-/// Probes that wait to be looked at, at most: those of a tenth of a second, and far more.
+/// Most settled probes to be read: far more than those of a tenth of a second.
 const MOST_SETTLED: usize = 4096;
 
-/// What another thread may look at while probes are under way.
+/// Figures that another thread may read while probes are in flight.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Probes that were settled since the last look, where each is to be shown.
+    /// Probes settled since the last read, if each is to be shown.
     settled: Option<Mutex<Vec<Sample>>>,
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
-    /// Of the last answer; 0 before the first.
+    /// Round trip of the last answer; 0 before the first.
     pub(super) rtt_ns: AtomicU64,
 }
 
 impl Live {
-    /// Where each probe is to be shown by itself, or only how many there are.
+    /// Creates it, with every settled probe or only their counts.
     pub(super) fn showing(each: bool) -> Self {
         let settled = each.then(|| Mutex::new(Vec::with_capacity(MOST_SETTLED)));
         Self { settled, ..Self::default() }
     }
 
-    /// The probes that were settled since this was asked last.
+    /// Returns the probes settled since the previous call.
     pub(super) fn take_settled(&self) -> Vec<Sample> {
         let Some(settled) = &self.settled else { return Vec::new() };
         let mut settled = lock(settled);
@@ -54,7 +54,7 @@ impl Live {
     }
 }
 
-/// The books.
+/// The account of all probes.
 pub(super) struct Ledger {
     live: Arc<Live>,
     scheduled: bool,
@@ -76,20 +76,21 @@ pub(super) struct Ledger {
     samples: Vec<Sample>,
 }
 
-/// Where an answered probe's time went, as far as stamps show.
+/// The parts of an answered probe's round trip, as far as timestamps show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) near_ns: Option<u64>,
     pub(super) far_ns: Option<u64>,
     pub(super) path_ns: Option<u64>,
-    /// Whether this end's stamps are of the device.
+    /// Whether this end's timestamps are taken by the device.
     pub(super) by_device: bool,
-    /// Whether the far end's stamp of arrival is of its kernel; `None` without one.
+    /// Whether the remote end's arrival timestamp is its kernel's; `None` without one.
     pub(super) far_by_kernel: Option<bool>,
 }
 
 impl Ledger {
-    /// Of probes that have a schedule, or none; `keep` where each is to be remembered, of which `expected` will come.
+    /// Creates a ledger for probes with or without a schedule; `keep` says whether to keep each, of which `expected`
+    /// will come.
     pub(super) fn new(live: Arc<Live>, scheduled: bool, keep: bool, expected: Option<u64>) -> Self {
         let room = if keep { expected.unwrap_or(SAMPLES_AT_FIRST).min(SAMPLES_AT_FIRST * 10) } else { 0 };
         Self {
@@ -114,12 +115,12 @@ impl Ledger {
         }
     }
 
-    /// The first probe that counts is due now.
+    /// Notes that the first probe that counts is due now.
     pub(super) fn begin(&mut self, now_ns: u64) {
         (self.began_ns, self.ended_ns) = (now_ns, now_ns);
     }
 
-    /// A probe is on its way.
+    /// Notes a sent probe.
     pub(super) fn send(&mut self, due_ns: u64, sent_ns: u64) {
         self.tally.sent += 1;
         self.live.sent.store(self.tally.sent, Ordering::Relaxed);
@@ -128,12 +129,12 @@ impl Ledger {
         }
     }
 
-    /// A probe that was sent does not count, as its answer is no longer waited for.
+    /// Discounts a sent probe whose answer is no longer awaited.
     pub(super) fn take_back(&mut self) {
         self.tally.sent -= 1;
     }
 
-    /// What became of a probe that was sent.
+    /// Notes the fate of a sent probe.
     pub(super) fn settle(&mut self, number: u64, due_ns: u64, sent_ns: u64, fate: Fate, now_ns: u64) {
         match fate {
             Fate::Answered(rtt_ns) => {
@@ -162,7 +163,7 @@ impl Ledger {
         }
     }
 
-    /// Where the time of an answered probe went.
+    /// Adds the parts of an answered probe's round trip.
     pub(super) fn share(&mut self, parts: Parts) {
         self.by_device |= parts.by_device;
         self.far_by_kernel = parts.far_by_kernel.or(self.far_by_kernel);
@@ -175,8 +176,8 @@ impl Ledger {
         }
     }
 
-    /// A turn that passed because another probe was under way, until `freed_ns`: a request made then would have waited
-    /// for that one's end.
+    /// Notes a turn that was skipped because another probe was in flight until `freed_ns`: a request made then would
+    /// have waited for that one's end.
     pub(super) fn leave_out(&mut self, due_ns: u64, freed_ns: Option<u64>) {
         self.tally.left_out += 1;
         if let (true, Some(freed_ns)) = (self.scheduled, freed_ns) {
@@ -184,26 +185,26 @@ impl Ledger {
         }
     }
 
-    /// So many packets found this machine's socket full.
+    /// Notes this many packets dropped because this machine's socket was full.
     pub(super) fn drop_here(&mut self, packets: u64) {
         self.tally.dropped_by_receiver = Some(packets);
     }
 
-    /// An answer that had come before.
+    /// Notes a duplicate answer.
     pub(super) fn repeat(&mut self) {
         self.tally.duplicates += 1;
     }
 
-    /// A connection whose SYN was sent again.
+    /// Notes a connection whose SYN was retransmitted.
     pub(super) fn retransmit(&mut self) {
         self.tally.retransmitted += 1;
     }
 
-    /// Enters the sums into the result.
+    /// Adds the sums to the result.
     pub(super) fn enter(mut self, ping: &mut Ping) {
         ping.took_ms = (self.ended_ns - self.began_ns) / 1_000_000;
         let Tally { lost, dropped_by_receiver, .. } = self.tally;
-        // What was dropped may have been no answer.
+        // Not every dropped packet may have been an answer.
         let dropped_by_receiver = dropped_by_receiver.map(|dropped| dropped.min(lost));
         ping.probes = Tally { dropped_by_receiver, ..self.tally };
         ping.rtt_ns = Distribution::of(&self.rtt);

@@ -1,7 +1,7 @@
-//! Round trips to one address: handshakes, ICMP, or messages that `bdp serve` sends back.
+//! Round trips to one address: TCP handshakes, ICMP, or messages that `bdp serve` echoes.
 //!
-//! Probes are sent on a thread of their own, by a schedule that it meets to the microsecond: it sleeps, and keeps the
-//! processor for the last of the wait. Nothing else is done there; the caller's thread reports progress.
+//! Probes are sent on a thread of their own, on a schedule kept to the microsecond: it sleeps, then spins for the
+//! last part of the wait. The thread does nothing else; the caller's thread reports progress.
 
 mod connect;
 mod echo;
@@ -32,36 +32,35 @@ use icmp::Icmp;
 use ledger::{Ledger, Live};
 use route::{dialling, local_end, options};
 
-/// From one report of progress to the next.
+/// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(100);
-/// Shortest interval that is no closed loop.
+/// Shortest interval other than a closed loop.
 pub const SHORTEST_INTERVAL: Nanos = Nanos::micros(1);
 
-/// Probes at a shorter interval are not shown by themselves: nobody could read so many.
+/// Shortest interval at which probes are shown one by one: more could not be read.
 pub const SHORTEST_SHOWN: Nanos = Nanos::millis(1);
 
-/// How far it is.
+/// Progress of a ping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingProgress {
     /// Probes sent that count.
     pub sent: u64,
-    /// Answers to them.
+    /// Answers to these probes.
     pub received: u64,
-    /// The last round trip.
+    /// The latest round trip.
     pub rtt_ns: Option<u64>,
-    /// Since the first.
+    /// Time since the first probe.
     #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
     pub elapsed: Nanos,
-    /// What became of probes since the report before, in the order in which that was seen; empty below
+    /// Results of probes since the last report, in the order in which they were settled; empty below
     /// [`SHORTEST_SHOWN`].
     pub settled: Vec<Sample>,
 }
 
-/// Sends probes as requested, and gives what became of them, also where none was answered. `keep` keeps each probe by
-/// itself.
+/// Sends probes as requested, and returns their results, even if none was answered. `keep` keeps each probe.
 ///
-/// Blocks until the end; `progress` is called from this thread, ten times a second and at the end. `cancel` ends it, and what there is
-/// by then is the result.
+/// Blocks until the end; `progress` is called from this thread, ten times a second and at the end. `cancel` ends it;
+/// the result then covers the probes so far.
 pub fn ping(
     request: &PingRequest,
     token: Option<&str>,
@@ -116,10 +115,10 @@ pub fn ping(
     Ok(ping)
 }
 
-/// What sends probes until there is no further turn or the flag is raised.
+/// Sends probes until the schedule ends or the flag is raised.
 type Work = Box<dyn FnOnce(&mut Ledger, &AtomicBool) -> Result<()> + Send>;
 
-/// Probes of a carrier to an address, as the request has them.
+/// Prepares probes of a carrier to an address, as requested.
 fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, request: &PingRequest) -> Work {
     let request = request.clone();
     Box::new(move |ledger, stop| match exchange::run(&mut carrier, &request, ledger, stop) {
@@ -129,7 +128,7 @@ fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, reques
     })
 }
 
-/// A thread that sends probes. Dropped, it ends.
+/// A thread that sends probes. Dropping it ends it.
 struct Run {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Ledger>>>,
@@ -195,7 +194,7 @@ impl Drop for Run {
     }
 }
 
-/// Refuses what can't be done.
+/// Refuses impossible requests.
 fn check(request: &PingRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.interval > Nanos::ZERO && request.interval < SHORTEST_INTERVAL {
@@ -217,7 +216,7 @@ fn check(request: &PingRequest) -> Result<()> {
     Ok(())
 }
 
-/// To the first address that answers; to the first of all where none does.
+/// Returns a connector to the first address that answers, or to the first of all if none does.
 fn connector(request: &PingRequest, addresses: &[SocketAddr], cancel: &AtomicBool) -> Result<Connector> {
     let mut found = None;
     for &to in addresses {
@@ -227,7 +226,7 @@ fn connector(request: &PingRequest, addresses: &[SocketAddr], cancel: &AtomicBoo
             options: options(request),
             patience: request.patience.to_duration(),
         };
-        // Where there is one address there is nothing to choose, and not answering is a result.
+        // With one address there is nothing to choose, and no answer is a result too.
         if addresses.len() == 1 || connector.try_once(0, cancel)?.outcome.is_ok() {
             return Ok(connector);
         }

@@ -1,4 +1,4 @@
-//! Where probes go, and from where.
+//! Destination and source of probes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,7 +9,7 @@ use bdp_sys::socket::TcpOptions;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 
-/// What finding the address takes.
+/// Returns the request that resolves the address.
 pub(super) fn dialling(request: &PingRequest) -> MeasureRequest {
     MeasureRequest {
         port: request.port,
@@ -20,12 +20,12 @@ pub(super) fn dialling(request: &PingRequest) -> MeasureRequest {
     }
 }
 
-/// Options of the sockets that carry probes.
+/// Returns the options of the sockets that carry probes.
 pub(super) fn options(request: &PingRequest) -> TcpOptions {
     TcpOptions { device: request.bind_device.clone(), dscp: request.dscp, ..Default::default() }
 }
 
-/// The address that probes leave from, where it was given.
+/// Returns the source address of probes, if given.
 pub(super) fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>, SessionError> {
     Ok(dial::local_address(&dialling(request))?.map(|local| (local, 0).into()).or_else(|| {
         // A socket that is bound to a device only needs none.

@@ -8,26 +8,26 @@ use bdp_sys::{clock, process};
 
 use bdp_flow::pause::stop_check_ns;
 
-/// Before a moment the processor is kept for so long: waking up takes a virtual machine up to that.
+/// How long before a moment to spin: a virtual machine takes up to that long to wake.
 const SPIN_BEFORE_NS: u64 = 80_000;
-/// After sending the processor is kept for so long, in wait for the answer.
+/// How long to spin after a send, in case the answer arrives.
 pub(super) const SPIN_AFTER_NS: u64 = 50_000;
 
 /// The turns of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
-    /// When the first probe is due, warm-up included.
+    /// When the first probe is due, including warm-up.
     pub(super) start_ns: u64,
-    /// 0: a closed loop.
+    /// Interval; 0 for a closed loop.
     pub(super) interval_ns: u64,
-    /// Probes, warm-up included.
+    /// Number of probes, including warm-up.
     probes: Option<u64>,
-    /// No probe is sent from then on.
+    /// End of the schedule: no probe is sent from then on.
     end_ns: Option<u64>,
 }
 
 impl Schedule {
-    /// From a moment on.
+    /// Creates a schedule that starts at a moment.
     pub(super) fn new(request: &PingRequest, start_ns: u64) -> Self {
         let interval_ns = request.interval.as_ns();
         let warm_up_ns = interval_ns * request.warm_up;
@@ -39,8 +39,8 @@ impl Schedule {
         }
     }
 
-    /// When a turn is due, given how many probes were sent and that it is `now`; `None` where there is none so late. A turn
-    /// that was left out sent nothing, and another comes in its place.
+    /// Returns when a turn is due, given the number of probes sent and the time `now`; `None` if the schedule has
+    /// ended. A skipped turn sent nothing, and another replaces it.
     pub(super) fn due(&self, turn: u64, sent: u64, now_ns: u64) -> Option<u64> {
         let due = match self.interval_ns {
             0 => now_ns,
@@ -51,12 +51,13 @@ impl Schedule {
     }
 }
 
-/// Whether a wait may keep the processor: where there is but one, the answering program needs it.
+/// Whether a wait may spin: with a single processor, the answering program needs it.
 pub(super) fn may_spin() -> bool {
     process::allowed_cpus().len() > 1
 }
 
-/// Waits until a moment of the monotonic clock, asleep but for the last of it; false where `stop` was raised before.
+/// Waits until a moment of the monotonic clock, asleep except for the last part; returns false if `stop` was raised
+/// before.
 pub(super) fn wait_exactly(moment_ns: u64, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -74,8 +75,7 @@ pub(super) fn wait_exactly(moment_ns: u64, stop: &AtomicBool) -> bool {
     }
 }
 
-/// How long a wait for something else that may end sooner may sleep, before `moment_ns` is to be met; 0 where it is
-/// to keep the processor.
+/// Returns how long a wait for another event may sleep before `moment_ns`; 0 if it must spin.
 pub(super) fn sleep_before(moment_ns: u64, now_ns: u64) -> u64 {
     let left = moment_ns.saturating_sub(now_ns);
     if left > SPIN_BEFORE_NS { (left - SPIN_BEFORE_NS).min(stop_check_ns()) } else { 0 }

@@ -1,5 +1,6 @@
-//! Lets connections in at a port: reads what each begins with, never waiting for any, until it is known what it is for.
-//! Where too many have not said it, the oldest of the address that has most of them goes, so that nobody has all places.
+//! Accepts connections at a port and reads the first bytes of each, without blocking on any, until its purpose is
+//! known. If too many are undecided, the oldest of the address with most of them is dropped, so that nobody can take
+//! all places.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Read};
@@ -19,37 +20,37 @@ const CHECK_NS: u64 = 250_000_000;
 const LISTENER: u64 = 0;
 const WAKER: u64 = 1;
 
-/// Knows by what a connection begins with what it is for.
+/// Determines a connection's purpose by its first bytes.
 pub trait Classifier {
-    /// How long one may take to say what it is for.
+    /// How long a connection may take to show its purpose.
     const PATIENCE: Duration;
     /// How many may not have said it.
     const MOST: usize;
 
-    /// How many bytes have to be there before more is known, given those that are; none where it is known what the
-    /// connection is for.
+    /// Returns how many bytes are needed to know more, given those that have arrived; `None` once the purpose is
+    /// known.
     fn wanted(&self, arrived: &[u8]) -> Option<usize>;
 
-    /// Takes one in that has said what it is for. `order` counts connections as they were let in.
+    /// Takes a connection with a known purpose. `order` counts connections as they were accepted.
     fn take(&self, connection: Arrived, order: u64);
 
-    /// One is dropped that has not said it in time; `arrived` is as far as it came.
+    /// Notes a dropped connection that did not show its purpose in time; `arrived` is what it sent.
     fn drop_silent(&self, peer: SocketAddr, arrived: &[u8]);
 
     /// One ended before it had said it.
     fn note_end(&self, peer: SocketAddr, arrived: &[u8]);
 
-    /// So many have not said it; called some times a second.
+    /// Notes the number of undecided connections; called several times a second.
     fn note_waiting(&self, connections: usize);
 }
 
-/// A connection, and what came of it so far.
+/// A connection, with the bytes read so far.
 pub struct Arrived {
     /// The connection.
     pub stream: TcpStream,
-    /// Whose it is.
+    /// The client's address.
     pub peer: SocketAddr,
-    /// What was read of it.
+    /// The bytes read.
     pub bytes: Vec<u8>,
 }
 
@@ -70,7 +71,7 @@ pub fn run(
         for &token in &ready {
             match token {
                 LISTENER => list.accept(listener),
-                // Raised once, when the server ends, and for all its ports.
+                // Raised once, when the server stops, for all its ports.
                 WAKER => {}
                 token => list.read(token),
             }
@@ -81,12 +82,12 @@ pub fn run(
     Ok(())
 }
 
-/// Connections whose protocol is not yet known.
+/// Connections whose protocol is still unknown.
 struct List<'a, K> {
     poll: Poll,
     classifier: &'a K,
     waiting: HashMap<u64, Arrived>,
-    /// By their tokens, which grow as they come in: oldest first.
+    /// By increasing token: oldest first.
     deadlines: BTreeMap<u64, Instant>,
     next: u64,
 }
@@ -98,7 +99,7 @@ impl<K: Classifier> List<'_, K> {
                 Ok((stream, peer)) => self.admit(stream, peer),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                // No descriptor left: somebody silent has to go. Without anybody to drop the others have to end first.
+                // Out of descriptors: a silent connection is dropped. If there is none, others must end first.
                 Err(_) => {
                     if !self.drop_one() {
                         std::thread::sleep(Duration::from_millis(20));
@@ -123,11 +124,11 @@ impl<K: Classifier> List<'_, K> {
         }
         self.waiting.insert(token, Arrived { stream, peer, bytes: Vec::new() });
         self.deadlines.insert(token, Instant::now() + K::PATIENCE);
-        // What it is for has mostly come with it; only those that are silent then are kept waiting.
+        // The first bytes have mostly arrived with it; only silent connections are kept waiting.
         self.read(token);
     }
 
-    /// Reads what has come of a connection's beginning, and no byte more.
+    /// Reads the first bytes of a connection, and no byte more.
     fn read(&mut self, token: u64) {
         let mut room = [0; 256];
         while let Some(waiting) = self.waiting.get_mut(&token) {
@@ -168,7 +169,7 @@ impl<K: Classifier> List<'_, K> {
         true
     }
 
-    /// Drops one, unless what it is for came meanwhile.
+    /// Drops a connection, unless its purpose arrived meanwhile.
     fn drop_silent(&mut self, token: u64) {
         self.read(token);
         if let Some(Arrived { stream, peer, bytes }) = self.remove(token) {

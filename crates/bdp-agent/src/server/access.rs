@@ -1,4 +1,4 @@
-//! Who may use a server, and how much of it: rules about addresses and counts, without sockets or clocks.
+//! Access control of a server: rules about addresses and counts, without sockets or clocks.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use ipnet::{IpNet, Ipv6Net};
 pub struct Network(IpNet);
 
 impl Network {
-    /// Whether an address is in it; IPv4 in the clothes of IPv6 (RFC 4291, section 2.5.5.2) counts as IPv4.
+    /// Whether the range contains an address; an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
@@ -34,7 +34,7 @@ impl FromStr for Network {
         let alone = IpNet::from(given.to_canonical());
         let prefix = match prefix {
             None => alone.max_prefix_len(),
-            // Of a mapped address the prefix counts the 96 bits before it.
+            // The prefix of a mapped address includes the 96 bits before it.
             Some(digits) => {
                 let bits: u8 = digits.parse().map_err(|_| wrong())?;
                 if given == alone.addr() { Some(bits) } else { bits.checked_sub(96) }.ok_or_else(wrong)?
@@ -56,7 +56,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// What a client speaks.
+/// A client's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// bdp's own.
@@ -68,7 +68,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As people call it.
+    /// Returns its usual name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bdp => "bdp",
@@ -78,32 +78,32 @@ impl Protocol {
     }
 }
 
-/// What a client has to show before it is served.
+/// What a client must prove before it is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// Nothing: its address is enough.
+    /// Nothing: its address suffices.
     Nothing,
-    /// That it knows the server's token.
+    /// Knowledge of the server's token.
     Token,
-    /// The name and password of a user.
+    /// A user's name and password.
     User,
 }
 
-/// Which addresses may come in, and what they have to show.
+/// Which addresses are allowed, and what they must prove.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessRules {
-    /// Where there are any, only these may come in, and loopback; iperf's clients from them need nothing else.
+    /// If not empty, only these and loopback are allowed; iperf clients from them need nothing else.
     pub allow: Vec<Network>,
-    /// These may not, whatever else is said; loopback included, if it is named.
+    /// Never allowed, regardless of other rules; loopback included, if listed.
     pub deny: Vec<Network>,
-    /// Everybody may come in without a token.
+    /// Whether everybody is allowed without a token.
     pub open: bool,
-    /// iperf3's clients have to name a user, wherever they come from.
+    /// Whether iperf3 clients must log in as a user, from any address.
     pub users: bool,
 }
 
 impl AccessRules {
-    /// What a client at this address has to show, or why it may not come in at all.
+    /// Returns what a client at this address must prove, or why it is refused.
     pub fn check(&self, peer: IpAddr, protocol: Protocol) -> Result<Proof, Denied> {
         let peer = peer.to_canonical();
         if let Some(&network) = self.deny.iter().find(|network| network.contains(peer)) {
@@ -122,27 +122,27 @@ impl AccessRules {
         }
     }
 
-    /// Whether an address was named as one that may come in, or is this machine's own: the server may send to it what it
-    /// could only be asked to by a client that claims that address.
+    /// Whether an address is listed as allowed or belongs to this machine: the server may then send to it on the
+    /// request of a client that merely claims that address.
     pub fn is_trusted(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         peer.is_loopback() || self.allow.iter().any(|network| network.contains(peer))
     }
 }
 
-/// How many may be served at once, by whatever protocol.
+/// Limits of concurrent use, for all protocols together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaceLimits {
     /// Sessions of all clients.
     pub sessions: u32,
     /// Sessions of one address.
     pub sessions_per_address: u32,
-    /// Streams of one address, those of all its sessions together.
+    /// Streams of one address, in all its sessions together.
     pub streams_per_address: u32,
-    /// Memory of all flows: samples, streams and their rooms.
+    /// Memory of all flows: samples, streams and their buffers.
     pub memory_bytes: u64,
-    /// How long a session may keep its place from others whatever it does with it; of strangers, who then have to move something,
-    /// too. No bound where all are trusted.
+    /// How long a session may keep its place from waiting clients, whatever it does; strangers must also keep their
+    /// flows moving. No limit if all clients are trusted.
     pub turn_ns: Option<u64>,
 }
 
@@ -159,14 +159,14 @@ impl Default for PlaceLimits {
     }
 }
 
-/// What is taken of a server's places.
+/// The used part of a server's places.
 #[derive(Debug, Default)]
 pub struct Occupancy {
     sessions: u32,
     of: HashMap<IpAddr, Held>,
 }
 
-/// What one address has.
+/// The use of one address.
 #[derive(Debug, Default, Clone, Copy)]
 struct Held {
     sessions: u32,
@@ -174,12 +174,12 @@ struct Held {
 }
 
 impl Occupancy {
-    /// Sessions that are served.
+    /// Returns the number of current sessions.
     pub fn sessions(&self) -> u32 {
         self.sessions
     }
 
-    /// Sessions of this address that are served.
+    /// Returns the number of current sessions of this address.
     pub fn sessions_of(&self, peer: IpAddr) -> u32 {
         self.of.get(&origin(peer)).map_or(0, |held| held.sessions)
     }
@@ -203,7 +203,7 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Gives it back.
+    /// Releases the place.
     pub fn leave(&mut self, peer: IpAddr) {
         self.sessions = self.sessions.saturating_sub(1);
         if let Some(held) = self.of.get_mut(&origin(peer)) {
@@ -224,7 +224,7 @@ impl Occupancy {
         if fits { Ok(()) } else { Err(Denied::Streams { peer, streams: limits.streams_per_address }) }
     }
 
-    /// Gives them back.
+    /// Releases the places.
     pub fn give_streams(&mut self, peer: IpAddr, streams: u32) {
         if let Some(held) = self.of.get_mut(&origin(peer)) {
             held.streams = held.streams.saturating_sub(streams);
@@ -240,8 +240,8 @@ impl Occupancy {
     }
 }
 
-/// What counts as one address: of IPv6 the upper 64 bits, since the rest is the client's own to choose (RFC 4291,
-/// section 2.5.4).
+/// Returns what counts as one address: for IPv6 the upper 64 bits, since clients choose the rest themselves (RFC
+/// 4291, section 2.5.4).
 pub fn origin(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => Ipv6Net::new_assert(v6, 64).trunc().addr().into(),
@@ -250,21 +250,21 @@ pub fn origin(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// Why a client is not served, in one line with what would help.
+/// Why a client is refused, in one line with a way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// Its address is denied.
     #[error("{peer} is denied here (--deny {network})")]
     Listed {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// By which entry.
+        /// The entry that denies it.
         network: Network,
     },
-    /// There is a list, and its address is not on it.
+    /// There is a list of allowed addresses, and the client is not on it.
     #[error("{peer} is not an allowed address; start 'bdp serve' there with --allow {peer}")]
     Unlisted {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
     },
     /// Its protocol can't show a token, and its address is not enough.
@@ -275,15 +275,15 @@ pub enum Denied {
         if *protocol == Protocol::Iperf3 { ", or with --iperf3-users for logins" } else { "" }
     )]
     Unproven {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// What it speaks.
+        /// The client's protocol.
         protocol: Protocol,
     },
     /// Every place is taken.
     #[error("busy with {sessions} sessions, its maximum; try again later")]
     Full {
-        /// How many there are.
+        /// Number of places.
         sessions: u32,
     },
     /// This address has its share.
@@ -292,9 +292,9 @@ pub enum Denied {
         peer.to_canonical()
     )]
     AddressFull {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// How many it may have.
+        /// Number of sessions that it may have.
         sessions: u32,
     },
     /// This address has its share of streams.
@@ -303,20 +303,20 @@ pub enum Denied {
         peer.to_canonical()
     )]
     Streams {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// How many it may have.
+        /// Number of streams that it may have.
         streams: u32,
     },
-    /// A test of iperf2's, of which both directions are streams, has its share of streams.
+    /// An iperf2 test in both directions has its share of streams.
     #[error(
         "an iperf2 test may have at most {streams} parallel streams, and {} requests more (--max-streams)",
         peer.to_canonical()
     )]
     TestStreams {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// How many it may have.
+        /// Number of streams that it may have.
         streams: u32,
     },
     /// Its flow needs memory that it does not get.
@@ -326,21 +326,21 @@ pub enum Denied {
         ByteCount::bytes(*bytes), peer.to_canonical(), ByteCount::bytes(*most)
     )]
     Memory {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// What it needs.
+        /// Bytes that it needs.
         bytes: u64,
         /// The most that one session may have.
         most: u64,
     },
-    /// It says that it sends at a rate that is not granted.
+    /// The client announces a send rate above the limit.
     #[error("{} sends at {asked}, more than the maximum of {granted} (--max-rate)", peer.to_canonical())]
     Rate {
-        /// Who.
+        /// The client's address.
         peer: IpAddr,
-        /// All its streams together.
+        /// The announced rate of all its streams together.
         asked: Rate,
-        /// What is granted.
+        /// The highest rate granted.
         granted: Rate,
     },
 }

@@ -1,4 +1,4 @@
-//! What a session does with its place: when it was heard, what its flows move, and why it lost it.
+//! A session's use of its place: when it was last active, what its flows move, and why it was evicted.
 
 use std::fmt;
 use std::net::{Shutdown, TcpStream};
@@ -13,21 +13,21 @@ use bdp_sys::clock;
 const TO_BEGIN_NS: u64 = 1_000_000_000;
 /// How long one that has may be silent, with nothing that runs, and still keep it.
 const SILENCE_NS: u64 = 5_000_000_000;
-/// The least that the flows of a session have to move, together, to keep its place from others: bytes a second, over
+/// Least rate of a session's flows, together, to keep its place from waiting clients: bytes per second, over
 /// [`WINDOW_NS`].
 pub(super) const LEAST_RATE: u64 = 1_000;
 /// See [`LEAST_RATE`].
 pub(super) const WINDOW_NS: u64 = 5_000_000_000;
 
-/// Why a session lost its place to another.
+/// Why a session was evicted for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Eviction {
-    /// It did nothing with it.
+    /// It was idle.
     Idle = 1,
-    /// Its flows moved next to nothing.
+    /// Its flows moved almost nothing.
     Slow,
-    /// It had it for long, and others waited.
+    /// It had its place for long, and others waited.
     Turn,
 }
 
@@ -43,33 +43,33 @@ impl fmt::Display for Eviction {
     }
 }
 
-/// What is known of it.
+/// The activity of a session.
 pub struct Activity {
     since_ns: u64,
     heard_ns: AtomicU64,
     has_begun: AtomicBool,
     pub(super) streams: AtomicU32,
-    /// Memory that its flows hold.
+    /// Memory held by its flows.
     pub(super) memory_bytes: AtomicU64,
-    /// Bytes of flows that are over, and of those that a protocol counts itself.
+    /// Bytes of finished flows, and of flows that a protocol counts itself.
     moved: AtomicU64,
-    /// What flows that run show.
+    /// Meters of running flows.
     meters: Mutex<Vec<Arc<Meter>>>,
     progress: Mutex<Progress>,
     /// An [`Eviction`]; 0 before.
     evicted: AtomicU8,
-    /// Hung up where it is evicted, this half of it.
+    /// The connection, and the half of it that is shut down on eviction.
     connection: Option<(TcpStream, Shutdown)>,
 }
 
-/// What one flow of a session shows.
+/// The meter of one flow of a session.
 pub struct Watched {
     activity: Arc<Activity>,
     meter: Arc<Meter>,
 }
 
 impl Watched {
-    /// What shows it.
+    /// Returns the meter.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
@@ -107,7 +107,7 @@ impl Activity {
         }
     }
 
-    /// Notes that it has begun its work, or goes on with it.
+    /// Notes that the session has begun or continued its work.
     pub fn note_heard(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
         self.note_heard_at(clock::monotonic_ns());
@@ -117,19 +117,19 @@ impl Activity {
         self.heard_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Notes how many bytes it has moved in all, where its flows have no meter here.
+    /// Sets the total bytes moved, if its flows have no meter here.
     pub fn note_moved(&self, bytes: u64) {
         self.moved.store(bytes, Ordering::Relaxed);
     }
 
-    /// A meter of which all that a flow shows counts, until it is dropped.
+    /// Returns a meter whose bytes count for the session until it is dropped.
     pub fn watch(self: &Arc<Self>) -> Watched {
         let meter = Arc::<Meter>::default();
         lock(&self.meters).push(Arc::clone(&meter));
         Watched { activity: Arc::clone(self), meter }
     }
 
-    /// Why its place is another's, if it is.
+    /// Returns why the session was evicted, if it was.
     pub fn evicted(&self) -> Option<Eviction> {
         match self.evicted.load(Ordering::Relaxed) {
             0 => None,
@@ -139,7 +139,7 @@ impl Activity {
         }
     }
 
-    /// Whether its place is another's.
+    /// Whether the session was evicted.
     pub fn is_evicted(&self) -> bool {
         self.evicted().is_some()
     }
@@ -148,12 +148,12 @@ impl Activity {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// For how long it has had its place.
+    /// Returns how long the session has had its place.
     pub(super) fn held_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.since_ns)
     }
 
-    /// Whether it has said nothing for so long that others come first.
+    /// Whether the session has been silent for so long that others take precedence.
     pub(super) fn is_silent(&self, now_ns: u64) -> bool {
         if !self.has_begun() {
             return self.held_ns(now_ns) >= TO_BEGIN_NS;
@@ -166,7 +166,7 @@ impl Activity {
         self.streams.load(Ordering::Relaxed) > 0
     }
 
-    /// Looks at what its flows have moved; called some times in a window.
+    /// Reads what its flows have moved; called several times per window.
     pub(super) fn observe(&self, now_ns: u64) {
         let running: u64 = lock(&self.meters).iter().map(|meter| meter.moved()).sum();
         let moved = self.moved.load(Ordering::Relaxed).saturating_add(running);
@@ -181,12 +181,12 @@ impl Activity {
         }
     }
 
-    /// Whether its flows moved less than they have to, when that was looked at last.
+    /// Whether its flows moved too little at the last reading.
     pub(super) fn is_slow(&self) -> bool {
         lock(&self.progress).is_slow && self.runs()
     }
 
-    /// Its own thread notices, and ends.
+    /// Evicts the session: its own thread notices, and ends.
     pub(super) fn evict(&self, why: Eviction) {
         self.evicted.store(why as u8, Ordering::Relaxed);
         if let Some((connection, half)) = &self.connection {
@@ -207,7 +207,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Whether a session is slow that moves so many bytes a second, after so many seconds.
+    /// Whether a session is slow that has moved this many bytes per second, after this many seconds.
     fn is_slow(rate: u64, seconds: u64) -> bool {
         let activity = Arc::new(Activity::new(0, None));
         activity.streams.store(1, Ordering::Relaxed);

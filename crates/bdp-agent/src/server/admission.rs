@@ -1,4 +1,4 @@
-//! Who may use the server: greeting, challenge, proof.
+//! Access control of the server: greeting, challenge, proof.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ use bdp_flow::session::deadline::{self, Until};
 /// How long a client may take to answer the challenge.
 const HELLO_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Greets a client on a thread of its own, which goes on to serve its session.
+/// Greets a client on a new thread, which then serves its session.
 pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAddr, version: u8) {
     let server = &sessions.server;
     let pending = match server.pending.enter(&stream, peer) {
@@ -34,7 +34,7 @@ pub(super) fn greet(sessions: &Arc<Sessions>, stream: TcpStream, peer: SocketAdd
         Err(error) => return server.turn_away(peer, error),
     };
     let on_thread = Arc::clone(sessions);
-    // Without a thread the connection closes, which the client sees.
+    // Without a thread the connection closes, which the client notices.
     if let Err(error) = bdp_flow::worker::start(move || receive(&on_thread, &stream, peer, version, pending))
     {
         server.turn_away(peer, error);
@@ -57,7 +57,7 @@ fn receive(
     }
 }
 
-/// The session, or why there is none; the client knows by then.
+/// Returns the session, or why it was refused; the client has been notified by then.
 fn admit(
     sessions: &Sessions,
     stream: &TcpStream,
@@ -121,12 +121,12 @@ fn admit(
         tune_proof,
         limits: server.options.limits,
     };
-    // A client that has gone is noticed by the first read of the session.
+    // If the client has gone, the session's first read notices.
     let _ = frame::write(&mut &*stream, &welcome);
     Ok((key, session))
 }
 
-/// What a client may do by what it has proven.
+/// Returns what a client may do, based on what it has proven.
 fn grant(
     server: &ServerState,
     peer: SocketAddr,
@@ -150,14 +150,14 @@ fn grant(
         (Some(_), None) | (None, _) if token_needed => false,
         _ => true,
     };
-    // The tune token opens tuning alone.
+    // The tune token grants tuning alone.
     match may_measure || tune.is_some() {
         true => Ok(Granted { may_measure, tune }),
         false => Err(Refusal::TokenNeeded),
     }
 }
 
-/// Looks at a client's proof of the token, unless too many from its address were wrong.
+/// Checks a client's proof of the token, unless its address has sent too many wrong ones.
 fn verify(server: &ServerState, peer: SocketAddr, is_right: impl FnOnce() -> bool) -> Result<(), Refusal> {
     let now = Instant::now();
     let mut failures = lock(&server.failures);
@@ -183,7 +183,7 @@ fn refuse<T>(
     reason: Reason,
 ) -> Result<T, String> {
     server.counters.give_reason(reason);
-    // Whether or not that arrives, the client is not let in.
+    // Whether or not that arrives, the client is refused.
     let _ = frame::write(&mut &*stream, &message);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     Err(match refusal {

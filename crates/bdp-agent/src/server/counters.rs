@@ -1,4 +1,4 @@
-//! What a server has done so far, counted for those who operate it.
+//! Counters of a server's activity, for its operators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,31 +8,31 @@ use bdp_wire::stranger::Stranger;
 use super::access::Denied;
 use super::event::Event;
 
-/// Why somebody was turned away, in kinds that can be counted.
+/// Reasons for refusing a client, in countable kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// No token, or a wrong one.
+    /// The token was missing or wrong.
     Token,
-    /// No login of iperf3's, or one that is not taken.
+    /// The iperf3 login was missing or rejected.
     Login,
-    /// Another version of the protocol.
+    /// Different version of the protocol.
     Version,
-    /// As many are served as may be.
+    /// All places are taken.
     Busy,
-    /// The server is about to end.
+    /// The server is shutting down.
     Ending,
-    /// What it began with is no protocol that is spoken here.
+    /// The first bytes match no protocol served here.
     Protocol,
-    /// A stream or a probe of no session.
+    /// A stream or a probe that belongs to no session.
     Key,
-    /// Its address may not come in.
+    /// The address is not allowed.
     Address,
-    /// Something else, which the log says in words.
+    /// Another reason, given in the log.
     Other,
 }
 
 impl Reason {
-    /// Each of them.
+    /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::Token,
         Self::Login,
@@ -45,7 +45,7 @@ impl Reason {
         Self::Other,
     ];
 
-    /// `token`, `version`, ...
+    /// Returns its name: `token`, `version`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
@@ -60,7 +60,7 @@ impl Reason {
         }
     }
 
-    /// That of a denial.
+    /// Returns the reason of a denial.
     pub const fn of_denied(denied: &Denied) -> Self {
         match denied {
             Denied::Listed { .. } | Denied::Unlisted { .. } | Denied::Unproven { .. } => Self::Address,
@@ -73,7 +73,7 @@ impl Reason {
         }
     }
 
-    /// That of a refusal.
+    /// Returns the reason of a refusal.
     pub const fn of(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Version { .. } => Self::Version,
@@ -85,7 +85,7 @@ impl Reason {
     }
 }
 
-/// Counts since the server began.
+/// Counts since the server started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Sessions started.
@@ -98,13 +98,13 @@ pub struct Counted {
     pub received_bytes: u64,
     /// Payload bytes sent to the kernel, of ended flows.
     pub sent_bytes: u64,
-    /// Connections whose protocol is not yet known.
+    /// Connections whose protocol is still unknown.
     pub waiting: u64,
-    /// Lines of the log that found no room.
+    /// Log lines dropped because the queue was full.
     pub lines_dropped: u64,
-    /// Who was turned away, in the order of [`Reason::ALL`].
+    /// Refused clients, in the order of [`Reason::ALL`].
     pub turned_away: [u64; Reason::ALL.len()],
-    /// Connections that began with no protocol of their port, in the order of [`Stranger::ALL`].
+    /// Connections that matched no protocol of their port, in the order of [`Stranger::ALL`].
     pub strangers: [u64; Stranger::ALL.len()],
 }
 
@@ -119,14 +119,14 @@ pub struct Counters {
     waiting: AtomicU64,
     lines_dropped: AtomicU64,
     turned_away: AtomicU64,
-    /// Of those whose reason is known, in the order of [`Reason::ALL`].
+    /// Refusals with a known reason, in the order of [`Reason::ALL`].
     reasons: [AtomicU64; Reason::ALL.len()],
     /// In the order of [`Stranger::ALL`].
     strangers: [AtomicU64; Stranger::ALL.len()],
 }
 
 impl Counters {
-    /// Counts what has happened.
+    /// Counts an event.
     pub fn note(&self, event: &Event) {
         match event {
             Event::Began { .. } => add(&self.sessions_begun, 1),
@@ -135,51 +135,51 @@ impl Counters {
                 add(&self.flows, u64::from(*flows));
             }
             Event::TurnedAway { .. } => add(&self.turned_away, 1),
-            // Each was noted as it came.
+            // Each was counted as it came.
             Event::Tuned { .. } | Event::TurnedAwayMore { .. } | Event::BeganMore { .. } => {}
             Event::LinesDropped { .. } | Event::Ending { .. } => {}
         }
     }
 
-    /// Counts why somebody is turned away, which is an event besides.
+    /// Counts the reason of a refusal, which is also an event of its own.
     pub fn give_reason(&self, reason: Reason) {
         if let Some(at) = Reason::ALL.iter().position(|&r| r == reason) {
             add(&self.reasons[at], 1);
         }
     }
 
-    /// Counts somebody who began with no protocol of the port.
+    /// Counts a client that matched no protocol of the port.
     pub fn note_stranger(&self, stranger: Stranger) {
         if let Some(at) = Stranger::ALL.iter().position(|&s| s == stranger) {
             add(&self.strangers[at], 1);
         }
     }
 
-    /// Counts a line of the log that found no room.
+    /// Counts a log line that was dropped.
     pub fn note_line_dropped(&self) {
         add(&self.lines_dropped, 1);
     }
 
-    /// Counts payload that was read.
+    /// Counts received payload.
     pub fn add_received(&self, bytes: u64) {
         add(&self.received_bytes, bytes);
     }
 
-    /// Counts payload that was given to the kernel.
+    /// Counts payload given to the kernel.
     pub fn add_sent(&self, bytes: u64) {
         add(&self.sent_bytes, bytes);
     }
 
-    /// Notes how many connections have yet to say what they are for.
+    /// Sets the number of connections whose purpose is unknown.
     pub fn set_waiting(&self, connections: usize) {
         self.waiting.store(connections as u64, Ordering::Relaxed);
     }
 
-    /// As they are now.
+    /// Returns the current counts.
     pub fn counted(&self) -> Counted {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let mut turned_away = self.reasons.each_ref().map(read);
-        // Those that were turned away without one of the reasons.
+        // Refusals without one of the reasons.
         let given: u64 = turned_away.iter().sum();
         if let Some(other) = turned_away.last_mut() {
             *other += read(&self.turned_away).saturating_sub(given);

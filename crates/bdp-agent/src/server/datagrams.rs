@@ -1,4 +1,4 @@
-//! Flows of datagrams: their streams, and what is done with them.
+//! Flows of datagrams: their streams and plans.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use bdp_flow::datagram::{
     DatagramReceivePlan, DatagramSendPlan, Layout, RECEIVE_BUFFER, SEND_BUFFER, Stream, payload_by_found,
 };
 
-/// The server's end of a stream: on the same port, and hearing only this client.
+/// Connects the server's end of a stream: on the same port, receiving only from this client.
 pub(super) fn connect(
     order: &FlowOrder,
     opening: &Opening,
@@ -32,7 +32,7 @@ pub(super) fn connect(
     Ok(Stream { socket, layout: Layout::Bdp { tag: opening.tag() } })
 }
 
-/// Holds an order of datagrams against what the server grants; fills in the rate that is granted at most.
+/// Checks an order of datagrams against the server's limits; fills in the highest rate granted.
 pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), String> {
     let streams = u64::from(order.spec.streams.max(1));
     let Some(datagrams) = &mut order.datagrams else { return Ok(()) };
@@ -54,10 +54,10 @@ pub(super) fn grant(order: &mut FlowOrder, granted: Option<Rate>) -> Result<(), 
     Ok(())
 }
 
-/// What a sender of this order does with its streams.
+/// Returns the sender's plan for this order.
 pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPlan {
     let datagrams = order.datagrams.as_ref();
-    // Its kernel may not know what a router would refuse: it has sent nothing so long there before.
+    // Its kernel may not know what a router would refuse: it has not yet sent anything so long there.
     let by_path = payload_by_found(streams, datagrams.and_then(|d| d.path_mtu));
     DatagramSendPlan {
         payload_bytes: datagrams.and_then(|d| d.payload_bytes).or(by_path),
@@ -68,7 +68,7 @@ pub(super) fn send_plan(order: &FlowOrder, streams: &[Stream]) -> DatagramSendPl
     }
 }
 
-/// What a receiver of it does.
+/// Returns the receiver's plan for this order.
 pub(super) fn receive_plan(order: &FlowOrder, patience: bdp_model::units::Nanos) -> DatagramReceivePlan {
     DatagramReceivePlan {
         duration: order.spec.duration,

@@ -1,4 +1,4 @@
-//! Connections on which messages are sent back, with the times of their arrival and return or as they came.
+//! Connections on which messages are echoed, with the times of their arrival and return, or unchanged.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,15 +11,15 @@ use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 use super::places::Activity;
 use bdp_flow::spin::Spin;
 
-/// How long a thread that has just answered keeps the processor, in wait for the next message: a client that asks as fast as
-/// answers come then meets one that is awake.
+/// How long a thread that has just answered spins for the next message: a client that asks as fast as answers come
+/// then finds it awake.
 pub(super) const SPIN_NS: u64 = 50_000;
-/// How long a client may take to receive what it sent.
+/// How long a client may take to receive its echo.
 const WRITE_PATIENCE_NS: u64 = 5_000_000_000;
 /// Longest wait before the connection is looked at again.
 const CHECK_NS: u64 = 500_000_000;
 
-/// Sends each message of so many bytes back, until the connection ends.
+/// Echoes each message of this length, until the connection ends.
 pub(super) fn answer_on(stream: &TcpStream, key: Key, length: usize, activity: &Activity) {
     // However it ends, the client sees that it has.
     let _ = answer_until_end(stream, key, length, activity);
@@ -61,7 +61,7 @@ fn answer_until_end(mut stream: &TcpStream, key: Key, length: usize, activity: &
     }
 }
 
-/// Sends each probe of this session back, until the connection ends.
+/// Echoes each probe of this session, until the connection ends.
 pub(super) fn answer_probes_on(mut stream: &TcpStream, key: Key, activity: &Activity) {
     let mut room = [0; PROBE_BYTES];
     while stream.read_exact(&mut room).is_ok() {

@@ -1,72 +1,72 @@
-//! What happens on a server.
+//! Events of a server.
 
 use std::net::SocketAddr;
 
 use bdp_model::units::Nanos;
 
-/// What happens while a server runs.
+/// An event of a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A session began.
     Began {
-        /// Which, from 1.
+        /// The session's number, from 1.
         session: u32,
-        /// The client.
+        /// The client's address.
         peer: SocketAddr,
-        /// What the client is, with its version: `bdp 0.1.0`.
+        /// The client's program and version: `bdp 0.1.0`.
         program: String,
     },
     /// A session ended.
     Ended {
-        /// Which.
+        /// The session's number.
         session: u32,
-        /// The client.
+        /// The client's address.
         peer: SocketAddr,
-        /// How long it took.
+        /// Duration of the session.
         took: Nanos,
-        /// Flows that it ran.
+        /// Number of its flows.
         flows: u32,
-        /// Why, where the client did not just leave after its work.
+        /// Why it ended, if the client did not simply leave after its work.
         why: Option<String>,
     },
-    /// A setting of this host was changed for a client, put back, confirmed, or that was refused.
+    /// A setting of this host was changed for a client, reverted, confirmed, or the request was refused.
     Tuned {
-        /// Which session.
+        /// The session's number.
         session: u32,
-        /// The client.
+        /// The client's address.
         peer: SocketAddr,
-        /// What was done, in a line.
+        /// What was done, in one line.
         what: String,
     },
-    /// Somebody was not let in.
+    /// A client was refused.
     TurnedAway {
-        /// Who.
+        /// The client's address.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// More sessions began than are logged one by one.
     BeganMore {
         /// Number of sessions.
         count: u64,
-        /// Within how long.
+        /// Time span of the count.
         within: Nanos,
     },
-    /// Nobody read the log for a while.
+    /// The log was not read for a while.
     LinesDropped {
-        /// Lines that found no room meanwhile.
+        /// Number of dropped lines.
         count: u64,
     },
-    /// The server is asked to end.
+    /// The server is asked to stop.
     Ending {
-        /// By what.
+        /// The cause.
         by: String,
     },
-    /// More were not let in than are logged one by one.
+    /// More clients were refused than are logged one by one.
     TurnedAwayMore {
-        /// How many.
+        /// Number of clients.
         count: u64,
-        /// Within how long.
+        /// Time span of the count.
         within: Nanos,
     },
 }

@@ -1,12 +1,11 @@
-//! Who has to go where there is no place left.
+//! Chooses who is evicted if no place is left.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::access::origin;
 
-/// Of places that are held, each by its number, which grows, and its address: the oldest one of the address that has
-/// most of them.
+/// Returns, from held places by increasing number and address, the oldest one of the address that holds most.
 pub fn oldest_of_most(held: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> {
     let mut of: HashMap<IpAddr, (usize, u64)> = HashMap::new();
     for (number, address) in held {
@@ -14,7 +13,7 @@ pub fn oldest_of_most(held: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> 
         *count += 1;
         *oldest = number.min(*oldest);
     }
-    // Of two that have as many, the one that has held one for longer.
+    // Of two with equal counts, the one that has held a place for longer.
     let most = of.into_values().max_by_key(|&(count, oldest)| (count, std::cmp::Reverse(oldest)));
     most.map(|(_, oldest)| oldest)
 }

@@ -1,4 +1,4 @@
-//! Wrong proofs, counted by address, so that nobody tries many.
+//! Wrong proofs, counted by address, so that nobody can try many.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use super::access::origin;
 
-/// How many may be wrong from one address in [`WINDOW`]; what comes beyond is refused unread.
+/// Most wrong proofs from one address in [`WINDOW`]; beyond it, proofs are refused unread.
 pub const MOST_FAILURES: u32 = 10;
 /// See [`MOST_FAILURES`].
 pub const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses whose failures are kept in mind.
 const MOST_ADDRESSES: usize = 4096;
 
-/// Those of a server, by address; of IPv6 one /64 counts as one.
+/// The failures of a server, by address; an IPv6 /64 counts as one.
 #[derive(Debug, Default)]
 pub struct Failures(HashMap<IpAddr, Counted>);
 
-/// Of one address.
+/// The failures of one address.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     count: u32,
@@ -31,7 +31,7 @@ impl Counted {
 }
 
 impl Failures {
-    /// Whether what comes from this address is refused unread.
+    /// Whether proofs from this address are refused unread.
     pub fn has_failed_often(&self, peer: IpAddr, now: Instant) -> bool {
         let counted = self.0.get(&origin(peer));
         counted.is_some_and(|counted| counted.count >= MOST_FAILURES && !counted.is_over(now))

@@ -1,4 +1,4 @@
-//! An agent's end of one flow: waits for its streams, for the word to begin, and for somebody to take the outcome.
+//! An agent's end of one flow: waits for its streams, for the request to begin, and for the outcome to be collected.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,23 +30,23 @@ use bdp_flow::session::options;
 use bdp_flow::stall;
 use bdp_flow::streams::Streams;
 
-/// How long streams may take to come, and the client to say the word.
+/// How long streams may take to arrive, and the client to ask to begin.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a receiver waits for the first byte, and a sender for the receiver to end the flow.
 const PATIENCE: Nanos = Nanos::secs(15);
 /// How long the outcome waits for the client, which asks for it as soon as the flow has begun.
 const COLLECT_DEADLINE: Duration = Duration::from_secs(15);
 
-/// What a flow is held to beside its order; by default nothing, as between hosts of one owner.
+/// Terms of a flow in addition to its order; none by default, as between hosts of one owner.
 #[derive(Default)]
 pub(crate) struct Terms {
-    /// The most that this end sends, all streams together.
+    /// Highest send rate of this end, all streams together.
     pub(crate) rate: Option<Rate>,
-    /// What its bytes are added to.
+    /// The counters that its bytes are added to.
     pub(crate) counters: Arc<Counters>,
-    /// Given back when the flow is over.
+    /// Released when the flow is over.
     pub(crate) places: Option<StreamPlaces>,
-    /// Given back when the outcome is the client's.
+    /// Released when the client has the outcome.
     pub(crate) memory: Option<MemoryHold>,
 }
 
@@ -63,20 +63,20 @@ pub(crate) struct Flow {
 
 struct State {
     streams: Vec<Option<TcpStream>>,
-    /// Of a flow of datagrams instead.
+    /// Streams of a flow of datagrams.
     datagrams: Vec<Option<Stream>>,
     missing: usize,
     /// Requests that wait for their answer.
     begin: Option<u64>,
     collect: Option<u64>,
-    /// Why a stream could not be taken in.
+    /// Why a stream could not be accepted.
     failure: Option<String>,
     /// The session is over: nobody will ask any more.
     abandoned: bool,
 }
 
 impl Flow {
-    /// Starts the flow's thread; gives what to answer.
+    /// Starts the flow's thread; returns the answer.
     pub(crate) fn prepare(
         order: FlowOrder,
         answers: Arc<Answers>,
@@ -123,7 +123,7 @@ impl Flow {
                 let why = stalled.map(ToString::to_string);
                 answers.give(id, outcome);
                 drop(memory);
-                // Nobody is there to be served any longer.
+                // Nobody is left to be served.
                 if let Some(why) = why {
                     answers.give_up(why);
                 }
@@ -140,7 +140,7 @@ impl Flow {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Puts a stream in its place, with the flow's options.
+    /// Adds a stream at its index, with the flow's options.
     pub(crate) fn take_stream(&self, index: u32, stream: TcpStream) -> Result<(), String> {
         let (spec, receives) = (&self.order.spec, self.order.role == Role::Receive);
         // A connection that is open has its segment size.
@@ -163,7 +163,7 @@ impl Flow {
         }
     }
 
-    /// Puts a stream of datagrams in its place; one that has it already keeps it.
+    /// Adds a stream of datagrams at its index; keeps an existing one.
     pub(crate) fn take_datagrams(
         &self,
         opening: &Opening,
@@ -202,12 +202,12 @@ impl Flow {
         self.changed.notify_all();
     }
 
-    /// Ends the flow now.
+    /// Stops the flow now.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the flow and lets its outcome go.
+    /// Stops the flow and discards its outcome.
     pub(crate) fn abandon(&self) {
         self.stop();
         lock(&self.state).abandoned = true;
@@ -222,7 +222,7 @@ impl Flow {
         meter: &Meter,
     ) -> Option<(u64, Result<Answer>)> {
         let streams = match (listening, &self.order.source) {
-            // It begins by itself when they have come.
+            // It begins by itself once they have arrived.
             (Some(listening), _) => listening.streams(&self.order, &self.stop).map(Some),
             (None, &StreamSource::Connect { to, start, patience }) => {
                 let begin = self.wait(patience.to_duration(), |state| state.begin.is_some()).begin?;
@@ -238,7 +238,7 @@ impl Flow {
         match (&outcome, self.order.role) {
             (Ok(Answer::Received(received)), _) => self.counters.add_received(received.bytes),
             (Ok(Answer::Sent(sent)), _) => self.counters.add_sent(sent.bytes),
-            // What was shown before it failed.
+            // The bytes shown before it failed.
             (_, Role::Receive) => self.counters.add_received(meter.bytes()),
             (_, Role::Send) => self.counters.add_sent(meter.bytes()),
         }
@@ -246,7 +246,7 @@ impl Flow {
         Some((collect, outcome))
     }
 
-    /// Those that the client brings, once it has said the word; it is answered.
+    /// Returns the streams that the client has opened, once it has asked to begin, which is answered.
     fn streams_of_session(&self, answers: &Answers) -> Option<Streams> {
         let mut state = self.wait(ARRIVAL_DEADLINE, |state| {
             (state.missing == 0 || state.failure.is_some()) && state.begin.is_some()
@@ -267,7 +267,7 @@ impl Flow {
         Some(streams)
     }
 
-    /// Those that connect when it is time; none where the flow was stopped before.
+    /// Returns streams connected at the start time; `None` if the flow was stopped before.
     fn connect(&self, to: SocketAddr, start: Nanos, patience: Nanos) -> Result<Option<Streams>> {
         process::sharpen_timers();
         match wait_until(clock::monotonic_ns() + start.as_ns(), &self.stop) {
@@ -292,7 +292,8 @@ impl Flow {
                 let patience = stall::patience(plan.interval, self.order.spec.pacing_bps);
                 let received = self.guard(meter, patience, |stop| receive::over(streams, &plan, stop, meter));
                 match received {
-                    // A path that lets the handshake through and no segment, as a black hole does, is one that was measured.
+                    // A path that carries the handshake but no segment, such as a black hole, has still been
+                    // measured.
                     Err(FlowError::Silence { within }) if !self.is_session() => {
                         Ok(Answer::Received(nothing_within(within, &self.order)))
                     }
@@ -359,7 +360,7 @@ impl Flow {
         SendPlan { rate_bps: self.stream_rate(streams), ..plan }
     }
 
-    /// A thread for each stream of a client; one where hosts share the machine.
+    /// Returns a thread for each stream of a client; one thread if hosts share the machine.
     fn crew(&self, streams: usize) -> Crew {
         match self.is_session() {
             true => Crew::listed(streams, self.order.cpus.as_ref()),
@@ -367,7 +368,7 @@ impl Flow {
         }
     }
 
-    /// What each of so many streams is held to: what was asked for, and no more than its share of what the server may send.
+    /// Returns each stream's rate limit: as requested, but no more than its share of the server's limit.
     fn stream_rate(&self, streams: usize) -> Option<u64> {
         let granted = self.rate.map(|rate| rate.as_bps() / streams.max(1) as u64);
         self.order.spec.pacing_bps.into_iter().chain(granted).min()
@@ -388,7 +389,7 @@ impl Flow {
     }
 }
 
-/// The outcome of a flow of which no byte came.
+/// Returns the outcome of a flow without a single byte.
 fn nothing_within(duration: Nanos, order: &FlowOrder) -> Received {
     let ends = |at_ns| ReceiverSample { at_ns, ..Default::default() };
     Received {

@@ -1,5 +1,5 @@
-//! What the server speaks besides its own protocol: each claims connections by their first bytes, and may have ports of its
-//! own.
+//! Protocols that the server speaks besides its own: each claims connections by their first bytes, and may have ports
+//! of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use bdp_wire::stranger::Stranger;
 use super::accept::Arrived;
 use super::state::ServerState;
 
-/// What a protocol says of the first bytes of a connection that are none of bdp's.
+/// A protocol's claim on the first bytes of a connection that is not bdp's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// They may begin one of its connections; so many have to be there before it is known.
+    /// They may begin one of its connections; more bytes are needed to know.
     Unfinished {
-        /// How many.
+        /// Number of bytes needed.
         wanted: usize,
     },
-    /// They are its own, and it takes the connection.
+    /// They begin one of its connections, which it takes.
     Whole,
 }
 
-/// One of them, with the sessions that it serves.
+/// A protocol, with the sessions that it serves.
 pub trait ForeignProtocol: Send + Sync {
     /// Takes the ports of its own, at the server's address, whose port is not for it.
     fn bind(&mut self, _address: SocketAddr) -> Result<()> {
@@ -36,7 +36,7 @@ pub trait ForeignProtocol: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether a connection to the server's port is its own, by what came of it; `None` where it is not.
+    /// Claims a connection to the server's port by its first bytes; `None` if it is not its own.
     fn claim(&self, _arrived: &[u8]) -> Option<Claim> {
         None
     }
@@ -44,22 +44,22 @@ pub trait ForeignProtocol: Send + Sync {
     /// Takes a connection that it claimed; never waits for it. `order` counts connections as they were let in.
     fn take(&self, _server: &Arc<ServerState>, _connection: Arrived, _order: u64) {}
 
-    /// Takes a datagram that came to the server's port; false where it is none of its own.
+    /// Handles a datagram to the server's port; returns false if it is not its own.
     fn take_datagram(&self, _server: &ServerState, _bytes: &[u8], _way: &ReturnPath) -> bool {
         false
     }
 
-    /// What helps one of its clients that came to the server's port and is not served there.
+    /// Returns advice for one of its clients that came to the server's port and is not served there.
     fn way_in(&self, _stranger: Stranger) -> Option<String> {
         None
     }
 
-    /// Where it listens besides, once it is bound.
+    /// Returns its own address, once it is bound.
     fn address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// Whether it serves nobody.
+    /// Whether it has no clients.
     fn is_idle(&self) -> bool;
 
     /// Has its sessions end with the server.

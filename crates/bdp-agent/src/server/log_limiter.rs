@@ -1,14 +1,13 @@
-//! How many lines a server writes of one kind, as about those whom it turns away: so many in a while, and of the rest how many
-//! they were.
+//! Limits log lines of one kind, such as refusals: logs a number of them per period, and counts the rest.
 
 use std::time::{Duration, Instant};
 
-/// The while.
+/// The period.
 pub(super) const WHILE: Duration = Duration::from_secs(10);
 /// Lines of one.
 const MOST: u32 = 20;
 
-/// Counts them.
+/// Counts lines of one kind.
 #[derive(Debug, Default)]
 pub(super) struct LogLimiter {
     since: Option<Instant>,
@@ -20,7 +19,7 @@ impl LogLimiter {
     /// Whether one more is logged.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         if self.is_over(now) {
-            // What was omitted is still to be taken.
+            // The omitted count has not been taken yet.
             (self.since, self.logged) = (Some(now), 0);
         }
         self.since.get_or_insert(now);
@@ -33,7 +32,7 @@ impl LogLimiter {
         admitted
     }
 
-    /// How many were omitted, once the while is over; nothing where there was none.
+    /// Returns how many were omitted, once the period is over; `None` if none were.
     pub(super) fn take_omitted(&mut self, now: Instant) -> Option<u64> {
         if self.omitted == 0 || !self.is_over(now) {
             return None;

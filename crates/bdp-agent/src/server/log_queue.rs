@@ -1,5 +1,6 @@
-//! The way of events to the log: a bounded queue, and one thread that writes. A log that nobody reads, such as a pipe that is
-//! full, holds up that thread alone: what finds no room is counted, and the count is logged once somebody reads again.
+//! Passes events to the log: a bounded queue, and one thread that writes. A log that nobody reads, such as a full
+//! pipe, blocks that thread alone: events beyond the queue are dropped and counted, and the count is logged once
+//! reading resumes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,11 +17,11 @@ const ROOM: usize = 1024;
 
 /// The queue.
 pub(super) struct LogQueue {
-    /// `None` once no more are taken.
+    /// `None` once closed.
     events: Mutex<Option<SyncSender<Event>>>,
     dropped: Arc<AtomicU64>,
     counters: Arc<Counters>,
-    /// Closed by the thread when all is written.
+    /// Closed by the thread when everything is written.
     written: Mutex<Receiver<()>>,
 }
 
@@ -47,7 +48,7 @@ impl LogQueue {
         Ok(Self { events: Mutex::new(Some(events)), dropped, counters, written: Mutex::new(written) })
     }
 
-    /// Has an event written; never waits.
+    /// Queues an event; never blocks.
     pub(super) fn push(&self, event: Event) {
         let taken = lock(&self.events).as_ref().is_some_and(|events| events.try_send(event).is_ok());
         if !taken {
@@ -56,7 +57,7 @@ impl LogQueue {
         }
     }
 
-    /// Takes no more, and waits so long for what is there to be written.
+    /// Closes the queue, and waits this long for its events to be written.
     pub(super) fn finish(&self, patience: Duration) {
         drop(lock(&self.events).take());
         // An end of the thread closes the channel; nothing is ever sent.

@@ -1,4 +1,4 @@
-//! What a flow costs a server in memory, at most: by its order, before anything of it is there.
+//! Upper bound of a flow's memory on a server: from its order, before anything is allocated.
 
 use bdp_flow::crew::Crew;
 use bdp_flow::datagram::receive::remembered_bytes;
@@ -7,20 +7,20 @@ use bdp_wire::control::{FlowOrder, Role};
 
 /// A list of samples that grows has room for twice as many.
 const GROWTH: u64 = 2;
-/// Of each stream over TCP: what the kernel reports of it, some times over.
+/// Per TCP stream: the kernel's report of it, several times.
 const CONNECTION_BYTES: u64 = 2 << 10;
-/// Of each stream of datagrams: its thread, and its histograms.
+/// Per stream of datagrams: its thread, and its histograms.
 const DATAGRAMS_BYTES: u64 = 24 << 10;
-/// Of each stream of datagrams that is sent: what one call sends.
+/// Per sent stream of datagrams: what one call sends.
 const TRAIN_BYTES: u64 = 128 << 10;
-/// Payload of a datagram where none is asked for, at most.
+/// Largest default payload of a datagram.
 const LONGEST_BY_PATH: u64 = 9 << 10;
-/// Of each thread that makes bytes of the pattern, or checks them.
+/// Per thread that makes or checks bytes of the pattern.
 const PATTERN_BYTES: u64 = 256 << 10;
-/// Of each flow.
+/// Per flow.
 const FLOW_BYTES: u64 = 64 << 10;
 
-/// Of a flow of bdp's own protocol.
+/// Returns the memory of a flow of bdp's own protocol.
 pub(super) fn of_order(order: &FlowOrder) -> u64 {
     let spec = &order.spec;
     let samples = spec.duration.as_ns() / spec.interval.as_ns().max(1) + 2;
@@ -44,17 +44,17 @@ pub(super) fn of_order(order: &FlowOrder) -> u64 {
         .saturating_add(FLOW_BYTES)
 }
 
-/// Of streams of datagrams of this length, each at this rate at most.
+/// Returns the memory of streams of datagrams of this length, each limited to this rate.
 fn of_datagrams(sends: bool, streams: u32, rate_bps: Option<u64>, datagram: u64) -> u64 {
     let each = match sends {
-        // What a tenth of a millisecond of the rate holds, and a datagram at least.
+        // As much as a tenth of a millisecond of the rate, at least one datagram.
         true => rate_bps.map_or(TRAIN_BYTES, |rate| (rate / 80_000 + 2 * datagram).min(TRAIN_BYTES)),
         false => remembered_bytes(streams as usize),
     };
     u64::from(streams) * (each + DATAGRAMS_BYTES)
 }
 
-/// Of the streams of a test of another protocol's, whose samples are few.
+/// Returns the memory of the streams of another protocol's test, whose samples are few.
 pub fn of_streams(streams: u32, datagrams: bool) -> u64 {
     let streams = match datagrams {
         true => of_datagrams(true, streams, None, 0).max(of_datagrams(false, streams, None, 0)),

@@ -1,12 +1,12 @@
-//! Memory that flows hold on a server: samples, streams and their rooms. Each session has an allowance of its own, so that
-//! nobody can take what another needs, and all share the rest.
+//! Memory that flows hold on a server: samples, streams and their buffers. Each session has an allowance of its own,
+//! so that nobody can take what another needs, and all share the rest.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::access::{PlaceLimits, origin};
 
-/// What is taken of the memory that all share.
+/// The used part of the shared memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLedger {
     shared: u64,
@@ -14,7 +14,7 @@ pub(super) struct MemoryLedger {
 }
 
 impl MemoryLedger {
-    /// Takes so many bytes for a session that holds `held`; whether there are as many.
+    /// Takes this many bytes for a session that holds `held`; returns whether they are available.
     pub(super) fn take(&mut self, peer: IpAddr, held: u64, bytes: u64, limits: &PlaceLimits) -> bool {
         let allowance = allowance(limits);
         let more = held.saturating_add(bytes).saturating_sub(allowance) - held.saturating_sub(allowance);
@@ -28,7 +28,7 @@ impl MemoryLedger {
         fits
     }
 
-    /// Gives them back, of a session that holds `held` with them.
+    /// Returns bytes from a session that holds `held` including them.
     pub(super) fn give_back(&mut self, peer: IpAddr, held: u64, bytes: u64, limits: &PlaceLimits) {
         let allowance = allowance(limits);
         let less = held.saturating_sub(allowance) - held.saturating_sub(bytes).saturating_sub(allowance);
@@ -42,17 +42,17 @@ impl MemoryLedger {
     }
 }
 
-/// The most that one session may ever hold.
+/// Returns the most that one session may ever hold.
 pub(super) fn most_of_session(limits: &PlaceLimits) -> u64 {
     allowance(limits) + share(limits)
 }
 
-/// What each session has for itself: half of all, in equal parts.
+/// Returns the allowance of each session: an equal part of half of all memory.
 fn allowance(limits: &PlaceLimits) -> u64 {
     limits.memory_bytes / 2 / u64::from(limits.sessions.max(1))
 }
 
-/// What one address may take of what is shared: half of that where it may not have all places either.
+/// Returns what one address may take of the shared memory: half of it, if it may not have all places either.
 fn share(limits: &PlaceLimits) -> u64 {
     let parts = if limits.sessions_per_address < limits.sessions { 4 } else { 2 };
     limits.memory_bytes / parts

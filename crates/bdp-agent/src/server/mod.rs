@@ -1,8 +1,8 @@
-//! The end that serves: one port, TCP and UDP, one thread that lets connections in, a thread for each session and for
-//! each end of a flow.
+//! The server: one port, TCP and UDP, one thread that accepts connections, a thread for each session and for each end
+//! of a flow.
 //!
-//! It never connects anywhere, and answers a datagram only if that holds the key of a session, with the same bytes; what
-//! it speaks besides comes in by [`foreign`].
+//! It never opens connections, and answers a datagram only if that holds the key of a session, with the same bytes;
+//! other protocols are added by [`foreign`].
 
 pub mod accept;
 pub mod access;
@@ -53,26 +53,26 @@ pub use tuning::TuneOptions;
 
 /// Connections that the kernel holds until they are let in.
 const BACKLOG: i32 = 4096;
-/// What the echo's socket may hold, by the kernel's count: some thousand small datagrams.
+/// Buffer of the echo's socket, by the kernel's count: some thousand small datagrams.
 const ECHO_BUFFER: usize = 4 << 20;
-/// How long the echo waits for a datagram before it looks whether the server ends.
+/// How long the echo waits for a datagram before it checks whether the server stops.
 pub const ECHO_CHECK: Duration = Duration::from_millis(500);
 /// How long sessions may take to end with the server.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long the last lines of the log may take to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// A server that listens and does not answer yet.
+/// A server that listens but does not answer yet.
 pub struct Server {
     listener: TcpListener,
     datagrams: EchoSocket,
     address: SocketAddr,
-    /// What it speaks besides its own protocol.
+    /// The protocols that it speaks besides its own.
     foreign: Arc<[Box<dyn ForeignProtocol>]>,
     sessions: Arc<Sessions>,
 }
 
-/// Ends a server from another thread.
+/// Stops a server from another thread.
 #[derive(Clone)]
 pub struct Stopper(Arc<ServerState>);
 
@@ -81,27 +81,27 @@ pub struct Stopper(Arc<ServerState>);
 pub struct Watcher(Arc<Counters>);
 
 impl Watcher {
-    /// As they are now.
+    /// Returns the current counts.
     pub fn counted(&self) -> Counted {
         self.0.counted()
     }
 }
 
 impl Server {
-    /// Takes the port, TCP and UDP, and those of the other protocols that it is to speak. `log` is called by a thread of
-    /// its own: where it waits, events are dropped and counted, and nobody else waits.
+    /// Binds the port, TCP and UDP, and those of the other protocols. `log` is called by a thread of its own: if it
+    /// blocks, events are dropped and counted, and nothing else waits.
     pub fn bind(
         options: ServerOptions,
         mut foreign: Vec<Box<dyn ForeignProtocol>>,
         log: impl Fn(&Event) + Send + Sync + 'static,
     ) -> Result<Self> {
-        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
+        // A stream is a descriptor; if the limit cannot be raised, this shows when it is reached.
         let _ = process::raise_descriptor_limit();
         let listener = listen(options.listen)?;
         listener.set_nonblocking(true).map_err(FlowError::io("listen"))?;
         let address = listener.local_addr().map_err(FlowError::io("listen"))?;
         let datagrams = EchoSocket::bind(address, ECHO_CHECK)?;
-        // Where less is granted, more messages of fast clients are lost while the thread that answers does not run.
+        // With a smaller buffer, more messages of fast clients are lost while the answering thread does not run.
         let _ = datagrams.enlarge_receive_buffer(ECHO_BUFFER);
         for protocol in &mut foreign {
             protocol.bind(options.listen)?;
@@ -111,27 +111,27 @@ impl Server {
         Ok(Self { listener, datagrams, address, foreign: foreign.into(), sessions })
     }
 
-    /// Where it listens besides, for the clients of other protocols.
+    /// Returns the further addresses for clients of other protocols.
     pub fn foreign_addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.foreign.iter().filter_map(|protocol| protocol.address())
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What reads its counters.
+    /// Returns a reader of its counters.
     pub fn watcher(&self) -> Watcher {
         Watcher(Arc::clone(&self.sessions.server.counters))
     }
 
-    /// What ends it.
+    /// Returns a handle that stops it.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.sessions.server))
     }
 
-    /// Serves until it is stopped, or one session has ended where only one is served.
+    /// Serves until stopped, or, with `once`, until one session has ended.
     pub fn run(self) -> Result<()> {
         process::share_allocator();
         let Self { listener, datagrams, foreign, sessions, .. } = self;
@@ -155,7 +155,7 @@ impl Server {
         {
             thread::sleep(Duration::from_millis(5));
         }
-        // It looks at the flag at least twice a second.
+        // The thread checks the flag at least twice a second.
         let _ = answering.join();
         for thread in others {
             let _ = thread.join();
@@ -166,19 +166,19 @@ impl Server {
 }
 
 impl Stopper {
-    /// Ends the server and its sessions.
+    /// Stops the server and its sessions.
     pub fn stop(&self) {
         self.0.end();
     }
 
-    /// The same, with what ends it in the log.
+    /// Stops the server and its sessions, and logs the cause.
     pub fn stop_by(&self, what: &str) {
         self.0.report(&Event::Ending { by: what.to_owned() });
         self.0.end();
     }
 }
 
-/// A listener; of the older IP version alone where any address was meant and there is no newer one.
+/// Returns a listener; IPv4 only if any address is meant and there is no IPv6.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     match socket::listen_dual(address, BACKLOG) {
         Err(_) if address.ip().is_unspecified() && address.is_ipv6() && !has_ipv6() => {

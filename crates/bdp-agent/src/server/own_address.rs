@@ -1,5 +1,5 @@
-//! Datagrams whose source is a port of the server itself, at an address of this machine: nobody but a forger sends them, and an
-//! answer would come back as the next of them.
+//! Datagrams whose source is a port of the server itself, at an address of this machine: only a forger sends them,
+//! and an answer would come back as the next one.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use bdp_sys::echo::ReturnPath;
 /// How long the list of addresses is good.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Knows them.
+/// Detects such datagrams.
 pub struct OwnAddresses {
     ports: Vec<u16>,
     addresses: Vec<IpAddr>,
@@ -18,7 +18,7 @@ pub struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// Of a server with these ports.
+    /// Creates it for a server with these ports.
     pub fn with_ports(ports: impl IntoIterator<Item = u16>) -> Self {
         Self { ports: ports.into_iter().collect(), addresses: Vec::new(), read: None }
     }
@@ -28,7 +28,7 @@ impl OwnAddresses {
         way.peer().is_some_and(|peer| self.are_at(peer, way.local(peer.port())))
     }
 
-    /// Whether one of its ports is at `peer`, who sent to `local`.
+    /// Whether one of its ports is at `peer`, which sent to `local`.
     fn are_at(&mut self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
         if !self.ports.contains(&peer.port()) {
             return false;
@@ -40,7 +40,7 @@ impl OwnAddresses {
     /// Whether this machine has the address.
     fn has(&mut self, ip: IpAddr) -> bool {
         if self.read.is_none_or(|read| read.elapsed() >= FRESH) {
-            // What can't be listed is known by the address that was sent to.
+            // If addresses cannot be listed, the destination address is used.
             let listed = device::addresses().unwrap_or_default();
             self.addresses = listed.into_iter().map(|(_, address)| address).collect();
             self.read = Some(Instant::now());

@@ -1,5 +1,5 @@
-//! Clients that are being greeted: so many at once. Where one more comes, the oldest of the address that has most of them
-//! goes, so that nobody keeps others out by saying nothing.
+//! Clients being greeted, in limited number. If one more arrives, the oldest of the address with most of them is
+//! dropped, so that nobody can keep others out by staying silent.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -12,25 +12,25 @@ use bdp_flow::lock::lock;
 /// Clients that are greeted at once.
 const MOST: usize = 32;
 
-/// Those of a server.
+/// The pending handshakes of a server.
 #[derive(Default)]
 pub struct PendingHandshakes(Arc<Mutex<List>>);
 
 #[derive(Default)]
 struct List {
     next: u64,
-    /// By number, which grows: oldest first.
+    /// By increasing number: oldest first.
     held: BTreeMap<u64, (IpAddr, TcpStream)>,
 }
 
-/// A place among them, given back when this is dropped.
+/// A place among them, released when this is dropped.
 pub struct PendingHandshake {
     all: PendingHandshakes,
     number: u64,
 }
 
 impl PendingHandshakes {
-    /// Takes a place for this connection, somebody else's where there is none left.
+    /// Takes a place for this connection, evicting another if none is left.
     pub fn enter(&self, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<PendingHandshake> {
         let stream = stream.try_clone()?;
         let mut list = lock(&self.0);

@@ -1,7 +1,7 @@
-//! The places of a server, shared by its threads: one for each session, given back when that ends.
+//! The places of a server, shared by its threads: one for each session, released when that ends.
 //!
-//! Where none is left, a session that is idle is evicted for the next who comes, so that nobody keeps others out by saying
-//! nothing. On a server for strangers the same is true of one whose flows move next to nothing, and of one that has had its turn.
+//! If none is left, an idle session is evicted for the next client, so that nobody can keep others out by staying
+//! silent. On a server for strangers, so is a session whose flows move almost nothing, and one that has had its turn.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -20,12 +20,12 @@ use super::waiting_line::WaitingLine;
 use bdp_flow::lock::lock;
 use bdp_flow::meter::Meter;
 
-/// How long memory is awaited that a flow which is over is about to give back.
+/// How long to wait for memory that a finished flow is about to release.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(500);
-/// From one look for it to the next.
+/// Interval at which memory is checked.
 const MEMORY_LOOK: Duration = Duration::from_millis(5);
 
-/// How much of a server is taken.
+/// The used places of a server.
 pub struct Places {
     limits: PlaceLimits,
     taken: Mutex<Taken>,
@@ -37,11 +37,11 @@ struct Taken {
     memory: MemoryLedger,
     line: WaitingLine,
     next: u64,
-    /// By number, which grows: oldest first.
+    /// By increasing number: oldest first.
     held: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
 }
 
-/// The place of a session; given back when this is dropped.
+/// The place of a session; released when this is dropped.
 pub struct Place {
     places: Arc<Places>,
     peer: IpAddr,
@@ -49,17 +49,17 @@ pub struct Place {
     activity: Arc<Activity>,
 }
 
-/// The places of some streams; given back when this is dropped.
+/// The places of some streams; released when this is dropped.
 pub struct StreamPlaces {
     places: Arc<Places>,
     peer: IpAddr,
     streams: u32,
     activity: Arc<Activity>,
-    /// What their flow shows.
+    /// The meter of their flow.
     watched: Watched,
 }
 
-/// Memory of a flow; given back when this is dropped.
+/// Memory of a flow; released when this is dropped.
 pub struct MemoryHold {
     places: Arc<Places>,
     peer: IpAddr,
@@ -68,13 +68,13 @@ pub struct MemoryHold {
 }
 
 impl Places {
-    /// None of them taken.
+    /// Creates the places, all free.
     pub fn new(limits: PlaceLimits) -> Arc<Self> {
         Arc::new(Self { limits, taken: Mutex::default() })
     }
 
-    /// Takes a place for a session, of whatever protocol: somebody else's, who does nothing with it, where there is none
-    /// left. Of `connection` the half is shut down where this session is evicted in turn.
+    /// Takes a place for a session of any protocol, evicting an idle one if none is left. If this session is evicted
+    /// in turn, that half of `connection` is shut down.
     pub fn enter(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -95,13 +95,13 @@ impl Places {
         Ok(Place { places: Arc::clone(self), peer, number, activity })
     }
 
-    /// Whether no session more of this address can be served.
+    /// Whether no further session of this address can be served.
     pub fn is_full(&self, peer: IpAddr) -> bool {
         let room = lock(&self.taken).find_room(peer, &self.limits, clock::monotonic_ns());
         matches!(room, Err(Denied::Full { .. }))
     }
 
-    /// Looks at what sessions do; called some times a second.
+    /// Reads the activity of sessions; called several times a second.
     pub(super) fn observe(&self) {
         let now_ns = clock::monotonic_ns();
         lock(&self.taken).held.values().for_each(|(_, activity)| activity.observe(now_ns));
@@ -114,7 +114,7 @@ impl Places {
 }
 
 impl Taken {
-    /// Whom a session of this address evicts, where it is let in at all; nobody where a place is free.
+    /// Returns which session one of this address evicts, if it is admitted at all; none if a place is free.
     fn find_room(
         &mut self,
         peer: IpAddr,
@@ -192,7 +192,7 @@ impl Taken {
 }
 
 impl Place {
-    /// What is done with it.
+    /// Returns the session's activity.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
@@ -205,7 +205,7 @@ impl Place {
         Ok(StreamPlaces { places: Arc::clone(&self.places), peer: self.peer, streams, activity, watched })
     }
 
-    /// Takes so much memory for a flow, waiting a moment for what one before it is about to give back.
+    /// Takes memory for a flow, briefly waiting for a previous flow to release some.
     pub fn take_memory(&self, bytes: u64) -> Result<MemoryHold, Denied> {
         let until = Instant::now() + MEMORY_PATIENCE;
         loop {
@@ -218,7 +218,7 @@ impl Place {
         }
     }
 
-    /// The same without a wait.
+    /// Takes memory for a flow, without waiting.
     pub fn take_memory_now(&self, bytes: u64) -> Result<MemoryHold, Denied> {
         let limits = &self.places.limits;
         let mut taken = lock(&self.places.taken);
@@ -233,7 +233,7 @@ impl Place {
 }
 
 impl StreamPlaces {
-    /// What the flow of these streams is to show, by which its session keeps its place.
+    /// Returns the meter of these streams' flow, which keeps the session's place.
     pub fn meter(&self) -> &Arc<Meter> {
         self.watched.meter()
     }
@@ -242,7 +242,7 @@ impl StreamPlaces {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = lock(&self.places.taken);
-        // One that was evicted has none any more.
+        // An evicted session has none any more.
         if taken.held.remove(&self.number).is_some() {
             taken.occupancy.leave(self.peer);
             taken.line.note_left(origin(self.peer), clock::monotonic_ns());
@@ -273,7 +273,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Places by the address of their holder, when it came, when it was heard and whether it has streams that run.
+    /// Returns places by their holder's address, start, last activity, and whether streams run.
     fn taken(held: &[(&str, u64, Option<u64>, bool)]) -> Taken {
         let mut taken = Taken::default();
         for (number, &(address, since_ns, heard_ns, runs)) in held.iter().enumerate() {
@@ -289,7 +289,7 @@ mod tests {
         taken
     }
 
-    /// Who of them would be evicted.
+    /// Returns which of them would be evicted.
     fn idle(held: &[(&str, u64, Option<u64>, bool)], now_ns: u64) -> Option<u64> {
         taken(held).idle(now_ns, |_| true)
     }
@@ -298,20 +298,20 @@ mod tests {
     fn only_an_idle_session_is_evicted() {
         let (one, other) = ("192.0.2.1", "192.0.2.2");
         assert_eq!(idle(&[], SECOND), None);
-        // What runs stays, however long it is silent, and so does who was heard lately.
+        // A running session stays, however long it is silent, and so does one that was active recently.
         assert_eq!(idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 94 * SECOND), None);
         assert_eq!(
             idle(&[(one, 0, Some(0), true), (other, 0, Some(90 * SECOND), false)], 95 * SECOND),
             Some(1)
         );
-        // One that comes has a second to begin; of two of an address the first goes at once.
+        // A new session has a second to begin; of two of one address the first is evicted at once.
         assert_eq!(idle(&[(one, 0, None, false)], SECOND - 1), None);
         assert_eq!(idle(&[(one, 0, None, false)], SECOND), Some(0));
         assert_eq!(
             idle(&[(other, 0, None, false), (one, 1, None, false), (one, 2, None, false)], 3),
             Some(1)
         );
-        // Streams that are asked for and never come are no work.
+        // Streams that are requested and never arrive do not count as work.
         assert_eq!(idle(&[(one, 0, None, true)], SECOND), Some(0));
     }
 
@@ -335,7 +335,7 @@ mod tests {
         assert!(matches!(slow.find_room(third, &open, 3 * SECOND), Err(Denied::Full { .. })));
         observe(&slow, 20, 5 * SECOND);
         assert_eq!(slow.find_room(third, &open, 5 * SECOND), Ok(Some((0, Eviction::Slow))));
-        // Where everybody has shown a token nobody is judged.
+        // If every client has proven a token, none is evicted for being slow.
         assert!(slow.find_room(third, &limits(None), 5 * SECOND).is_err());
 
         let mut fast = taken(&held);
@@ -349,7 +349,7 @@ mod tests {
         }
         assert_eq!(fast.find_room(third, &open, now_ns), Ok(Some((0, Eviction::Turn))));
         assert!(fast.find_room(one.parse().unwrap(), &open, now_ns).is_err(), "it has its own");
-        // A place that is free is for who waited, and not for those that have just had one.
+        // A free place goes to those who waited, not to those that have just had one.
         fast.evict(0, Eviction::Turn, now_ns);
         assert!(matches!(fast.find_room(one.parse().unwrap(), &open, now_ns), Err(Denied::Full { .. })));
         assert_eq!(fast.find_room(third, &open, now_ns), Ok(None));

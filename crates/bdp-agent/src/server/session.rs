@@ -1,4 +1,4 @@
-//! One client's session: reads its requests until it leaves.
+//! One client's session: serves its requests until it leaves.
 
 use std::collections::HashMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -34,7 +34,7 @@ use bdp_flow::session::deadline::Until;
 const SILENCE: Duration = Duration::from_secs(60);
 /// Flows of one session that have not been collected.
 const MOST_FLOWS: usize = 4;
-/// Probe connections of one session at once: a client whose queue is deep has some under way.
+/// Most concurrent probe connections of a session: a client with a deep queue has some in flight.
 const MOST_PROBES: usize = 32;
 /// Longest interval, omit and write that are taken.
 const LONGEST_INTERVAL: Nanos = Nanos::secs(3600);
@@ -49,7 +49,7 @@ pub(super) struct Granted {
     pub(super) tune: Option<TuneRight>,
 }
 
-/// A session, shared by its own thread, its flows' and the one that lets connections in.
+/// A session, shared by its own thread, its flows' and the one that accepts connections.
 pub(super) struct Session {
     key: Key,
     number: u32,
@@ -58,20 +58,20 @@ pub(super) struct Session {
     limits: Limits,
     counters: Arc<Counters>,
     began: Instant,
-    /// For hanging up.
+    /// Control connection, for hanging up.
     control: TcpStream,
     agent: Agent,
-    /// Probe connections that are open, by numbers of their own.
+    /// Open probe connections, by numbers of their own.
     probes: Arc<Mutex<HashMap<u64, TcpStream>>>,
     probes_begun: AtomicU64,
     over: AtomicBool,
-    /// Given back when the session is over.
+    /// Released when the session is over.
     place: Mutex<Option<Place>>,
     activity: Arc<Activity>,
 }
 
 impl Session {
-    /// One that has its place.
+    /// Creates a session that has its place.
     pub(super) fn new(
         server: &ServerState,
         key: Key,
@@ -105,7 +105,7 @@ impl Session {
         })
     }
 
-    /// Which, from 1.
+    /// Returns its number, from 1.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -120,7 +120,8 @@ impl Session {
         self.granted.tune.is_some()
     }
 
-    /// Answers the client until it leaves, falls silent, or the server ends, and gives its place back; how that went.
+    /// Serves the client until it leaves, falls silent, or the server stops, and releases its place; returns how it
+    /// ended.
     pub(super) fn serve(&self, server: &ServerState, stream: &TcpStream) -> Event {
         let mut flows = 0;
         let why = loop {
@@ -132,7 +133,7 @@ impl Session {
                     self.carry_out(server, id, body, &mut flows);
                 }
                 Err(_) if let Some(eviction) = self.activity.evicted() => {
-                    // Only what it says of itself has come to its end: it still hears why.
+                    // Only its requests have ended: the client can still receive the reason.
                     let farewell = FlowError::Refused(format!("busy: this session was {eviction}"));
                     self.agent.answers().give(FAREWELL_ID, Err(farewell));
                     break Some(eviction.to_string());
@@ -171,7 +172,7 @@ impl Session {
         self.agent.answers().give(id, answer);
     }
 
-    /// Changes settings of this host, or says what they are.
+    /// Changes settings of this host, or reports them.
     fn tune(&self, server: &ServerState, id: u64, sealed: &Sealed) -> Result<Answer, String> {
         let Some(tuner) = &server.tuner else {
             return Err(
@@ -208,7 +209,7 @@ impl Session {
         self.agent.prepare(order, Terms { rate, counters, places: Some(places), memory: Some(memory) })
     }
 
-    /// Holds an order against what the server grants and what can be done at all.
+    /// Checks an order against the server's limits and against what is possible at all.
     fn check(&self, order: &FlowOrder) -> Result<(), String> {
         let Limits { duration, streams, .. } = self.limits;
         if order.spec.duration > duration {
@@ -251,14 +252,14 @@ impl Session {
         if whole { Ok(()) } else { Err("the flow's parameters are out of range".to_owned()) }
     }
 
-    /// Takes a stream in for its flow.
+    /// Adds a stream to its flow.
     pub(super) fn take_stream(&self, ticket: &Ticket, stream: TcpStream) -> Result<(), String> {
         let flow = self.agent.flow(ticket.flow);
         flow.ok_or_else(|| format!("session {} has no flow {}", self.number, ticket.flow))?
             .take_stream(ticket.stream, stream)
     }
 
-    /// Takes a stream of datagrams in for its flow, between two addresses of which the client's is proven.
+    /// Adds a stream of datagrams to its flow, between two addresses, the client's being proven.
     pub(super) fn take_datagrams(
         &self,
         opening: &Opening,
@@ -270,14 +271,14 @@ impl Session {
             .take_datagrams(opening, local, peer)
     }
 
-    /// Answers probes on a connection of their own, where datagrams do not come through.
+    /// Answers probes on a connection of their own, for paths that drop datagrams.
     pub(super) fn answer_probes_on(&self, stream: TcpStream) -> Result<(), String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
         let (key, activity) = (self.key, Arc::clone(&self.activity));
         self.answer_on(stream, move |stream| echo::answer_probes_on(stream, key, &activity))
     }
 
-    /// Sends messages of so many bytes back, each with the times of its arrival and return.
+    /// Echoes messages of this length, each with the times of its arrival and return.
     pub(super) fn answer_echoes_on(&self, stream: TcpStream, length: u32) -> Result<(), String> {
         let length = length as usize;
         if !(ECHO_BYTES..=LONGEST_ECHO).contains(&length) {
@@ -310,12 +311,12 @@ impl Session {
         .map_err(|e| e.to_string())
     }
 
-    /// Notes that its client does something: its place is not for others.
+    /// Notes that its client is active, so that it keeps its place.
     pub(super) fn note_heard(&self) {
         self.activity.note_heard();
     }
 
-    /// Makes the session's thread notice that the server ends.
+    /// Makes the session's thread notice that the server stops.
     pub(super) fn hang_up(&self) {
         let _ = self.control.shutdown(Shutdown::Both);
     }

@@ -1,21 +1,21 @@
-//! Which sessions have lines in the log: so many in a while, each with its beginning and its end, and of the rest how many
-//! they were.
+//! Chooses which sessions are logged: a number of them per period, each with its start and end, and of the rest only
+//! how many there were.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use super::log_limiter::LogLimiter;
 
-/// Decides it.
+/// Chooses the sessions to log.
 #[derive(Debug, Default)]
 pub(super) struct SessionLog {
     limiter: LogLimiter,
-    /// Those that go on and whose beginning was logged.
+    /// Running sessions whose start was logged.
     logged: HashSet<u32>,
 }
 
 impl SessionLog {
-    /// Whether the beginning of this session is logged.
+    /// Whether to log the start of this session.
     pub(super) fn begins(&mut self, session: u32, now: Instant) -> bool {
         let admitted = self.limiter.admits(now);
         if admitted {
@@ -24,12 +24,12 @@ impl SessionLog {
         admitted
     }
 
-    /// Whether its end is.
+    /// Whether to log its end.
     pub(super) fn ends(&mut self, session: u32) -> bool {
         self.logged.remove(&session)
     }
 
-    /// How many have no lines, once the while is over.
+    /// Returns how many were not logged, once the period is over.
     pub(super) fn take_omitted(&mut self, now: Instant) -> Option<u64> {
         self.limiter.take_omitted(now)
     }

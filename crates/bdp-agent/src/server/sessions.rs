@@ -13,16 +13,16 @@ use super::state::ServerState;
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 
-/// Those that go on.
+/// The running sessions.
 pub(super) struct Sessions {
     pub(super) server: Arc<ServerState>,
-    /// What cookies of datagrams are made with.
+    /// Secret for the cookies of datagrams.
     pub(super) cookie_secret: [u8; 32],
     open: Mutex<HashMap<Key, Arc<Session>>>,
 }
 
 impl Sessions {
-    /// None yet.
+    /// Creates it without sessions.
     pub(super) fn new(server: Arc<ServerState>) -> Result<Self, FlowError> {
         Ok(Self { server, cookie_secret: random::bytes()?, open: Mutex::default() })
     }
@@ -44,7 +44,7 @@ impl Sessions {
         let session = Arc::new(Session::new(&self.server, key, control, peer, place, granted)?);
         open.insert(key, Arc::clone(&session));
         drop(open);
-        // What a client says of itself is for people to read.
+        // The client's description of itself is for people to read.
         let bdp: String = bdp.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
         self.server.report(&Event::Began { session: session.number(), peer, program: format!("bdp {bdp}") });
         Ok(session)
@@ -60,24 +60,24 @@ impl Sessions {
         }
     }
 
-    /// The session of this key, where its client may measure.
+    /// Returns the session of this key, if its client may measure.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Session>> {
         lock(&self.open).get(key).filter(|session| session.may_measure()).cloned()
     }
 
-    /// Notes that the client of this session does something; false where there is no such session.
+    /// Notes that this session's client is active; returns false if there is no such session.
     pub(super) fn hears(&self, key: &Key) -> bool {
         let open = lock(&self.open);
         let session = open.get(key).filter(|session| session.may_measure());
         session.inspect(|session| session.note_heard()).is_some()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sessions.
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.open).is_empty()
     }
 
-    /// Makes the thread of each notice that the server ends.
+    /// Makes the thread of each session notice that the server stops.
     pub(super) fn hang_up(&self) {
         lock(&self.open).values().for_each(|session| session.hang_up());
     }

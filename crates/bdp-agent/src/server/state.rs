@@ -1,4 +1,4 @@
-//! What the threads of a server have in common, whatever protocol they speak.
+//! State shared by a server's threads, for all protocols.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -22,34 +22,35 @@ use super::tuning::{TuneOptions, Tuner};
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 
-/// How to serve.
+/// Options of a server.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Where; `[::]` is every address of both IP versions, and `0.0.0.0` where the machine has no IPv6.
+    /// Address to listen on; `[::]` means every address of both IP versions, and `0.0.0.0` if the machine has no
+    /// IPv6.
     pub listen: SocketAddr,
-    /// What clients have to prove that they know, where [`AccessRules::check`] asks for it; none where the server is open.
+    /// Token that clients must prove to know if [`AccessRules::check`] requires it; none if the server is open.
     pub token: Option<String>,
-    /// What one session is granted.
+    /// Limits of one session.
     pub limits: Limits,
-    /// Which addresses may come in.
+    /// Which addresses are allowed.
     pub access: AccessRules,
-    /// How many may, at once.
+    /// Limits of concurrent use.
     pub places: PlaceLimits,
-    /// How settings of this host are changed for clients; none where they are not.
+    /// How settings of this host are changed for clients; none if they are not.
     pub tuning: Option<TuneOptions>,
-    /// End after one session.
+    /// Whether to stop after one session.
     pub once: bool,
 }
 
 /// The state of a server.
 pub struct ServerState {
-    /// As it was started.
+    /// Its options.
     pub options: ServerOptions,
-    /// Taken by the sessions of every protocol.
+    /// The places of sessions of every protocol.
     pub places: Arc<Places>,
-    /// Changes settings for clients, where that is allowed.
+    /// Changes settings for clients, if allowed.
     pub(super) tuner: Option<Tuner>,
-    /// Wrong proofs of the token that opens measuring.
+    /// Failed proofs of the measuring token.
     pub(super) failures: Mutex<Failures>,
     /// Clients that are being greeted.
     pub pending: PendingHandshakes,
@@ -59,7 +60,7 @@ pub struct ServerState {
     /// Its own port, TCP and UDP.
     pub port: u16,
     waker: Waker,
-    /// What it has done so far.
+    /// Its counters.
     pub counters: Arc<Counters>,
     limiter: Mutex<LogLimiter>,
     sessions_logged: Mutex<SessionLog>,
@@ -67,7 +68,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// Of a server at this port. `log` is called by a thread of its own.
+    /// Creates the state of a server at this port. `log` is called by a thread of its own.
     pub(super) fn new(
         options: ServerOptions,
         port: u16,
@@ -92,33 +93,33 @@ impl ServerState {
         })
     }
 
-    /// Whether it is about to end.
+    /// Whether the server is stopping.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Raised when it ends.
+    /// Returns the flag that is raised when it stops.
     pub fn ending(&self) -> &AtomicBool {
         &self.ending
     }
 
-    /// The number of the next session, whatever it speaks.
+    /// Returns the number of the next session, for all protocols.
     pub fn next_number(&self) -> u32 {
         self.begun.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Has it end, and its sessions.
+    /// Stops the server and its sessions.
     pub fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
         self.waker.wake();
     }
 
-    /// What wakes a thread that waits at a port, when the server ends.
+    /// Returns the waker of threads that wait at a port, used when the server stops.
     pub(super) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Counts and logs what has happened.
+    /// Counts and logs an event.
     pub fn report(&self, event: &Event) {
         self.counters.note(event);
         let logged = match event {
@@ -132,12 +133,12 @@ impl ServerState {
         }
     }
 
-    /// Counts and logs that somebody is not let in.
+    /// Counts and logs a refused client.
     pub fn turn_away(&self, peer: SocketAddr, why: impl ToString) {
         self.report(&Event::TurnedAway { peer, why: why.to_string() });
     }
 
-    /// Logs how many were turned away, and how many sessions began, beyond those that were logged.
+    /// Logs how many refusals and session starts were not logged one by one.
     pub(super) fn report_rest(&self) {
         let (now, within) = (Instant::now(), Nanos::from(log_limiter::WHILE));
         let omitted = lock(&self.limiter).take_omitted(now);
@@ -150,7 +151,7 @@ impl ServerState {
         }
     }
 
-    /// Waits so long for the log to be written; it takes no more.
+    /// Closes the log, and waits this long for it to be written.
     pub(super) fn finish_log(&self, patience: Duration) {
         self.log.finish(patience);
     }

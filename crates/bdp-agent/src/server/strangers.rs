@@ -1,4 +1,4 @@
-//! Clients that begin with nothing that is served at a port: counted by protocol, and logged with what to do about it.
+//! Clients whose first bytes match no protocol of the port: counted by protocol, and logged with what to do about it.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use super::counters::Reason;
 use super::state::ServerState;
 
 impl ServerState {
-    /// Counts and logs somebody whose first bytes are of no protocol that this port serves. `way_in` says where such a client
+    /// Counts and logs a client whose first bytes match no protocol of this port. `way_in` says where such a client
     /// would be served.
     pub fn refuse_stranger(
         &self,
@@ -28,7 +28,7 @@ impl ServerState {
         self.count_and_report(stranger, peer, why);
     }
 
-    /// Counts and logs somebody who did not say in time what the connection is for.
+    /// Counts and logs a client that did not show its purpose in time.
     pub fn drop_stranger(&self, peer: SocketAddr, arrived: &[u8]) {
         let why = match arrived {
             [] => "it connected and sent nothing".to_owned(),
@@ -37,8 +37,8 @@ impl ServerState {
         self.count_and_report(Stranger::of(arrived), peer, why);
     }
 
-    /// Counts a connection that ended before it was known what it is for, and logs it where any byte came: others are checks of
-    /// the port, `bdp ping` among them.
+    /// Counts a connection that ended before its purpose was known, and logs it if it sent any byte: others are port
+    /// checks, `bdp ping` among them.
     pub fn note_stranger_left(&self, peer: SocketAddr, arrived: &[u8]) {
         if arrived.is_empty() {
             return self.counters.note_stranger(Stranger::Closed);
@@ -53,14 +53,14 @@ impl ServerState {
         self.turn_away(peer, why);
     }
 
-    /// Where a client would be served that came to the port of another protocol.
+    /// Returns where a client is served that came to the port of another protocol.
     pub fn way_to_own_port(&self, stranger: Stranger) -> Option<String> {
         matches!(stranger, Stranger::Bdp | Stranger::Iperf3)
             .then(|| format!("it is served on port {}", self.port))
     }
 }
 
-/// How many bytes came, and the first of them.
+/// Returns how many bytes arrived, and the first of them.
 fn begin(arrived: &[u8]) -> String {
     let bytes = if arrived.len() == 1 { "byte" } else { "bytes" };
     format!("{} {bytes} ({})", arrived.len(), legible(arrived))

@@ -1,4 +1,4 @@
-//! Who is let in at the port of bdp's clients and iperf3's, and to whom it is handed.
+//! Accepts connections at the port of bdp's and iperf3's clients, and hands them over.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::foreign::{Claim, ForeignProtocol};
 use super::sessions::Sessions;
 use bdp_flow::error::FlowError;
 
-/// Serves the port until the server ends.
+/// Serves the port until the server stops.
 pub(super) fn serve(
     listener: &TcpListener,
     sessions: &Arc<Sessions>,
@@ -41,7 +41,7 @@ impl Classifier for TcpPort<'_> {
             Err(_) => match self.claims(arrived) {
                 Some((_, Claim::Unfinished { wanted })) => Some(wanted),
                 Some((_, Claim::Whole)) => None,
-                // So many name another protocol.
+                // This many bytes identify another protocol.
                 None => Some(Stranger::WANTED_BYTES).filter(|&wanted| arrived.len() < wanted),
             },
         }
@@ -85,7 +85,7 @@ impl Classifier for TcpPort<'_> {
 }
 
 impl TcpPort<'_> {
-    /// Who claims a connection that began so.
+    /// Returns the protocol that claims a connection with these first bytes.
     fn claims(&self, arrived: &[u8]) -> Option<(&dyn ForeignProtocol, Claim)> {
         self.foreign.iter().find_map(|protocol| Some((protocol.as_ref(), protocol.claim(arrived)?)))
     }

@@ -1,6 +1,6 @@
-//! Datagrams that come to the server's port: messages to be sent back, streams of flows that open, and those of other protocols.
+//! Datagrams to the server's port: messages to echo, streams of flows that open, and those of other protocols.
 //!
-//! A stream is opened by a cookie that a client gets only at its own address.
+//! A stream is opened with a cookie that a client receives only at its own address.
 
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -18,7 +18,8 @@ use super::own_address::OwnAddresses;
 use super::sessions::Sessions;
 use bdp_flow::spin::Spin;
 
-/// Answers until the server ends: what holds the key of a session, with the same bytes, and clients of other protocols.
+/// Answers until the server stops: datagrams with the key of a session, by echoing them, and clients of other
+/// protocols.
 pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn ForeignProtocol>]) {
     process::sharpen_timers();
     let mut room = vec![0; LONGEST_ECHO];
@@ -28,7 +29,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
     while !sessions.server.is_ending() {
         match echoes.receive(socket, &mut room) {
             Ok((length, way)) => {
-                // What is longer than anything that is answered is not whole.
+                // A datagram longer than any that is answered is truncated.
                 let Some(bytes) = room.get_mut(..length) else { continue };
                 if own.sent(&way) {
                     continue;
@@ -44,7 +45,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
                     continue;
                 }
                 if known {
-                    // A full queue or an unreachable client shows there as a probe without answer.
+                    // A full queue or an unreachable client shows there as a probe without an answer.
                     let _ = socket.answer(bytes, &way);
                 }
             }
@@ -55,7 +56,7 @@ pub(super) fn serve(socket: &EchoSocket, sessions: &Sessions, foreign: &[Box<dyn
     }
 }
 
-/// Answers a datagram that opens a stream of a session; false where it is none.
+/// Answers a datagram that opens a stream of a session; returns false if it is none.
 fn answer_opening(bytes: &[u8], way: &ReturnPath, socket: &EchoSocket, sessions: &Sessions) -> bool {
     let Some(asked) = Opening::decode(bytes) else { return false };
     let (Some(session), Some(peer)) = (sessions.get(&asked.key), way.peer()) else { return true };
@@ -76,7 +77,7 @@ fn answer_opening(bytes: &[u8], way: &ReturnPath, socket: &EchoSocket, sessions:
         _ => return true,
     };
     let answer = Opening { step, cookie, server_ns: clock::monotonic_ns(), ..asked };
-    // Lost as any datagram may be; the client asks again.
+    // It may be lost like any datagram; the client asks again.
     let _ = socket.answer(&answer.encode(), way);
     true
 }
@@ -106,7 +107,7 @@ impl Echoes {
         socket.receive(room)
     }
 
-    /// Answers a message of a session; false where the datagram is none.
+    /// Answers a message of a session; returns false if the datagram is none.
     fn answer(
         &mut self,
         message: &mut [u8],
@@ -119,7 +120,7 @@ impl Echoes {
             return true;
         }
         if !self.asked_for_stamps {
-            // Where the kernel stamps nothing, its arrival is when this thread got to it.
+            // Without kernel timestamps, its arrival is when this thread read it.
             let _ = socket.stamp_arrivals();
             self.asked_for_stamps = true;
         }
@@ -128,7 +129,7 @@ impl Echoes {
         let arrived_ns = stamped.unwrap_or(now);
         echo.far = Some(FarStamps { arrived_ns, by_kernel: stamped.is_some(), returned_ns: now });
         echo.put(message);
-        // A full queue or an unreachable client shows there as a message without answer.
+        // A full queue or an unreachable client shows there as a message without an answer.
         let _ = socket.answer(message, way);
         self.spin.begin(clock::monotonic_ns());
         true

@@ -1,22 +1,22 @@
-//! Who waits for a place: addresses that were refused for want of one and have not had any since. Where a place is free, one that
-//! has just had a place gives way to those.
+//! Clients waiting for a place: addresses that were refused for lack of one and have not had any since. An address
+//! that has just had a place gives way to them when one is free.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// How long a refusal is remembered: within that time its client comes again.
+/// How long a refusal is remembered: its client comes again within that time.
 const REMEMBERED_NS: u64 = 30_000_000_000;
 /// How long an address counts as one that has just had a place.
 const SERVED_NS: u64 = 60_000_000_000;
 /// Addresses that are remembered, of either kind.
 const MOST: usize = 256;
 
-/// The line, of addresses as [`super::access::origin`] has them.
+/// The waiting line, of addresses as returned by [`super::access::origin`].
 #[derive(Debug, Default)]
 pub(super) struct WaitingLine {
-    /// When each was refused first, and last.
+    /// When each was first and last refused.
     waiting: HashMap<IpAddr, (u64, u64)>,
-    /// When each left a place last.
+    /// When each last left a place.
     served: HashMap<IpAddr, u64>,
 }
 
@@ -29,12 +29,12 @@ impl WaitingLine {
         }
     }
 
-    /// Notes that one has its place.
+    /// Notes that an address has its place.
     pub(super) fn note_served(&mut self, origin: IpAddr) {
         self.waiting.remove(&origin);
     }
 
-    /// Notes that one has left a place.
+    /// Notes that an address has left a place.
     pub(super) fn note_left(&mut self, origin: IpAddr, now_ns: u64) {
         self.forget(now_ns);
         if self.served.len() < MOST || self.served.contains_key(&origin) {
@@ -42,7 +42,8 @@ impl WaitingLine {
         }
     }
 
-    /// Whether one that comes to so many free places leaves them to others that wait; `holds` says whether it has a place now.
+    /// Whether an address that finds this many free places must leave them to others that wait; `holds` says whether
+    /// it has a place now.
     pub(super) fn gives_way(&mut self, origin: IpAddr, holds: bool, free: u32, now_ns: u64) -> bool {
         self.forget(now_ns);
         if !holds && !self.served.contains_key(&origin) {
@@ -85,7 +86,7 @@ mod tests {
         line.note_left(b, 16 * SECOND);
         line.note_refused(b, 17 * SECOND);
         assert!(line.gives_way(b, false, 1, 18 * SECOND) && !line.gives_way(a, false, 1, 18 * SECOND));
-        // Who does not come again keeps nobody out.
+        // A client that does not come again keeps nobody out.
         line.note_refused(c, 20 * SECOND);
         assert!(!line.gives_way(b, false, 1, 50 * SECOND));
     }

@@ -1,4 +1,4 @@
-//! What the datagrams of a stream begin with: bdp's own header, or that of iperf3 or iperf2.
+//! What the datagrams of a stream begin with: the header of bdp, iperf3 or iperf2.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,43 +12,44 @@ use crate::lock::lock;
 /// How long iperf2's other end may refuse datagrams at the beginning.
 const REFUSALS_NS: u64 = 1_000_000_000;
 
-/// Whose header.
+/// The layout of a datagram's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
-    /// bdp's own. A sender marks its end.
+    /// bdp's own. The sender marks its end.
     Bdp {
-        /// What each datagram bears.
+        /// The tag in each datagram.
         tag: [u8; 8],
     },
-    /// iperf3's, to the microsecond. Nothing marks the end.
+    /// iperf3's, with microseconds. Nothing marks the end.
     Iperf3 {
-        /// Whether it counts by 64 bits, not 32.
+        /// Whether it counts with 64 bits instead of 32.
         wide: bool,
     },
-    /// iperf2's, with numbers of 64 bits. A negated number marks the end, which is for who has called: the other end answers.
+    /// iperf2's, with 64-bit sequence numbers. A negated number marks the end, which the client sends: the other end
+    /// answers.
     Iperf2 {
-        /// What stands behind number and time: the header of the test, as far as it fits.
+        /// What follows the number and time: the header of the test, as far as it fits.
         header: Vec<u8>,
-        /// How long after the others the stream begins.
+        /// Delay of the stream's start after the others.
         delay: Duration,
-        /// The other end's report on what it received, which may come among the datagrams of a stream.
+        /// The other end's report on what it received, which may arrive among the datagrams of a stream.
         report: ReportSlot,
     },
 }
 
-/// Where the report of iperf2's other end is kept.
+/// Holds the report of iperf2's other end.
 #[derive(Debug, Clone, Default)]
 pub struct ReportSlot(Arc<Mutex<Option<ServerReport>>>);
 
 impl ReportSlot {
-    /// Keeps it, where a datagram is one.
+    /// Keeps a datagram if it is a report.
     pub fn keep(&self, datagram: &[u8]) {
         if let Some(report) = ServerReport::decode(datagram) {
             *lock(&self.0) = Some(report);
         }
     }
 
-    /// What was kept last.
+    /// Returns the latest report.
     pub fn report(&self) -> Option<ServerReport> {
         *lock(&self.0)
     }
@@ -62,19 +63,19 @@ impl PartialEq for ReportSlot {
 
 impl Eq for ReportSlot {}
 
-/// What a datagram says of itself.
+/// The label of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label {
-    /// Whether there are no more; its number is then how many there were.
+    /// Whether it is the last; its number is then the count of all.
     pub(super) last: bool,
-    /// Which, from 0.
+    /// The sequence number, from 0.
     pub(super) number: u64,
-    /// When it was sent, by the sender's own clock.
+    /// When it was sent, by the sender's clock.
     pub(super) sent_ns: u64,
 }
 
 impl Layout {
-    /// Bytes of the smallest datagram.
+    /// Returns the bytes of the smallest datagram.
     pub(super) fn header_bytes(&self) -> usize {
         match self {
             Self::Bdp { .. } => HEADER_BYTES,
@@ -83,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// How long after the others a stream of this layout begins.
+    /// Returns the delay of the stream's start after the others.
     pub(super) fn delay(&self) -> Duration {
         match self {
             Self::Iperf2 { delay, .. } => *delay,
@@ -91,12 +92,13 @@ impl Layout {
         }
     }
 
-    /// Whether a refusal is passing so long after the beginning: iperf2's server has no socket for others while it takes one in.
+    /// Whether a refusal is temporary this long after the start: iperf2's server has no socket for others while it
+    /// accepts one.
     pub(super) fn outlasts(&self, elapsed_ns: u64) -> bool {
         matches!(self, Self::Iperf2 { .. }) && elapsed_ns < REFUSALS_NS
     }
 
-    /// Puts what is the same in all datagrams into one.
+    /// Writes the constant part of all datagrams.
     pub fn write_header(&self, datagram: &mut [u8]) {
         if let (Self::Iperf2 { header, .. }, Some(room)) = (self, datagram.get_mut(STAMP_BYTES..)) {
             let length = header.len().min(room.len());
@@ -104,7 +106,7 @@ impl Layout {
         }
     }
 
-    /// Labels a datagram, which is no shorter than the header.
+    /// Labels a datagram that is at least as long as the header.
     pub(super) fn write(&self, datagram: &mut [u8], number: u64, sent_ns: u64) {
         match self {
             Self::Bdp { tag } => {
@@ -123,7 +125,7 @@ impl Layout {
         }
     }
 
-    /// What a datagram says where `next` is the number after the highest so far; `None` of anything else.
+    /// Returns a datagram's label, if `next` is the number after the highest so far; `None` for anything else.
     pub(super) fn read(&self, datagram: &[u8], next: u64) -> Option<Label> {
         match self {
             Self::Bdp { tag } => {
@@ -135,7 +137,7 @@ impl Layout {
                 let number = if *wide {
                     header.number.checked_sub(1)?
                 } else {
-                    // Of 32 bits they begin anew after some minutes of small datagrams.
+                    // 32-bit numbers wrap after some minutes of small datagrams.
                     let ahead = (header.number as u32).wrapping_sub(next as u32).wrapping_sub(1) as i32;
                     next.checked_add_signed(i64::from(ahead))?
                 };
@@ -208,7 +210,7 @@ mod tests {
             narrow.write(&mut datagram, number, 0);
             assert_eq!(narrow.read(&datagram, next).map(|label| label.number), Some(number), "{number}");
         }
-        // The first is number 1: what names 0 before anything came is of no sender.
+        // The first number is 1: 0 before anything arrived is from no sender.
         assert_eq!(narrow.read(&[0; 12], 0), None);
         assert_eq!(Layout::Iperf3 { wide: true }.read(&[0; 16], 0), None);
     }

@@ -1,5 +1,5 @@
-//! How a client opens the streams of a flow of datagrams: it learns the cookie of its address, and shows it. On the way the
-//! two clocks are compared.
+//! Opens the streams of a flow of datagrams: the client obtains the cookie of its address and presents it. Meanwhile
+//! the two clocks are compared.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,14 @@ use bdp_wire::session::Key;
 use super::{Layout, Stream};
 use crate::session::error::SessionError;
 
-/// From one try of a step to the next.
+/// Interval of retries of a step.
 const AGAIN: Duration = Duration::from_millis(250);
 /// How long all streams may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a stream that has shown its cookie is asked to be confirmed: the server's answer may have been lost, and then the
 /// word to begin says.
 const CONFIRMATION: Duration = Duration::from_secs(2);
-/// Round trips of the first stream by which the clocks are compared.
+/// Round trips of the first stream with which the clocks are compared.
 const LOOKS: u32 = 8;
 
 /// Opens every stream, each over a socket that is connected to the server.
@@ -96,13 +96,13 @@ impl Waiting {
     fn send(&mut self) {
         self.opening.client_ns = clock::monotonic_ns();
         self.tried = Some(Instant::now());
-        // What is not sent is as what is lost: it is tried again.
+        // A failed send is treated as a loss: it is retried.
         let _ = self.socket.send(&self.opening.encode());
     }
 
     fn take_in(&mut self, offset: &mut Option<ClockOffset>) {
         let mut room = [0; OPENING_BYTES + 1];
-        // An error (ICMP) takes the descriptor's readiness away too.
+        // An error (ICMP) clears the descriptor's readiness too.
         while let Ok(length) = self.socket.recv(&mut room) {
             let now = clock::monotonic_ns();
             let Some(answer) = Opening::decode(&room[..length]) else { continue };

@@ -1,11 +1,11 @@
-//! What both ends report of a flow of datagrams, put together.
+//! Combines what both ends report of a flow of datagrams.
 
 use bdp_model::method::TimestampSource;
 use bdp_model::udp::{Distribution, OneWayDelay, UdpReport};
 use bdp_wire::control::{Received, Sent};
 
-/// What became of the datagrams; nothing of a flow of connections. `asked_bps` is of all streams, `clocks` by how many
-/// nanoseconds the receiver's clock is ahead of the sender's, and how far that may be off.
+/// Returns the datagrams' fate; nothing for a flow of connections. `asked_bps` is for all streams together; `clocks`
+/// holds the nanoseconds by which the receiver's clock is ahead of the sender's, and the error bound.
 pub fn report(
     asked_bps: Option<f64>,
     received: &Received,
@@ -14,7 +14,7 @@ pub fn report(
 ) -> Option<UdpReport> {
     let (got, gave) = (received.datagrams.as_ref()?, sent.datagrams.as_ref()?);
     let lost = gave.sent.saturating_sub(got.counts.received);
-    // Of the last ones, whose number no mark gave.
+    // The last datagrams, whose number no end mark gave.
     let at_end =
         got.open_end.map_or(0, |end| end.dropped_at_most.min(gave.sent.saturating_sub(end.numbered)));
     let seconds = gave.duration_ns.max(1) as f64 / 1e9;

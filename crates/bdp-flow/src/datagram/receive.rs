@@ -1,4 +1,5 @@
-//! The receiving end: each stream on a thread of its own, datagrams known by their numbers; one more takes the samples.
+//! The receiving end of datagrams: each stream on a thread of its own, datagrams identified by number; one more
+//! thread takes the samples.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,37 +23,37 @@ use crate::worker::Worker;
 /// How long after a mark of the end datagrams that are missing are waited for: longer than a queue holds them back that let
 /// the mark through.
 const LATE_DATAGRAMS_NS: u64 = 300_000_000;
-/// How long a stream is silent past its duration until it counts as ended though no mark of that came.
+/// How long a stream must be silent after its duration until it counts as ended without an end mark.
 const SILENT_NS: u64 = 1_500_000_000;
 /// How long past its duration a stream may go on at all.
 const OVERTIME_NS: u64 = 15_000_000_000;
-/// From one look at the two clocks to the next.
+/// Interval at which the two clocks are compared.
 const CLOCKS_NS: u64 = 100_000_000;
-/// Numbers that a stream remembers of a flow of up to so many, and of one of more.
+/// Numbers that a stream remembers, in a flow of up to this many streams, and of more.
 const FEW_STREAMS: usize = 64;
 const OF_FEW: u64 = 1 << 20;
 const OF_MANY: u64 = 1 << 16;
 /// Longest sleep of the thread that takes samples.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// Numbers that each of so many streams remembers.
+/// Returns the numbers that each of this many streams remembers.
 const fn remembered(streams: usize) -> u64 {
     if streams <= FEW_STREAMS { OF_FEW } else { OF_MANY }
 }
 
-/// Memory that each of so many streams needs for it: a bit each.
+/// Returns the memory that each of this many streams needs to remember received numbers: one bit per number.
 pub const fn remembered_bytes(streams: usize) -> u64 {
     remembered(streams) / 8
 }
 
-/// What a receiver does with its streams.
+/// A receiver's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatagramReceivePlan {
-    /// How long the sender sends, since the first datagram.
+    /// How long the sender sends, from the first datagram.
     pub duration: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub omit: Nanos,
-    /// From one sample to the next.
+    /// Interval of samples.
     pub interval: Nanos,
     /// How long to wait for the first datagram.
     pub patience: Nanos,
@@ -68,7 +69,7 @@ pub fn over(
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
-/// The same, with each stream's part, in order.
+/// Like `over`, but returns each stream's counts too, in order.
 pub fn each_over(
     streams: Vec<Stream>,
     plan: &DatagramReceivePlan,
@@ -108,7 +109,7 @@ pub fn each_over(
     }
     counting.note(joined.end_ns.saturating_sub(first), shared.each());
     let (last, (counted_from, stream_bytes)) = (counting.last().mark(), counting.counted());
-    // Those that were taken while late datagrams were waited for say nothing of the time in which any was sent.
+    // Samples taken while late datagrams were awaited say nothing about the sending time.
     samples.retain(|sample| sample.at_ns < last.at_ns);
     samples.push(of(last));
     let received = Received {
@@ -130,17 +131,17 @@ pub fn each_over(
     Ok((received, joined.tallies))
 }
 
-/// What the streams' threads show the one that takes samples.
+/// What the streams' threads share with the one that takes samples.
 struct Shared {
-    /// When the first datagram came; 0 before.
+    /// When the first datagram arrived; 0 before.
     first_at_ns: AtomicU64,
     bytes: Vec<AtomicU64>,
     arrivals: Vec<LiveArrivals>,
-    /// Until when a first datagram is waited for.
+    /// Deadline of the first datagram.
     deadline_ns: u64,
 }
 
-/// What came of a stream so far.
+/// Arrivals of a stream so far.
 #[derive(Default)]
 struct LiveArrivals {
     sent: AtomicU64,
@@ -157,7 +158,7 @@ impl LiveArrivals {
 
     fn read(&self) -> ArrivalReading {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        // What came is read first: one that comes meanwhile is not taken for lost.
+        // The received count is read first, so that a datagram that arrives meanwhile is not taken for lost.
         let received = read(&self.received);
         ArrivalReading { received, sent: read(&self.sent), jitter_ns: read(&self.jitter_ns) }
     }
@@ -170,7 +171,7 @@ impl Shared {
     }
 }
 
-/// Takes the readings until the streams' threads are over: of all samples, and where counting begins.
+/// Takes the readings until the streams' threads are over: all samples, and the start of counting.
 fn sample(
     plan: &DatagramReceivePlan,
     shared: &Shared,
@@ -208,13 +209,13 @@ fn of(mark: Mark) -> ReceiverSample {
 /// The outcome of one stream.
 struct StreamReceived {
     arrivals: Arrivals,
-    /// How many there were, where a mark of the end said so.
+    /// Number of datagrams sent, according to an end mark.
     marked: Option<u64>,
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
     dropped: Option<u64>,
-    /// Where no mark of the end came: how many the socket may have dropped after the last train.
+    /// Without an end mark: how many datagrams the socket may have dropped after the last train.
     dropped_at_end: Option<u64>,
     stamped: bool,
     ended_at_ns: u64,
@@ -288,10 +289,10 @@ impl Joined {
     }
 }
 
-/// What had come of a stream when counting began.
+/// A stream's arrivals when counting began.
 #[derive(Clone, Copy)]
 struct Omitted {
-    /// By the highest number.
+    /// Number of datagrams sent, by the highest number received.
     datagrams: u64,
     missing: u64,
 }
@@ -319,14 +320,14 @@ struct Counted<'a> {
     omitted: Option<Omitted>,
     jitter: Jitter,
     transits: Transits,
-    /// Drops of the socket as the last train reported them, and the datagrams that were missing with them.
+    /// The socket's drops as reported by the last train, and the datagrams missing with them.
     drops_seen: u32,
     dropped: u64,
     trains_of: u64,
-    /// How many were sent, once a mark of the end has come, and when that was.
+    /// Number of datagrams sent according to an end mark, and when that arrived.
     last_mark: Option<(u64, u64)>,
     last_data_ns: u64,
-    /// When the last train came, of whatever.
+    /// When the last train of any kind arrived.
     last_train_ns: u64,
     clocks: Clocks,
 }
@@ -361,12 +362,12 @@ impl<'a> Reader<'a> {
         let ended = loop {
             let before = clock::monotonic_ns();
             let read = self.receiver.receive(|train| counted.take(&train));
-            // A machine that paused has yet to read what lies there: as long as something does it is as late as when that came, and
-            // where nothing does, as when that was asked.
+            // After a pause of the machine, datagrams still wait to be read: while there are any, the time is when
+            // the last one arrived, otherwise when the socket was asked.
             let now = match read {
                 Ok(()) => counted.last_train_ns,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => before,
-                // What an earlier datagram of ours met at the other end says nothing of those to come.
+                // An error about an earlier datagram of ours says nothing about those to come.
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     std::thread::sleep(CHECK);
                     before
@@ -403,7 +404,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Counted<'_> {
-    /// Counts what came together.
+    /// Counts datagrams that arrived together.
     fn take(&mut self, train: &Train<'_>) {
         let now = clock::monotonic_ns();
         let arrived = self.clocks.monotonic(train.arrived_unix_ns, now);
@@ -439,8 +440,8 @@ impl Counted<'_> {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.live.show(&self.arrivals, self.jitter);
         }
-        // The kernel counts what it dropped before this train came: as many datagrams are missing here, or trains of them. What
-        // is missing before a mark of the end is known at the end.
+        // The kernel counts its drops before this train arrived: as many datagrams are missing here, or trains of
+        // them. What is missing before an end mark is known at the end.
         if let Some(drops) = train.drops.filter(|_| any > 0) {
             let more = u64::from(drops.wrapping_sub(self.drops_seen));
             self.drops_seen = drops;
@@ -448,7 +449,7 @@ impl Counted<'_> {
         }
     }
 
-    /// Notes what had come before the first train past the omit.
+    /// Notes the arrivals before the first train after the omitted beginning.
     fn begin_counting(&mut self, arrived: u64) {
         if self.omitted.is_none() {
             let first = self.shared.first_at_ns.load(Ordering::Relaxed);
@@ -459,8 +460,8 @@ impl Counted<'_> {
         }
     }
 
-    /// What this host dropped, given the socket's count at the end: what is missing after the last train included where a mark of the
-    /// end said how much that is, or else how much of it that may be.
+    /// Returns what this host dropped, given the socket's count at the end: includes what is missing after the last
+    /// train if an end mark gave the number, or else how much that may be.
     fn dropped_until(&self, drops: u32) -> (u64, Option<u64>) {
         let more = u64::from(drops.wrapping_sub(self.drops_seen)).saturating_mul(self.trains_of);
         match self.last_mark {
@@ -480,14 +481,14 @@ impl Counted<'_> {
     }
 }
 
-/// What decides whether a stream is over; all times by the monotonic clock.
+/// Determines whether a stream is over; all times by the monotonic clock.
 struct Seen {
-    /// When the first datagram of any stream came.
+    /// When the first datagram of any stream arrived.
     first_ns: Option<u64>,
-    /// When the last of this stream did.
+    /// When this stream's last datagram arrived.
     last_data_ns: u64,
     received: u64,
-    /// How many were sent, by a mark of the end, and when that came.
+    /// Number of datagrams sent according to an end mark, and when that arrived.
     last_mark: Option<(u64, u64)>,
 }
 
@@ -504,20 +505,20 @@ impl Seen {
     }
 }
 
-/// From the kernel's time of arrival, which is the wall clock's, to the monotonic clock.
+/// Converts the kernel's time of arrival, by the wall clock, to the monotonic clock.
 #[derive(Default)]
 struct Clocks {
     looked_at_ns: u64,
-    /// Monotonic less wall clock.
+    /// Monotonic minus wall clock.
     ahead_ns: i64,
 }
 
 impl Clocks {
-    /// When a train came; now, where the kernel does not say.
+    /// Returns when a train arrived; now, if the kernel does not report it.
     fn monotonic(&mut self, arrived_unix_ns: Option<u64>, now: u64) -> u64 {
         let Some(arrived) = arrived_unix_ns else { return now };
         if self.looked_at_ns == 0 || now - self.looked_at_ns >= CLOCKS_NS {
-            // The closest of some looks: one between which this thread was not running says nothing.
+            // The closest of several comparisons: one interrupted by a pause of this thread is useless.
             let looks = (0..3).map(|_| {
                 let (before, wall) = (clock::monotonic_ns(), clock::unix_ns());
                 let after = clock::monotonic_ns();
@@ -548,7 +549,7 @@ mod tests {
         assert!(!over(&seen, 12 * second + SILENT_NS - 1) && over(&seen, 12 * second + SILENT_NS));
         seen.last_data_ns = 26 * second;
         assert!(over(&seen, 11 * second + OVERTIME_NS));
-        // A mark ends it once all have come, or a moment after the last that did.
+        // A mark ends it once all have arrived, or a moment after the last that did.
         (seen.last_data_ns, seen.last_mark) = (3 * second, Some((8, 2 * second)));
         assert!(
             !over(&seen, 3 * second + LATE_DATAGRAMS_NS - 1) && over(&seen, 3 * second + LATE_DATAGRAMS_NS)

@@ -1,4 +1,5 @@
-//! The sending end: each stream's datagrams at their times, as many by one call as 100 us of the rate hold.
+//! The sending end of datagrams: each stream's datagrams at their times, with as many per call as fit into 100 us of
+//! the rate.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,11 +23,11 @@ use crate::worker::Worker;
 
 /// How much of the rate one call may hold.
 const BURST_NS: u64 = 100_000;
-/// How far behind its times a sender may be and make up for it; what is older is left out.
+/// How late a sender may be and still catch up; older datagrams are skipped.
 const LATE_NS: u64 = 20_000_000;
-/// Buffers that one call holds at most, where the rate does not bound it.
+/// Most buffers per call, if the rate does not limit it.
 const BUFFERS: usize = 2;
-/// How often what each stream has sent is shown.
+/// Interval at which each stream's sent bytes are shown.
 const SHOW_NS: u64 = 50_000_000;
 /// Marks of the end: how many, and how far apart.
 const LAST_MARKS: u32 = 10;
@@ -34,27 +35,28 @@ const LAST_MARK_GAP: Duration = Duration::from_millis(50);
 /// Longest sleep before the stop flag is seen.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;
 
-/// What a sender does with its streams.
+/// A sender's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatagramSendPlan {
-    /// Payload of a datagram; nothing is what the path's MTU holds.
+    /// Payload of a datagram; `None` for what fits the path's MTU.
     pub payload_bytes: Option<u32>,
-    /// Payload of each stream, bit/s; nothing is as fast as it goes.
+    /// Payload rate of each stream, bit/s; `None` for as fast as possible.
     pub rate_bps: Option<u64>,
-    /// How long.
+    /// Duration of the flow.
     pub duration: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub omit: Nanos,
-    /// Ends after so many bytes of payload, all streams together, if sooner.
+    /// Ends after this much payload, all streams together, if sooner.
     pub bytes: Option<u64>,
 }
 
-/// Sends until the duration is over, until the planned bytes are through, or until `stop`. The meter shows payload bytes.
+/// Sends until the duration is over, until the planned bytes are sent, or until `stop`. The meter shows payload
+/// bytes.
 pub fn over(streams: Vec<Stream>, plan: &DatagramSendPlan, stop: &AtomicBool, meter: &Meter) -> Result<Sent> {
     each_over(streams, plan, stop, meter).map(|(all, _)| all)
 }
 
-/// The same, with each stream's part, in order.
+/// Like `over`, but returns each stream's counts too, in order.
 pub fn each_over(
     streams: Vec<Stream>,
     plan: &DatagramSendPlan,
@@ -112,11 +114,11 @@ pub fn each_over(
     Ok((sent, tallies))
 }
 
-/// What the streams' threads show of what they have sent.
+/// What the streams' threads show of the bytes sent.
 struct Shown<'a> {
     meter: &'a Meter,
     total: AtomicU64,
-    /// Of each, in order.
+    /// Counts of each stream, in order.
     streams: Vec<AtomicU64>,
 }
 
@@ -133,7 +135,7 @@ impl Shown<'_> {
     }
 }
 
-/// What one stream did.
+/// The result of one stream.
 struct StreamSent {
     payload_bytes: usize,
     sent: u64,
@@ -143,7 +145,7 @@ struct StreamSent {
     gaps: Histogram,
     burst_max: u64,
     method: SendMethod,
-    /// As the kernel knew it in the end: a router may have reported it on the way.
+    /// The path MTU as the kernel knew it at the end: a router may have reported it meanwhile.
     path_mtu: Option<u32>,
 }
 
@@ -154,9 +156,9 @@ struct Pacer<'a> {
     layout: Layout,
     train: Vec<u8>,
     length: usize,
-    /// Datagrams of one call, at most.
+    /// Most datagrams per call.
     burst: u64,
-    /// Datagrams in all, at most.
+    /// Most datagrams in total.
     most: u64,
     sent: u64,
     left_out: u64,
@@ -170,7 +172,7 @@ impl<'a> Pacer<'a> {
         let sender = TrainSender::new(stream.socket, length, CHECK)?;
         let room = (sender.per_buffer() * BUFFERS) as u64;
         let burst = plan.rate_bps.map_or(room, |rate| {
-            // Only fq makes use of it, and then spreads what a burst holds together.
+            // Only fq uses it, and then spreads the datagrams of a burst.
             let _ = bdp_sys::socket::pace(sender.socket(), rate + rate / 100);
             (u128::from(rate) * u128::from(BURST_NS) / (8 * length as u128 * 1_000_000_000)) as u64
         });
@@ -221,7 +223,7 @@ impl<'a> Pacer<'a> {
             self.leave_out(now - started, due);
             let count = match self.send_burst(want, now) {
                 Ok(count) => count,
-                // The other end has closed its socket: it has had enough.
+                // The other end has closed its socket: it needs no more.
                 Err(e)
                     if e.kind() == ErrorKind::ConnectionRefused && !self.layout.outlasts(now - started) =>
                 {
@@ -267,7 +269,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    /// Datagrams whose time has come after so long.
+    /// Returns the number of datagrams due after this time.
     fn due(&self, elapsed_ns: u64) -> u64 {
         self.plan.rate_bps.map_or(u64::MAX, |rate| {
             let bits = u128::from(elapsed_ns) * u128::from(rate) / 1_000_000_000;
@@ -283,7 +285,7 @@ impl<'a> Pacer<'a> {
         })
     }
 
-    /// Gives up on datagrams whose times have long passed: sent now they would be a burst that nobody asked for.
+    /// Skips datagrams that are long overdue: sent now, they would be an unintended burst.
     fn leave_out(&mut self, elapsed_ns: u64, due: u64) {
         if self.plan.rate_bps.is_none() {
             return;
@@ -303,7 +305,7 @@ impl<'a> Pacer<'a> {
         self.sender.send(&self.train[..bytes]).map(|count| count as u64)
     }
 
-    /// Tells the receiver that there are no more, some times, as one may be lost.
+    /// Tells the receiver that there are no more, several times, as a mark may be lost.
     fn mark_end(&mut self, stop: &AtomicBool) {
         let Layout::Bdp { tag } = self.layout else { return };
         for _ in 0..LAST_MARKS {
@@ -322,7 +324,7 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// Whether a later try may fare better: a full queue, a signal, a way that flaps.
+/// Whether a retry may succeed: a full queue, a signal, a flapping route.
 fn is_passing(error: &std::io::Error) -> bool {
     // ENOBUFS has no kind of its own; EAGAIN is the end of the socket's patience.
     bdp_sys::poll::is_wait(error) || bdp_sys::udp::is_out_of_room(error)

@@ -1,4 +1,5 @@
-//! The thread that leads a flow: it reads `TCP_INFO` of all streams, and finds out the quickest way of giving bytes to the kernel.
+//! The thread that leads a flow: it reads `TCP_INFO` of all streams, and finds the fastest way to give bytes to the
+//! kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +24,7 @@ use crate::ways::{self, Reading, Step, Trial};
 /// `TCP_CLOSE` of `include/net/tcp_states.h`.
 const CLOSED: u8 = 7;
 
-/// The leader's own: its share, and the readings of all streams.
+/// The leader's own state: its share, and the readings of all streams.
 pub(super) struct Leading<'a> {
     flow: &'a Flow<'a>,
     share: Share<'a>,
@@ -31,11 +32,11 @@ pub(super) struct Leading<'a> {
     retransmits: u64,
     needless: Option<u64>,
     acked: u64,
-    /// The first stream's last reading that held anything.
+    /// The first stream's last non-empty reading.
     first: TcpInfo,
     /// Congestion events of the first stream.
     episodes: LossEpisodes,
-    /// Until it is known which way is the quickest, and what came of it.
+    /// The trial of the fastest way, until it is known.
     trial: Option<Trial>,
     tried: Vec<TriedWay>,
 }
@@ -117,7 +118,7 @@ impl<'a> Leading<'a> {
         })
     }
 
-    /// Goes on with the trial of ways.
+    /// Continues the trial of ways.
     fn choose_way(&mut self, now: u64) {
         if self.flow.refuses.load(Ordering::Relaxed) {
             // The first one takes nothing that a system could refuse: all streams go by it.
@@ -138,7 +139,7 @@ impl<'a> Leading<'a> {
         self.flow.way.store(way, Ordering::Relaxed);
     }
 
-    /// Of several streams, the last reading of each.
+    /// Returns the last reading of each of several streams.
     fn streams(&self) -> Vec<StreamReport> {
         let infos = self.flow.meter.infos();
         let Some(last) = self.samples.last().filter(|_| infos.len() > 1) else { return Vec::new() };
@@ -176,7 +177,7 @@ impl<'a> Leading<'a> {
             ..Default::default()
         };
         let mut acked = vec![0; self.flow.streams.len()];
-        // Of a connection that was reset the kernel reports zeros; what was read before stands.
+        // For a connection that was reset, the kernel reports zeros; earlier readings stand.
         let mut infos = self.flow.meter.infos();
         infos.resize(self.flow.streams.len(), TcpInfo::default());
         let (mut needless, mut is_over) = (None, false);
@@ -212,7 +213,7 @@ impl<'a> Leading<'a> {
                 }
             }
         }
-        // A socket that was reset reports zeros; what was seen before stands.
+        // A socket that was reset reports zeros; earlier figures stand.
         self.retransmits = self.retransmits.max(sample.retransmits.unwrap_or(0));
         sample.retransmits = sample.retransmits.map(|_| self.retransmits);
         self.needless = self.needless.max(needless);
@@ -228,7 +229,7 @@ impl<'a> Leading<'a> {
     }
 }
 
-/// Adds a count to a sum that is unknown until one is known.
+/// Adds a count to a sum, which is unknown until a count is known.
 fn add(sum: &mut Option<u64>, count: Option<u32>) {
     if let Some(count) = count {
         *sum.get_or_insert(0) += u64::from(count);

@@ -1,4 +1,4 @@
-//! What a sender is to do.
+//! The plan of a sender.
 
 use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
@@ -7,34 +7,34 @@ use bdp_model::units::Nanos;
 
 use crate::crew::Crew;
 
-/// What a sender does with its streams.
+/// A sender's plan for its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendPlan {
-    /// Bytes of one write.
+    /// Bytes per write.
     pub length_bytes: u64,
-    /// Ends, at the latest, after this time since the start; the receiver ends a flow earlier.
+    /// Time limit since the start; the receiver ends a flow earlier.
     pub longest: Nanos,
-    /// Ends after so many bytes in total, and closes.
+    /// Ends after this many bytes in total, and closes.
     pub bytes: Option<u64>,
-    /// Rate that each stream is held to, bit/s of payload: by the kernel, and a low one by when bytes are given to it, too.
+    /// Payload rate of each stream, bit/s: limited by the kernel, and a low one also by when bytes are written.
     pub rate_bps: Option<u64>,
-    /// Whether a low rate is kept by whole writes, for a receiver that counts by them; the lowest by these alone, since the kernel
-    /// would spread each over all the time until the next.
+    /// Whether a low rate is kept by whole writes, for a receiver that counts by them; the lowest rates by these
+    /// alone, since the kernel would spread each write over the time until the next.
     pub whole_writes: bool,
-    /// From one sample to the next.
+    /// Interval of samples.
     pub interval: Nanos,
     /// How bytes are given to the kernel.
     pub zerocopy: Zerocopy,
-    /// Whether they are those that a receiver can check, [`bdp_wire::pattern`]; such bytes are always copied.
+    /// Whether to send bytes that a receiver can check, [`bdp_wire::pattern`]; they are always copied.
     pub patterned: bool,
-    /// What the program does, where it does not write as fast as it can.
+    /// The application's behaviour, if it does not write as fast as it can.
     pub application: Application,
-    /// Who sends.
+    /// The threads that send.
     pub crew: Crew,
 }
 
 impl SendPlan {
-    /// Of a flow that its receiver may end so long after its duration.
+    /// Returns the plan of a flow that its receiver may end this long after its duration.
     pub fn of(spec: &FlowSpec, patience: Nanos, crew: Crew) -> Self {
         Self {
             length_bytes: spec.length.as_bytes(),

@@ -1,4 +1,4 @@
-//! What the threads of a flow share, and the streams of each in one poll loop.
+//! State shared by a flow's threads, and each thread's streams in one poll loop.
 
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
@@ -20,38 +20,39 @@ use crate::waiting::{WaitFor, Waiting};
 use crate::ways::{self, SendStrategy};
 use crate::yielding::Yielding;
 
-/// Bytes of one write of the pattern: what a processor keeps near it.
+/// Bytes per write of the pattern: fits into the processor's cache.
 const PATTERN_BYTES: usize = 256 << 10;
 /// The token of the leader's wake-up.
 pub(super) const WAKE: u64 = u64::MAX;
 
-/// What the threads of one flow share.
+/// State shared by the threads of one flow.
 pub(super) struct Flow<'a> {
     pub(super) plan: &'a SendPlan,
     pub(super) meter: &'a Meter,
     pub(super) streams: Vec<TcpStream>,
     pub(super) payload: Payload,
-    /// Ways of giving bytes to the kernel, and which of them it is now.
+    /// Ways to give bytes to the kernel, and the current one.
     pub(super) ways: Vec<SendStrategy>,
     pub(super) way: AtomicUsize,
-    /// Payload bytes of a full segment of the first stream, which grow with its window; 0 before they are known.
+    /// Payload bytes of a full segment of the first stream, which grow with its window; 0 if unknown.
     pub(super) mss: AtomicU64,
-    /// Whether a thread lets others on its processor run after each turn: a receiver there takes the bytes while they are near.
+    /// Whether a thread yields its processor after each turn: a receiver there takes the bytes while they are in the
+    /// cache.
     pub(super) yields: bool,
-    /// Whether the system refused a way that a stream was to change to.
+    /// Whether the system refused to switch a stream to another way.
     pub(super) refuses: AtomicBool,
-    /// How each stream begins that is given its bytes when they are due.
+    /// Initial gate of each stream that is given its bytes when they are due.
     pub(super) gate: Option<Gate>,
-    /// Bytes that nobody has taken yet, where a number of them is to be sent.
+    /// Bytes not yet taken by any thread, if a fixed number is to be sent.
     pub(super) left: Option<AtomicU64>,
     pub(super) written: AtomicU64,
-    /// Streams that still send.
+    /// Streams that are still sending.
     pub(super) open: AtomicUsize,
-    /// Sends by reference of which the kernel reported that they are done, and those that it copied.
+    /// Sends by reference that the kernel reported complete, and those that it copied.
     pub(super) completed: AtomicU64,
     pub(super) copied: AtomicU64,
     pub(super) over: AtomicBool,
-    /// What the threads use of their processors.
+    /// Processor use of the threads.
     pub(super) busiest: Busiest,
     /// Wakes the leader when the last stream has closed.
     pub(super) wake: Waker,
@@ -84,7 +85,7 @@ impl Flow<'_> {
         let (completed, copied) =
             (self.completed.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
         match ways::recorded(self.way().method) {
-            // What is delivered on this machine, or goes out by a device that can't gather, is copied after all.
+            // Loopback traffic, and traffic through a device that cannot gather, is copied after all.
             SendMethod::ZeroCopy { .. } => SendMethod::ZeroCopy { copied: copied * 2 > completed },
             method => method,
         }
@@ -93,9 +94,9 @@ impl Flow<'_> {
 
 /// How a stream ended.
 enum End {
-    /// All that it was to send has been written.
+    /// Everything to be sent has been written.
     Through,
-    /// The receiver ended it.
+    /// The receiver ended the stream.
     Ended,
 }
 
@@ -104,14 +105,14 @@ pub(super) struct Share<'a> {
     flow: &'a Flow<'a>,
     pub(super) first: usize,
     pub(super) poll: Poll,
-    /// `None` of a stream that has ended.
+    /// The outlets of its streams; `None` for a stream that has ended.
     pub(super) outlets: Vec<Option<Outlet<'a>>>,
     pub(super) open: usize,
-    /// Of streams that are given their bytes when they are due; empty where all are given at once.
+    /// Streams that are given their bytes when they are due; empty if bytes are given at once.
     paced: Vec<Paced>,
-    /// What the thread waited for so far; of the leader alone.
+    /// Waiting time of the thread so far; the leader's only.
     pub(super) waiting: Waiting,
-    /// For bytes of the pattern.
+    /// Buffer for bytes of the pattern.
     room: Vec<u8>,
     ready: Vec<u64>,
     yielding: Yielding,
@@ -120,7 +121,8 @@ pub(super) struct Share<'a> {
 /// A stream that is given its bytes when they are due.
 struct Paced {
     gate: Gate,
-    /// What the poll loop waits for on its behalf: the kernel takes none at present, or an answer has yet to come.
+    /// The event that the poll loop awaits for it: the kernel accepts nothing at present, or an answer is
+    /// outstanding.
     waits_for: Option<Interest>,
 }
 
@@ -149,7 +151,7 @@ impl<'a> Share<'a> {
         Ok(Self { flow, first, poll, open, outlets, paced, waiting, room, ready, yielding })
     }
 
-    /// Waits for streams that take more, and writes to them.
+    /// Waits for writable streams, and writes to them.
     pub(super) fn turn(&mut self, wait_ns: u64) -> Result<()> {
         let wait_ns = self.write_due()?.map_or(wait_ns, |due_ns| wait_ns.min(due_ns));
         let mut ready = std::mem::take(&mut self.ready);
@@ -174,7 +176,8 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// What a wait is for now: for room in a socket, or for a time or an answer at which there is something to write.
+    /// Returns what the current wait is for: room in a socket, or a time or an answer at which there is something to
+    /// write.
     fn waits_for(&self) -> WaitFor {
         let full = |paced: &Paced| paced.waits_for == Some(Interest::Write);
         match self.paced.is_empty() || self.paced.iter().any(full) {
@@ -200,7 +203,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Writes to streams to which bytes are due. Gives the time until the next ones are, where that is known.
+    /// Writes to streams with bytes due. Returns the time until the next ones are, if known.
     fn write_due(&mut self) -> Result<Option<u64>> {
         if self.paced.is_empty() {
             return Ok(None);
@@ -302,7 +305,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Whether a stream of this share that the receiver ended may not have been written to since.
+    /// Whether a stream of this share was ended by the receiver and possibly not written to since.
     pub(super) fn ends_unseen(&self, index: usize) -> bool {
         let place = index.checked_sub(self.first);
         self.flow.gate.is_some()

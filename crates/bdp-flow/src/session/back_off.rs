@@ -1,5 +1,5 @@
-//! Datagrams at a rate that nobody knows the path to carry: the first second is watched, and where it loses many the rest goes at what came
-//! through (RFC 8085, section 3.1).
+//! Datagrams at a rate above the path's known capacity: the first second is checked, and if many are lost, the rest
+//! is sent at the rate that got through (RFC 8085, section 3.1).
 
 use bdp_model::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
@@ -13,12 +13,12 @@ use super::round::Rounds;
 
 /// How long is watched; half of a shorter test.
 const WATCHED: Nanos = Nanos::secs(1);
-/// A rate that loses this share harms: TCP beside it comes to nearly nothing (RFC 8085 wants a loss rate that TCP could live with).
+/// Harmful share of loss: TCP on the same path almost stops (RFC 8085 wants a loss rate that TCP could live with).
 const HARMFUL: f64 = 0.1;
-/// Share of what came through that is sent from then on: a queue that is full has to drain.
+/// Share of the rate that got through which is used from then on: a full queue must drain.
 const BELOW: f64 = 0.95;
 
-/// Runs directions at the same time, at the rate that was asked for or one that the path carries.
+/// Runs directions at the same time, at the requested rate or one that the path carries.
 pub(super) fn run(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,
@@ -56,7 +56,7 @@ fn watched(request: &MeasureRequest) -> MeasureRequest {
     watched
 }
 
-/// The share that was lost and the rate to go on with, where so much was lost that it harms.
+/// Returns the share lost and the rate to continue with, if the loss is harmful.
 fn harm(watched: &MeasureRequest, outcome: &Outcome) -> Option<(f64, f64)> {
     let clocks = outcome.clocks.map(|clocks| (clocks, outcome.carried()));
     let udp = datagrams::report(watched, outcome.way, &outcome.received, &outcome.sent, clocks)?;
@@ -64,7 +64,7 @@ fn harm(watched: &MeasureRequest, outcome: &Outcome) -> Option<(f64, f64)> {
     slower(udp.loss_ratio, received_bps.min(udp.sent_bps))
 }
 
-/// The same of figures.
+/// Returns the share lost and the rate to continue with, from figures.
 fn slower(loss_ratio: f64, received_bps: f64) -> Option<(f64, f64)> {
     (loss_ratio >= HARMFUL).then_some((loss_ratio, BELOW * received_bps))
 }

@@ -1,4 +1,4 @@
-//! The near end of flows of datagrams: what is asked of the server, the sockets, and what both ends report, put together.
+//! The local end of flows of datagrams: the order for the server, the sockets, and the combined reports of both ends.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub fn connect(
     opening::open(address, (key, flow), sockets(request, address, request.spec.streams, first_port)?, cancel)
 }
 
-/// So many sockets, each connected to the server.
+/// Returns this many sockets, each connected to the server.
 pub fn sockets(
     request: &MeasureRequest,
     address: SocketAddr,
@@ -59,7 +59,7 @@ pub fn sockets(
     Ok(sockets)
 }
 
-/// A socket whose datagrams nobody may fragment.
+/// Returns a socket whose datagrams may not be fragmented.
 pub fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket, SessionError> {
     let options = UdpOptions {
         dscp: request.spec.dscp,
@@ -71,7 +71,7 @@ pub fn whole(request: &MeasureRequest, address: SocketAddr) -> Result<UdpSocket,
     Ok(udp::connect(from, address, &options)?)
 }
 
-/// What the near end does where it receives.
+/// Returns the plan of the local end if it receives.
 pub fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
     DatagramReceivePlan {
         duration: request.spec.duration,
@@ -81,7 +81,7 @@ pub fn receive_plan(request: &MeasureRequest) -> DatagramReceivePlan {
     }
 }
 
-/// How long nothing may come of a flow that has begun: of a slow one datagrams are far between.
+/// Returns how long a flow that has begun may be silent: with a slow one, datagrams are far apart.
 pub fn patience(request: &MeasureRequest) -> Nanos {
     let udp = request.spec.udp.as_ref();
     let rate_bps = udp.and_then(|udp| udp.rate_bps).unwrap_or(u64::MAX).max(1);
@@ -89,7 +89,7 @@ pub fn patience(request: &MeasureRequest) -> Nanos {
     STALL.max(Nanos(bits.saturating_mul(4_000_000_000) / rate_bps))
 }
 
-/// What it does where it sends.
+/// Returns the plan of the local end if it sends.
 pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
     let spec = &request.spec;
     DatagramSendPlan {
@@ -101,7 +101,7 @@ pub fn send_plan(request: &MeasureRequest) -> DatagramSendPlan {
     }
 }
 
-/// That datagrams went as fragments, where they did by all that the sender's kernel knows.
+/// Returns a caveat that datagrams were sent as fragments, if the sender's kernel knows of it.
 pub fn fragments(direction: Direction, sent: &Sent, address: SocketAddr) -> Option<Caveat> {
     let datagram_bytes = sent.datagrams.as_ref()?.payload_bytes;
     let path_mtu = sent.path_mtu?;
@@ -109,8 +109,8 @@ pub fn fragments(direction: Direction, sent: &Sent, address: SocketAddr) -> Opti
         .then_some(Caveat::Fragmented { direction, datagram_bytes, path_mtu })
 }
 
-/// What became of the datagrams of one direction; nothing of connections. With the comparison of the clocks comes when the
-/// flow ran, by the near one.
+/// Returns the datagrams' fate in one direction; nothing for connections. The clock comparison comes with the flow's
+/// time span, by the local clock.
 pub fn report(
     request: &MeasureRequest,
     way: Direction,
@@ -138,11 +138,11 @@ pub fn report(
     })
 }
 
-/// What a reader should know of it.
+/// Returns caveats about the datagrams.
 pub fn caveats(request: &MeasureRequest, direction: Direction, udp: &UdpReport) -> Vec<Caveat> {
     let (sent_bps, left_out) = (udp.sent_bps, udp.left_out);
     let mut caveats = Vec::new();
-    // Where the user asked for no rate it is only what the server grants.
+    // If the user asked for no rate, it is only what the server grants.
     let asked = udp.asked_bps.filter(|_| request.spec.udp.as_ref().is_some_and(|udp| udp.rate_bps.is_some()));
     if let Some(asked_bps) = asked.filter(|asked| sent_bps < SENT_AS_ASKED * asked) {
         caveats.push(Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out });

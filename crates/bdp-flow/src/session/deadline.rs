@@ -1,4 +1,4 @@
-//! Connections of which no call waits for ever.
+//! Connections whose calls never wait forever.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use bdp_sys::socket;
 
 use crate::error::FlowError;
 
-/// How long the kernel may take to be rid of a message, and the other end may be gone.
+/// How long the kernel may take to deliver a message, and the other end to disappear.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes a connection one of messages: blocking, each sent at once, and failing after [`PATIENCE`].
+/// Prepares a connection for messages: blocking, each sent at once, and failing after [`PATIENCE`].
 pub fn bound(stream: &TcpStream, doing: &'static str) -> Result<(), FlowError> {
     stream.set_nonblocking(false).map_err(FlowError::io(doing))?;
     stream.set_nodelay(true).map_err(FlowError::io(doing))?;
@@ -19,14 +19,14 @@ pub fn bound(stream: &TcpStream, doing: &'static str) -> Result<(), FlowError> {
     Ok(socket::watch_peer(stream, PATIENCE)?)
 }
 
-/// A connection, blocking, whose reads fail with `TimedOut` from a moment on.
+/// A blocking connection whose reads fail with `TimedOut` after a deadline.
 pub struct Until<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
 impl<'a> Until<'a> {
-    /// From now on for so long.
+    /// Sets the deadline this far from now.
     pub fn new(stream: &'a TcpStream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience }
     }
@@ -38,10 +38,10 @@ impl Read for Until<'_> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Of less than a microsecond the kernel would make for ever.
+        // The kernel would take less than a microsecond as no limit.
         self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         match (&mut &*self.stream).read(room) {
-            // ETIMEDOUT: the kernel has given the peer up. The end of our own patience is EAGAIN.
+            // ETIMEDOUT: the kernel has given the peer up. Our own deadline gives EAGAIN.
             Err(e) if e.kind() == io::ErrorKind::TimedOut => Err(io::ErrorKind::ConnectionReset.into()),
             other => other,
         }

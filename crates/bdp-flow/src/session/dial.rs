@@ -17,17 +17,17 @@ use super::error::{Result, SessionError};
 
 /// How long one connection may take.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
-/// `TCP_MAXSEG` of connections for control, which every IPv4 path carries (RFC 9293, section 3.7.1): they have to last on a path that
-/// swallows longer segments without a word, for that is what they report.
+/// `TCP_MAXSEG` of control connections, which every IPv4 path carries (RFC 9293, section 3.7.1): they must survive on
+/// a path that silently drops longer segments, since they report it.
 pub const CONTROL_MSS: u32 = 536;
 /// How long the resolver may take.
 const RESOLVE_DEADLINE: Duration = Duration::from_secs(10);
-/// Connections under way at once: fewer than a listener's queue holds by default.
+/// Connection attempts at once: fewer than the default backlog of a listener.
 const AT_ONCE: usize = 64;
-/// Longest wait before a raised cancel flag is seen.
+/// Longest time until a raised cancel flag is noticed.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
-/// The addresses of the requested host, in the resolver's order, as far as the request allows them.
+/// Returns the addresses of the requested host, in the resolver's order, as far as the request allows them.
 pub fn resolve(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Vec<SocketAddr>> {
     let failed = |cause: String| SessionError::NoSuchHost { host: request.host.clone(), cause };
     let literal = request.host.trim_start_matches('[').trim_end_matches(']');
@@ -85,7 +85,7 @@ fn look_up(host: &str, port: u16, cancel: &AtomicBool) -> Result<Result<Vec<Sock
     Ok(Err(format!("the resolver did not answer within {}", Nanos::from(RESOLVE_DEADLINE))))
 }
 
-/// The address that the near end is to send from.
+/// Returns the address that the local end is to send from.
 pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     let Some(text) = &request.bind_address else { return Ok(None) };
     // The device of a link-local address is that of the other end's, which names it too.
@@ -95,7 +95,7 @@ pub fn local_address(request: &MeasureRequest) -> Result<Option<IpAddr>> {
     })
 }
 
-/// Connects to the first of the addresses that answers; the first one's failure is given where none does.
+/// Connects to the first address that answers; if none does, returns the first one's error.
 pub fn connect_any(
     addresses: &[SocketAddr],
     request: &MeasureRequest,
@@ -117,8 +117,8 @@ pub fn connect_any(
     Err(first_failure.unwrap_or_else(|| SessionError::no_address(&request.host)))
 }
 
-/// Makes `count` connections side by side, in order, nonblocking; `open` is called for each as soon as it stands, so
-/// that none is silent for long. `first_port` is the local port of the first.
+/// Makes `count` connections in parallel, in order, nonblocking; `open` is called for each as soon as it is
+/// established, so that none stays silent for long. `first_port` is the local port of the first.
 pub fn connect_all(
     address: SocketAddr,
     count: u32,
@@ -167,7 +167,7 @@ pub fn connect_all(
     Ok(streams)
 }
 
-/// Where stream `index` comes from; `None` where the kernel is to choose.
+/// Returns the local address of stream `index`; `None` if the kernel chooses.
 pub fn local_end(
     to: SocketAddr,
     local: Option<IpAddr>,
@@ -192,7 +192,7 @@ pub fn local_end(
     Ok(Some((local.unwrap_or(any), port).into()))
 }
 
-/// What a refusal of the system means to the end that connects.
+/// Returns the error that a failed system call means for the connecting end.
 pub fn failure(address: SocketAddr, error: SysError) -> SessionError {
     let kind = error.source.kind();
     match error.operation {
@@ -214,7 +214,7 @@ fn failure_by(address: SocketAddr, cause: std::io::Error) -> SessionError {
     match cause.kind() {
         ErrorKind::ConnectionRefused => SessionError::Refused { address },
         ErrorKind::TimedOut => SessionError::NoAnswer { address, deadline: Nanos::from(CONNECT_DEADLINE) },
-        // The last two: a route of type blackhole or prohibit, or a firewall of this machine.
+        // The last two: a blackhole or prohibit route, or a local firewall.
         ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
         | ErrorKind::NetworkDown

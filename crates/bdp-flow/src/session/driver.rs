@@ -1,4 +1,4 @@
-//! Leads a measurement with whatever peer: idle probes, rounds, and what came of them put together.
+//! Runs a measurement with any peer: idle probes, rounds, and their combined results.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -18,8 +18,8 @@ use super::{back_off, experiments, outcome, pacing, responsiveness, search};
 use crate::disturbance::{self, Moved};
 use crate::handshake_checks;
 
-/// Measures as requested, for a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and
-/// `label`, and says 1 for `repetition`. `choose` is asked for experiments, if the request wants any.
+/// Measures a request that has been checked. Fills all but the time it took, `findings`, `ceiling` and `label`, and
+/// sets `repetition` to 1. `choose` selects experiments, if the request wants any.
 pub fn measure(
     request: &MeasureRequest,
     peer: &mut dyn Peer,
@@ -39,7 +39,7 @@ pub fn measure(
         }
         (directions, Some(cause)) if directions.is_empty() => Err(cause),
         (directions, Some(cause)) => {
-            // Who went away describes no machine any more.
+            // A peer that has gone no longer describes its machine.
             let far = match cause {
                 SessionError::Far { .. } | SessionError::Near(_) => rounds.peer.remote_facts(request).ok(),
                 _ => None,
@@ -70,7 +70,8 @@ fn probe_idle(
 }
 
 impl Rounds<'_, '_> {
-    /// All rounds, or those until one was interrupted, or broke: with the reason, and with what is known of that.
+    /// Runs all rounds, or those until one was interrupted or failed: returns the reason, and what is known of that
+    /// round.
     fn run_all(&mut self, request: &MeasureRequest) -> (Vec<DirectionResult>, Option<SessionError>) {
         let (mut directions, mut broken) = (Vec::new(), None);
         for ways in self.peer.rounds(request) {
@@ -105,9 +106,9 @@ impl Rounds<'_, '_> {
         (directions, broken)
     }
 
-    /// Results of what this end knows of connections that broke; what no figures can be made of is left out.
+    /// Returns results from what this end knows of failed connections; omits those without enough figures.
     fn salvage(&mut self, request: &MeasureRequest) -> Vec<DirectionResult> {
-        // Of datagrams one end knows too little, and of a load that grows the whole is the result.
+        // For datagrams one end knows too little, and for a growing load only the whole is a result.
         if request.spec.udp.is_some() || request.responsiveness {
             return Vec::new();
         }

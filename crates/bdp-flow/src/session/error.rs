@@ -1,4 +1,4 @@
-//! Why a session failed, each in one line with the way out.
+//! Why a session failed, each in one line with a way out.
 
 use std::net::SocketAddr;
 
@@ -8,56 +8,56 @@ use bdp_wire::session::Refusal;
 
 use crate::error::FlowError;
 
-/// What a session comes to.
+/// The result of a session.
 pub type Result<T, E = SessionError> = std::result::Result<T, E>;
 
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// What was asked for can't be done by anybody.
+    /// The request is impossible for any server.
     #[error("{0}")]
     Request(String),
-    /// The name leads to no address.
+    /// The name resolves to no address.
     #[error("resolve host '{host}': {cause}; check the name, or give an address")]
     NoSuchHost {
-        /// As given.
+        /// The host as given.
         host: String,
         /// The resolver's answer.
         cause: String,
     },
-    /// The host refused the connection: nothing listens there.
+    /// The host refused the connection: nothing listens on the port.
     #[error(
         "connect to {address}: connection refused, nothing listens on the port; start 'bdp serve' there{}",
         brackets(*address)
     )]
     Refused {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
     },
-    /// Nothing came back.
+    /// The connection attempt was not answered.
     #[error(
         "connect to {address}: no answer within {deadline}; check that the host is up and that firewalls allow TCP port {port}{hint}",
         port = address.port(),
         hint = brackets(*address)
     )]
     NoAnswer {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// How long was waited.
+        /// How long it waited.
         deadline: Nanos,
     },
-    /// There is no way to it.
+    /// There is no route to the address.
     #[error(
         "connect to {address}: no route ({cause}); {}",
         way_to(*address)
     )]
     NoRoute {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
         /// The system's answer.
         cause: String,
     },
-    /// Datagrams don't get there, or not back.
+    /// Datagrams do not arrive, or their replies do not.
     #[error(
         "open UDP streams to {address}: no reply within {waited}; check that firewalls allow UDP port \
          {port}, that it is forwarded, and whether the server's log shows a refusal; or measure by TCP, \
@@ -65,12 +65,12 @@ pub enum SessionError {
         port = address.port()
     )]
     NoDatagrams {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// How long was waited.
+        /// How long it waited.
         waited: Nanos,
     },
-    /// The server was asked for datagrams, and none came.
+    /// The server was asked to send datagrams, and none arrived.
     #[error(
         "receive UDP from {address}: no datagram arrived within {waited}; check that firewalls allow UDP \
          port {port} in both directions; 'bdp serve' sends UDP to other machines only with \
@@ -78,158 +78,158 @@ pub enum SessionError {
         port = address.port()
     )]
     NoReverse {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// How long was waited.
+        /// How long it waited.
         waited: Nanos,
     },
-    /// No flow of such datagrams comes through.
+    /// Datagrams of this size do not get through.
     #[error(
         "{address}: no datagram of {asked} B (-l) arrived: the path has an MTU of {mtu} and silently \
          drops larger packets; omit -l, or use at most -l {fits}"
     )]
     TooLong {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Payload that was asked for.
+        /// The requested payload.
         asked: u32,
-        /// Path MTU that was found.
+        /// The path MTU found.
         mtu: u32,
-        /// Payload that it holds.
+        /// The payload that fits into it.
         fits: u32,
     },
-    /// Nothing of datagrams came through that go as fragments, while whole packets do.
+    /// Fragmented datagrams do not get through, while whole packets do.
     #[error(
         "{address}: no datagram of {asked} B (-l) arrived: the path has an MTU of {mtu}, and fragments \
          are dropped on the path or by the receiving host, while packets of {mtu} B arrive; use at most \
          -l {fits}"
     )]
     FragmentsLost {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Payload that was asked for.
+        /// The requested payload.
         asked: u32,
-        /// Path MTU as the near kernel knows it.
+        /// The path MTU as known to the local kernel.
         mtu: u32,
-        /// Payload that it holds.
+        /// The payload that fits into it.
         fits: u32,
     },
-    /// The peer is there and does not speak bdp.
+    /// The server answers but does not speak bdp.
     #[error("{address} does not speak bdp's protocol: {what}; check that 'bdp serve' uses this port")]
     NotBdp {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// What came instead.
+        /// What it sent instead.
         what: String,
     },
-    /// The peer speaks another version.
+    /// The server uses another version of the protocol.
     #[error(
         "{address} uses version {theirs} of bdp's protocol, this bdp uses {ours}; install the same version of bdp at both ends"
     )]
     Version {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Its version.
+        /// The server's version.
         theirs: u8,
-        /// This one's.
+        /// This program's version.
         ours: u8,
     },
-    /// The peer refused the session or what it was asked.
+    /// The server refused the session or a request.
     #[error("{address} refused: {refusal}")]
     Denied {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A token was given, and the peer did not show that it knows it.
+    /// A token was given, and the server did not prove that it knows it.
     #[error("{address}: {}", unproven(*has_none))]
     Unproven {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Whether it says itself that it has none.
+        /// Whether the server reports that it has no token.
         has_none: bool,
     },
-    /// Its owner does not let its settings be changed from other machines.
+    /// The server's owner does not allow remote changes of its settings.
     #[error(
         "{address} does not allow remote changes of its settings; start 'bdp serve --allow-tune' there, or run the output of 'bdp tune export' there"
     )]
     TuningNotAllowed {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
     },
-    /// The peer is too old to change settings from other machines.
+    /// The server is too old for remote tuning.
     #[error(
         "{address} runs a version of bdp without remote tuning; install this version there and start 'bdp serve --allow-tune', or run the output of 'bdp tune export' there"
     )]
     TuningUnknown {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
     },
-    /// The peer serves those alone that log in.
+    /// The server requires a login.
     #[error("{address} refused this client: {way_out}")]
     Login {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// What to look at.
+        /// What to check.
         way_out: String,
     },
-    /// The peer could not do what it was asked.
+    /// The server failed to carry out a request.
     #[error("{address} reported an error: {error}")]
     Far {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// Its words.
+        /// The server's message.
         error: String,
     },
-    /// The peer went away.
+    /// The connection to the server was lost.
     #[error(
         "lost the connection to {address} during {doing}: the server ended or the path failed; run it again"
     )]
     Lost {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// What was going on.
+        /// What was in progress.
         doing: &'static str,
     },
-    /// The peer fell silent.
+    /// The server stopped answering.
     #[error(
         "{address} is connected but silent during {doing}; check that it runs bdp (iperf3 uses the same port) and that the machine responds"
     )]
     Silent {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
-        /// What was going on.
+        /// What was in progress.
         doing: &'static str,
     },
-    /// Nothing moves any more.
+    /// A flow stalled: no more data was transferred.
     #[error(
         "{address} is connected, but no data was transferred for {within} during a flow: the server or \
          its machine has stopped, or the path is down; run it again"
     )]
     Stalled {
-        /// Where.
+        /// The server's address.
         address: SocketAddr,
         /// For how long.
         within: Nanos,
     },
-    /// This end could not do its part.
+    /// The local end failed.
     #[error(transparent)]
     Near(#[from] FlowError),
-    /// A server of the web does not give what was asked for.
+    /// A web server did not deliver the requested file.
     #[error("download {url}: {what}")]
     Download {
-        /// What.
+        /// The URL.
         url: String,
-        /// Why, and the way out.
+        /// The reason, and a way out.
         what: String,
     },
-    /// It broke off after something had been measured, which is kept.
+    /// The measurement was interrupted after part of it was complete; that part is kept.
     #[error("{cause}")]
     Broken {
-        /// Why.
+        /// The cause.
         cause: Box<SessionError>,
-        /// What was measured until then, with the reason as its error.
+        /// The partial measurement, with the cause as its error.
         measurement: Box<Measurement>,
     },
     /// The cancel flag was raised.
@@ -238,12 +238,12 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// A host for which there is nowhere to go.
+    /// Returns the error for a host without an address.
     pub fn no_address(host: &str) -> Self {
         Self::NoSuchHost { host: host.to_owned(), cause: "it has no address".to_owned() }
     }
 
-    /// What became of a flow with this peer.
+    /// Returns the error for a flow with this server that failed.
     pub fn of_flow(error: FlowError, address: SocketAddr) -> Self {
         match error {
             FlowError::Stalled { within } => Self::Stalled { address, within },
@@ -251,7 +251,7 @@ impl SessionError {
         }
     }
 
-    /// The same with what was measured changed, where there is any.
+    /// Returns the error with its partial measurement changed, if there is one.
     pub fn with_measurement(self, change: impl FnOnce(Measurement) -> Measurement) -> Self {
         match self {
             Self::Broken { cause, measurement } => {
@@ -273,7 +273,7 @@ impl From<bdp_sys::SysError> for SessionError {
     }
 }
 
-/// What a server proves that knows no token: nothing.
+/// Returns the message for a server that knows no token.
 fn unproven(has_none: bool) -> &'static str {
     match has_none {
         true => {
@@ -287,10 +287,10 @@ fn unproven(has_none: bool) -> &'static str {
     }
 }
 
-/// What helps where there is no route.
+/// Returns advice for a missing route.
 fn way_to(address: SocketAddr) -> String {
     match address {
-        // RFC 4007, section 6: a link-local address means a machine only together with its zone.
+        // RFC 4007, section 6: a link-local address identifies a machine only together with its zone.
         SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
             format!("a link-local address needs a zone, the name of the network device: {}%eth0", v6.ip())
         }
@@ -298,12 +298,12 @@ fn way_to(address: SocketAddr) -> String {
     }
 }
 
-/// What an address without brackets may have been meant to be: its last group, read as a port.
+/// Returns what an address without brackets may have meant: its last group read as a port.
 fn brackets(address: SocketAddr) -> String {
     let SocketAddr::V6(v6) = address else { return String::new() };
     let text = v6.ip().to_string();
     let Some((host, port)) = text.rsplit_once(':') else { return String::new() };
-    // A group of fewer digits is rarely a port; what is left must be an address still.
+    // A group of fewer digits is rarely a port; the rest must still be an address.
     let is_port = port.len() == 4 && port.bytes().all(|digit| digit.is_ascii_digit());
     if is_port && host.parse::<std::net::Ipv6Addr>().is_ok() {
         format!(" (if {port} is the port: [{host}]:{port})")

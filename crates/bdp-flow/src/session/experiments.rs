@@ -1,4 +1,4 @@
-//! Short flows after the test, each with one thing changed, if the test alone leaves open what limits a direction.
+//! Short flows after the test, each with one change, if the test alone leaves open what limits a direction.
 
 use bdp_model::caveat::{Caveat, NoExperiment};
 use bdp_model::experiment::{Burst, Experiment, Order};
@@ -11,14 +11,15 @@ use super::progress::Stage;
 use super::round::Rounds;
 use super::{datagrams, outcome};
 
-/// Chooses the next experiment of a direction by the measurement so far; `None` if none is needed.
+/// Chooses the next experiment of a direction from the measurement so far; `None` if none is needed.
 pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 
 /// An experiment is void if a host paused for this share of it.
 const PAUSED: f64 = 0.05;
 /// The time of all of them together, at the most.
 const LONGEST: Nanos = Nanos::secs(10);
-/// The time of those of a direction / that of its test, at the most: who shares the path loses no more to them than to the test.
+/// Time of the experiments in a direction / that of its test, at most: other users of the path lose no more to them
+/// than to the test.
 const OF_TEST: f64 = 0.75;
 
 /// Runs the chosen experiments and adds their results. The figures of the test stay as they are.
@@ -51,7 +52,7 @@ pub(super) fn run(
                         break Some(NoExperiment::HostPaused { pause_ns });
                     }
                 }
-                // The test itself is whole.
+                // The test itself is complete.
                 Err(SessionError::Cancelled) => return measurement,
                 Err(error) => {
                     let reason = NoExperiment::Failed { error: error.to_string() };

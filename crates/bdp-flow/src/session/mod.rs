@@ -1,5 +1,5 @@
-//! What the clients of a measurement have in common, whatever the server speaks: [`driver`] leads through it, [`peer`] is what it
-//! asks of each.
+//! What all clients of a measurement have in common, whatever protocol the server speaks: [`driver`] runs it,
+//! [`peer`] is what it needs from each.
 
 mod back_off;
 pub mod datagrams;

@@ -1,4 +1,4 @@
-//! The options of connections that a flow asks for.
+//! Connection options that a flow asks for.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use bdp_model::units::ByteCount;
 use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 
-/// How long the server may take to answer what it can answer at once.
+/// How long the server may take for answers that it has at once.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Options of the near end's connections.
+/// Returns the options of the local end's connections.
 pub fn options(request: &MeasureRequest, way: Direction) -> TcpOptions {
     TcpOptions { device: request.bind_device.clone(), ..of_flow(&request.spec, way == Direction::To) }
 }
 
-/// Options of the connections of a flow at the end that sends, or at the one that receives.
+/// Returns the options of a flow's connections at the sending or the receiving end.
 pub fn of_flow(spec: &FlowSpec, sends: bool) -> TcpOptions {
     let bytes = |size: ByteCount| size.as_bytes() as usize;
     TcpOptions {

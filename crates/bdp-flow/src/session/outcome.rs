@@ -1,4 +1,4 @@
-//! What both ends report of a flow, put together.
+//! Combines what both ends report of a flow.
 
 use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
 use bdp_model::comparison::Values;
@@ -14,7 +14,7 @@ use bdp_wire::control::{Received, Sent};
 
 use crate::error::{FlowError, Result};
 
-/// One direction's result; findings are for others to add.
+/// Returns one direction's result; findings are added elsewhere.
 pub fn result(
     request: &MeasureRequest,
     way: Direction,
@@ -24,7 +24,7 @@ pub fn result(
 ) -> Result<DirectionResult> {
     let spec = &request.spec;
     check(request, way, &received, &sent)?;
-    // Of datagrams some may be lost: that does not end it sooner or later.
+    // Some datagrams may be lost, which does not change when it ends.
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
     let all_sent = spec.bytes.is_some_and(|b| moved >= b.as_bytes());
     let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
@@ -77,7 +77,7 @@ pub fn result(
     })
 }
 
-/// Refuses what no figures can be made of, and what the far end did otherwise than was asked.
+/// Refuses reports from which no figures can be made, and deviations of the remote end from the request.
 fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &Sent) -> Result<()> {
     let spec = &request.spec;
     if received.counted_ns() == 0 {
@@ -91,7 +91,7 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     }
     // Counting begins with the first read, which has nothing to be counted by.
     let is_single = received.datagrams.as_ref().is_some_and(|d| d.counts.received < 2);
-    // That nothing came through is what there is to say then.
+    // That nothing arrived is the result then.
     let is_silent = received.ended == EndReason::Silence;
     if spec.bytes.is_some() && !is_silent && (received.counted_bytes() == 0 || is_single) {
         return Err(FlowError::Refused(format!(
@@ -116,8 +116,8 @@ fn check(request: &MeasureRequest, way: Direction, received: &Received, sent: &S
     Ok(())
 }
 
-/// Goodput of the intervals after omit. One that is much shorter than the others is left out: the last, or what a late
-/// sample left of its interval.
+/// Returns the goodput of intervals after the omitted beginning. An interval much shorter than the others is skipped:
+/// the last, or the remainder after a late sample.
 fn spread(received: &Received) -> Option<IntervalSpread> {
     let counted: Vec<_> =
         received.samples.iter().filter(|s| s.at_ns >= received.counted_from.at_ns).collect();
@@ -145,7 +145,7 @@ fn spread(received: &Received) -> Option<IntervalSpread> {
 
 fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
     let mut seen = sent.windows_seen(request.spec.omit);
-    // The scale shifts every window to the left by so many bits (RFC 7323, section 2.3).
+    // The scale shifts every window to the left by this many bits (RFC 7323, section 2.3).
     let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
     let on_the_wire = median(&mut seen).map(|w| w as u64);
     let asked = request.spec.window.map(|w| w.as_bytes());
@@ -171,7 +171,7 @@ fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowR
     }
 }
 
-/// What keeps a window from what was asked, as far as it shows.
+/// Returns what keeps a window from the requested size, as far as known.
 fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u64>) -> WindowShortfall {
     if seen_bytes > asked && seen_bytes - asked <= 2 * unit_bytes {
         return WindowShortfall::ScaleRounding { seen_bytes, unit_bytes };
@@ -180,7 +180,7 @@ fn why_not(seen_bytes: u64, asked: u64, unit_bytes: u64, buffer_bytes: Option<u6
         return WindowShortfall::NotShrunk { seen_bytes };
     }
     match buffer_bytes {
-        // Of a buffer at least half is window.
+        // At least half of a buffer is window.
         Some(buffer_bytes) if buffer_bytes >= 2 * asked => {
             WindowShortfall::NotOffered { seen_bytes, buffer_bytes }
         }
@@ -198,7 +198,7 @@ fn fits(seen: u64, asked: u64, mss: u64) -> bool {
     (seen / mss).abs_diff(asked / mss) * 200 <= asked / mss
 }
 
-/// Adds what a flow showed of the path.
+/// Adds what a flow revealed about the path.
 pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent: &Sent) {
     let (to, from) = match way {
         Direction::To => (sent.path_mtu, received.path_mtu),
@@ -211,7 +211,7 @@ pub fn note_path(path: &mut PathFacts, way: Direction, received: &Received, sent
     path.mss_bytes = path.mss_bytes.or(sent.mss);
 }
 
-/// What a reader should know of the results.
+/// Adds caveats about the results.
 pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], caveats: &mut Vec<Caveat>) {
     for result in directions {
         let direction = result.direction;
@@ -222,7 +222,7 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
             caveats.push(Caveat::HostLatency { direction, host_ns, rtt_ns });
         }
         caveats.extend(cut_buffers(request, result));
-        // An end that reports its process alone has, as far as is known, a thread for each stream.
+        // An end that reports its process alone has presumably a thread for each stream.
         let each = |process: f64| process / f64::from(request.spec.streams.max(1));
         let ends = [
             (Task::Sending, result.sender_thread_cpu.unwrap_or_else(|| each(result.sender_cpu))),
@@ -255,8 +255,8 @@ pub fn add_caveats(request: &MeasureRequest, directions: &[DirectionResult], cav
     }
 }
 
-/// Socket buffers that a kernel made smaller than was asked for: it takes no more than its `rmem_max` or `wmem_max`, without an error, and reads twice what it
-/// took (socket(7)).
+/// Returns socket buffers that a kernel made smaller than requested: it takes no more than its `rmem_max` or
+/// `wmem_max`, without an error, and reads twice what it took (socket(7)).
 fn cut_buffers(request: &MeasureRequest, result: &DirectionResult) -> impl Iterator<Item = Caveat> {
     let asked = request.spec.socket_buffer.map(ByteCount::as_bytes);
     let received = result.window.socket_buffer_bytes;
@@ -274,7 +274,7 @@ fn cut_buffers(request: &MeasureRequest, result: &DirectionResult) -> impl Itera
     })
 }
 
-/// What a reader should know where the server keeps to a rate of its own.
+/// Returns a caveat if the server limits the rate itself.
 pub fn rate_caveat(directions: &[DirectionResult], rate: Option<Rate>) -> Option<Caveat> {
     let rate = rate?;
     let near = |result: &&DirectionResult| result.goodput_bps >= 0.8 * rate.as_bps() as f64;

@@ -1,9 +1,9 @@
-//! Who kept a sender to the rate that was asked for.
+//! Determines which mechanism held a sender to the requested rate.
 
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, Pacer, Pacing};
 
-/// Fills it in, where a rate was asked for: `fq` on the sender's device spaces packets, and without it TCP does so by its own
-/// timers, and UDP not at all.
+/// Records the mechanism, if a rate was requested: `fq` on the sender's device spaces packets; without it TCP paces
+/// by its own timers, and UDP not at all.
 pub fn note(request: &MeasureRequest, direction: &mut DirectionResult, near: &HostFacts, far: &HostFacts) {
     let sender = if direction.direction == Direction::To { near } else { far };
     let qdisc = sender.device.as_ref().and_then(|device| device.qdisc.as_deref());

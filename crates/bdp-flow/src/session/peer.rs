@@ -1,4 +1,4 @@
-//! The other end of a measurement, spoken to in its own protocol: what the driver asks of each.
+//! The other end of a measurement, each in its own protocol, as the driver sees it.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -20,18 +20,19 @@ use super::reporter::Reporter;
 use crate::background::Passed;
 use crate::host::Baseline;
 
-/// One that can be measured with. Nothing of a round but its own conversation is its business: the driver leads through rounds,
-/// reports progress, sees interruptions and makes results.
+/// A server to measure with. It handles only the conversation of a round: the driver runs the rounds, reports
+/// progress, handles interruptions and makes the results.
 pub trait Peer {
-    /// Is connected with as far as a measurement needs before its first round; gives the request as the peer grants it.
+    /// Connects as far as a measurement needs before its first round; returns the request as the peer grants it.
     fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest>;
 
-    /// Starts probes, where the peer answers any; gives when the first was sent that counts, by the monotonic clock.
+    /// Starts probes, if the peer answers any; returns when the first one that counts was sent, by the monotonic
+    /// clock.
     fn start_probes(&mut self, _request: &MeasureRequest, _context: &mut Context<'_>) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Probes were alone on the path until a moment, and are no more: the last may be awaited, and the path looked at.
+    /// Notes that probes were alone on the path until a moment: the last one may be awaited, and the path examined.
     fn end_idle(
         &mut self,
         _request: &MeasureRequest,
@@ -41,12 +42,12 @@ pub trait Peer {
         Ok(())
     }
 
-    /// The directions that run at the same time, each time.
+    /// Returns the directions of each round, which run at the same time.
     fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Direction>> {
         rounds(request)
     }
 
-    /// Makes the flows of a round, and has them run.
+    /// Makes the flows of a round, and starts them.
     fn begin(
         &mut self,
         request: &MeasureRequest,
@@ -54,21 +55,21 @@ pub trait Peer {
         context: &mut Context<'_>,
     ) -> Result<()>;
 
-    /// Waits some milliseconds for what comes; whether the round is over.
+    /// Waits some milliseconds for events; returns whether the round is over.
     fn poll(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Polled>;
 
-    /// What each direction has moved since this was asked last.
+    /// Returns what each direction has moved since the previous call.
     fn moved(&mut self) -> Vec<(Direction, Passed)>;
 
-    /// What this end's kernel reports of each stream that it sends.
+    /// Returns the local kernel's report of each stream that it sends.
     fn sender_infos(&self) -> Vec<(Direction, Vec<TcpInfo>)>;
 
-    /// Whether a short flow may follow those of the test.
+    /// Whether short flows may follow those of the test.
     fn runs_experiments(&self) -> bool {
         false
     }
 
-    /// Adds connections to a round that runs, as many as it began with; whether the peer lets it.
+    /// Adds connections to a running round, as many as it began with; returns whether the peer allows it.
     fn grow(
         &mut self,
         _request: &MeasureRequest,
@@ -78,7 +79,7 @@ pub trait Peer {
         Ok(false)
     }
 
-    /// What makes foreign probes, where the peer answers such.
+    /// Returns the maker of foreign probes, if the peer answers any.
     fn foreign_prober(&self, _request: &MeasureRequest) -> Option<Arc<dyn ForeignProber>> {
         None
     }
@@ -86,62 +87,62 @@ pub trait Peer {
     /// Whether a round that is interrupted now has something to conclude.
     fn has_begun(&self) -> bool;
 
-    /// Has the round end now, as if its time were over.
+    /// Ends the round now, as if its time were over.
     fn interrupt(&mut self, context: &mut Context<'_>) -> Result<()>;
 
-    /// Lets a round go that has nothing to conclude.
+    /// Discards a round that has nothing to conclude.
     fn abandon(&mut self) {}
 
-    /// What this end knows by itself of connections of a round that broke; nothing of what it does not.
+    /// Returns what this end alone knows of a failed round's connections; empty if nothing.
     fn salvage(&mut self, _request: &MeasureRequest) -> Vec<Outcome> {
         Vec::new()
     }
 
-    /// What came of a round that is over, in the order of its directions.
+    /// Returns the results of a finished round, in the order of its directions.
     fn finish(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<Vec<Outcome>>;
 
-    /// Waits for late answers to probes that were sent until a moment.
+    /// Waits for late answers to probes sent before a moment.
     fn await_probes(&mut self, _until_ns: u64, _context: &mut Context<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// The probes, where there are any.
+    /// Returns the probes, if there are any.
     fn probes(&self) -> Option<&dyn Probes> {
         None
     }
 
-    /// Round trips at rest, of a peer that answers no probes.
+    /// Returns idle round trips of a peer that answers no probes.
     fn idle_rtt(&self) -> Option<RttSummary> {
         None
     }
 
-    /// The smallest round trip, of a peer that answers no probes.
+    /// Returns the smallest round trip of a peer that answers no probes.
     fn smallest_rtt_ns(&self) -> Option<u64> {
         self.idle_rtt().map(|rtt| rtt.min)
     }
 
-    /// Adds what was found of the path apart from flows.
+    /// Adds facts about the path that do not come from flows.
     fn note_path(&self, _path: &mut PathFacts) {}
 
-    /// What an error of a round is, by what is known of the path.
+    /// Returns the cause of a round's error, by what is known of the path.
     fn explain(&self, error: SessionError, _request: &MeasureRequest) -> SessionError {
         error
     }
 
-    /// Why a round could not be made where others were, which stand; `None` where nothing stands then.
+    /// Returns why a round was not measured although others were, which are kept; `None` if nothing is kept.
     fn unmeasured(&self, _error: &SessionError) -> Option<NotMeasured> {
         None
     }
 
-    /// Whether it is known how the sender of a direction keeps to a rate.
+    /// Whether it is known how the sender of a direction paces.
     fn knows_pacing(&self, _way: Direction) -> bool {
         true
     }
 
-    /// What the other machine is.
+    /// Returns facts about the other machine.
     fn remote_facts(&mut self, request: &MeasureRequest) -> Result<HostFacts>;
 
-    /// What a reader should know beyond what holds of any peer.
+    /// Returns caveats in addition to those for any peer.
     fn caveats(&self, _directions: &[DirectionResult]) -> Vec<Caveat> {
         Vec::new()
     }
@@ -152,78 +153,78 @@ pub trait Peer {
     }
 }
 
-/// Makes new connections beside flows, each with one request and its response.
+/// Makes new connections during flows, each with one request and its response.
 pub trait ForeignProber: Send + Sync {
-    /// How long the handshake took, and from the request to the response; `None` of what came to nothing. Ends soon once `stop` is
-    /// raised.
+    /// Returns the time of the handshake, and from request to response; `None` for a failed one. Ends soon after
+    /// `stop` is raised.
     fn probe(&self, patience: Duration, stop: &AtomicBool) -> (Option<u64>, Option<u64>);
 }
 
-/// Round trips beside flows.
+/// Measures round trips during flows.
 pub trait Probes {
-    /// The one that came last.
+    /// Returns the latest round trip.
     fn last_ns(&self) -> Option<u64>;
 
-    /// The smallest of all.
+    /// Returns the smallest round trip.
     fn smallest_ns(&self) -> Option<u64>;
 
-    /// What became of those that count within a time (monotonic, nanoseconds).
+    /// Returns the fate of probes that count within a time span (monotonic, nanoseconds).
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome>;
 
-    /// All so far, since a moment (monotonic, nanoseconds).
+    /// Returns all probes so far, with times since a moment (monotonic, nanoseconds).
     fn series(&self, since_ns: u64) -> ProbeSeries;
 
-    /// Delays each way of the same; `None` where the other end gave no times.
+    /// Returns one-way delays of these probes, each way; `None` if the other end gave no times.
     fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {
         None
     }
 
-    /// How much faster the other end's clock runs; `None` where that is not known.
+    /// Returns how much faster the other end's clock runs; `None` if unknown.
     fn clock_skew(&self) -> Option<ClockSkew> {
         None
     }
 
-    /// Round trips a minute of the same.
+    /// Returns the round trips per minute of these probes.
     fn responsiveness_rpm(&self, _sent_within: &Range<u64>) -> Option<f64> {
         None
     }
 }
 
-/// Whether a round goes on.
+/// Whether a round is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// It does.
+    /// It is running.
     Running,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
-/// What the driver and a peer share.
+/// State shared by the driver and a peer.
 pub struct Context<'r> {
     /// Progress and cancellation.
     pub reporter: Reporter<'r>,
-    /// What a reader should know, so far.
+    /// Caveats so far.
     pub caveats: Vec<Caveat>,
     near: Option<Baseline>,
 }
 
 impl<'r> Context<'r> {
-    /// Of a measurement that begins.
+    /// Creates the context of a measurement that begins.
     pub fn new(reporter: Reporter<'r>) -> Self {
         Self { reporter, caveats: Vec::new(), near: None }
     }
 
-    /// Notes this end's address, and the state of its machine where it was not known.
+    /// Records the local address, and this machine's state if it is not known yet.
     pub fn note_local(&mut self, address: IpAddr) {
         self.near.get_or_insert_with(|| Baseline::take(address));
     }
 
-    /// Whether an address is known.
+    /// Whether the local address is known.
     pub fn is_connected(&self) -> bool {
         self.near.is_some()
     }
 
-    /// What this machine is, and what happened on it since its address was known.
+    /// Returns facts about this machine, and what happened on it since its address was known.
     pub fn near_facts(&self) -> HostFacts {
         self.near.as_ref().map_or_else(HostFacts::default, Baseline::facts)
     }
@@ -238,24 +239,24 @@ pub struct Outcome {
     pub received: Received,
     /// What the sender reports.
     pub sent: Sent,
-    /// The two ends' clocks, where they were compared.
+    /// Offset of the two ends' clocks, if they were compared.
     pub clocks: Option<ClockOffset>,
-    /// When its first byte was written or read at the near end, monotonic; `None` where none was.
+    /// When its first byte was written or read at the local end, monotonic; `None` if none was.
     pub begun_at_ns: Option<u64>,
-    /// Round trips under load in nanoseconds, of a peer that answers no probes.
+    /// Round trips under load in nanoseconds, from a peer that answers no probes.
     pub loaded_rtts_ns: Vec<u64>,
-    /// What this end's kernel reported last of each stream that it sent.
+    /// The local kernel's last report of each stream that it sent.
     pub sender_infos: Vec<TcpInfo>,
-    /// What the whole test would have come to, if it was ended since its goodput had settled.
+    /// The projected result of the whole test, if it was ended because its goodput had settled.
     pub settled: Option<Settled>,
-    /// Bytes that the path carried besides the payload, of a protocol between it and TCP.
+    /// Bytes carried besides the payload, by a protocol between it and TCP.
     pub framing_bytes: u64,
-    /// What a reader should know of it.
+    /// Caveats about the flow.
     pub caveats: Vec<Caveat>,
 }
 
 impl Outcome {
-    /// Of what the two ends report, and nothing else.
+    /// Creates an outcome from the two ends' reports alone.
     pub fn of(way: Direction, received: Received, sent: Sent) -> Self {
         Self {
             way,
@@ -271,25 +272,25 @@ impl Outcome {
         }
     }
 
-    /// When the path carried the flow, by the near end's monotonic clock: from its first byte to its end. The receiver's
-    /// times count from that byte; a probe that the near end sends when it writes a byte meets the queue that this meets.
+    /// Returns when the path carried the flow, by the local monotonic clock: from its first byte to its end. The
+    /// receiver's times count from that byte; a probe sent together with a byte meets the same queue.
     pub fn carried(&self) -> Range<u64> {
         self.begun_at_ns.map_or(0..0, |begun| begun..begun.saturating_add(self.received.duration_ns))
     }
 
-    /// The part of that which counts: after what was omitted.
+    /// Returns the part of that time which counts: after the omitted beginning.
     pub fn counted(&self) -> Range<u64> {
         let Range { start, end } = self.carried();
         start.saturating_add(self.received.counted_from.at_ns).min(end)..end
     }
 
-    /// Bytes that the sender gave to the kernel, or at least as many as came.
+    /// Returns the bytes that the sender gave to the kernel, or at least as many as arrived.
     pub fn moved_bytes(&self) -> u64 {
         self.sent.bytes.max(self.received.bytes) + self.framing_bytes
     }
 }
 
-/// Both directions at once, or one after the other.
+/// Returns the rounds: both directions at once, or one after the other.
 pub fn rounds(request: &MeasureRequest) -> Vec<Vec<Direction>> {
     if request.bidirectional {
         return vec![vec![Direction::To, Direction::From]];

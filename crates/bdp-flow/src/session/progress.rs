@@ -1,4 +1,4 @@
-//! How far a measurement is.
+//! Progress of a measurement.
 
 use bdp_model::finding::Limit;
 use bdp_model::measurement::Direction;
@@ -8,52 +8,53 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::meter::ArrivalReading;
 
-/// How far a measurement is, for one live line. Comes about every [`bdp_model::flow::FlowSpec::interval`], but not more often
-/// than every 100 ms.
+/// Progress of a measurement, for a live line. Reported about every [`bdp_model::flow::FlowSpec::interval`], at most
+/// every 100 ms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is going on.
+    /// The current stage.
     pub stage: Stage,
-    /// Since the stage began.
+    /// Time since the stage began.
     #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
     pub elapsed: Nanos,
-    /// How long the stage is meant to take; zero where that is not known.
+    /// Planned duration of the stage; zero if unknown.
     #[serde(rename = "total_ns", with = "bdp_model::units::nanoseconds")]
     pub total: Nanos,
-    /// Over how long the goodput is one; `None` where that is since the report before.
+    /// Time over which the goodput is measured; `None` for the time since the last report.
     #[serde(default, rename = "span_ns", with = "bdp_model::units::nanoseconds::option")]
     pub span: Option<Nanos>,
-    /// Goodput since the report before, bit/s, of each direction that runs; as the near end sees it.
+    /// Goodput since the last report, in bit/s, of each running direction, as seen by the local end.
     pub goodput_bps: Vec<(Direction, f64)>,
-    /// The same of each stream, in order of connection; empty where that is unknown.
+    /// Goodput of each stream, in order of connection; empty if unknown.
     pub stream_goodput_bps: Vec<(Direction, Vec<f64>)>,
-    /// What this end's kernel reports of each stream that it sends, as of the last sample; of TCP alone.
+    /// The local kernel's report of each sent stream, from the last sample; TCP only.
     pub sender_infos: Vec<(Direction, Vec<TcpInfo>)>,
-    /// What came so far of each stream of datagrams that this end receives.
+    /// Arrivals so far of each stream of datagrams that the local end receives.
     pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
-    /// Payload of the datagrams that this end sends; `None` where it sends none.
+    /// Payload size of the datagrams that the local end sends; `None` if it sends none.
     #[serde(default)]
     pub datagram_bytes: Option<u64>,
-    /// The stage is over: given are what moved since the report before, and `sender_infos` as they were last.
+    /// Whether the stage is over: the figures are those since the last report, and `sender_infos` the last known.
     pub is_last: bool,
-    /// The last round trip of the probe flow.
+    /// The latest round trip of the probe flow.
     pub rtt_ns: Option<u64>,
 }
 
-/// A part of a measurement.
+/// A stage of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Finding and greeting the server.
+    /// Resolving the host, connecting and greeting the server.
     Connecting,
     /// The round trip without load.
     Idle,
-    /// One direction under load; where both run at once, [`Stage::Both`].
+    /// One direction under load; [`Stage::Both`] if both run at once.
     Direction(Direction),
     /// Both directions under load.
     Both,
-    /// A trial of a search for the highest rate without loss, or the second of a rate that is watched before the test.
+    /// A trial of a search for the highest rate without loss, or the second in which a datagram rate is checked
+    /// before the test.
     Trial(Direction),
-    /// A short flow after the test, to tell two limits apart.
+    /// A short flow after the test, to distinguish two limits.
     Experiment(Direction, [Limit; 2]),
 }

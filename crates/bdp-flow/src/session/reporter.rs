@@ -1,4 +1,4 @@
-//! Progress of a measurement, and how it is cut short.
+//! Progress and interruption of a measurement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,36 +12,37 @@ use super::error::{Result, SessionError};
 use super::progress::{ArrivalReading, Progress, Stage};
 use crate::background::Passed;
 
-/// Shortest time from one report of progress to the next, and so from a raised cancel flag to its effect.
+/// Shortest interval of progress reports, and so the delay of a raised cancel flag.
 pub const SHORTEST_TICK: Duration = Duration::from_millis(100);
 
-/// Goodput since the report before, bit/s.
+/// Goodput since the last report, in bit/s.
 #[derive(Default)]
 pub struct Goodput {
-    /// Over how long.
+    /// Time over which it is measured.
     pub span: Option<Nanos>,
     /// Of each direction.
     pub ways: Vec<(Direction, f64)>,
-    /// Of each stream.
+    /// Goodput of each stream.
     pub streams: Vec<(Direction, Vec<f64>)>,
-    /// What the kernel reports of what is sent.
+    /// The kernel's report of each sent stream.
     pub senders: Vec<(Direction, Vec<TcpInfo>)>,
-    /// What came so far of datagrams that this end receives.
+    /// Arrivals so far of datagrams that the local end receives.
     pub arrivals: Vec<(Direction, Vec<ArrivalReading>)>,
-    /// Payload of the datagrams that this end sends.
+    /// Payload size of the datagrams that the local end sends.
     pub datagram_bytes: Option<u64>,
-    /// The stage is over.
+    /// Whether the stage is over.
     pub is_last: bool,
 }
 
 impl Goodput {
-    /// Of a stage that is over, with what the kernel reported last of what was sent.
+    /// Returns the report of a finished stage, with the kernel's last report of each sent stream.
     pub fn last(self, mut senders: Vec<(Direction, Vec<TcpInfo>)>) -> Self {
         senders.retain(|(_, infos)| !infos.is_empty());
         Self { senders, is_last: true, ..self }
     }
 
-    /// Of what each direction has moved within a span, and of what the kernel reports of what is sent.
+    /// Computes goodput from the bytes that each direction moved within a span, with the kernel's report of each sent
+    /// stream.
     pub fn of(
         span: Duration,
         moved: Vec<(Direction, Passed)>,
@@ -64,7 +65,7 @@ impl Goodput {
         }
     }
 
-    /// As a part of the progress of a stage.
+    /// Returns it as the progress of a stage.
     pub fn progress(self, stage: Stage, elapsed: Duration, total: Nanos, rtt_ns: Option<u64>) -> Progress {
         Progress {
             stage,
@@ -82,31 +83,31 @@ impl Goodput {
     }
 }
 
-/// Progress and cancellation.
+/// Reports progress and handles cancellation.
 pub struct Reporter<'a> {
     progress: &'a mut dyn FnMut(&Progress),
-    /// Raised where it is to end.
+    /// Raised to end the measurement.
     pub cancel: &'a AtomicBool,
-    /// From one report to the next.
+    /// Interval of reports.
     pub tick: Duration,
-    /// The cancel flag has had its effect: a flow that ran was ended, and what there is is put together.
+    /// Whether the cancel flag has taken effect: a running flow was ended, and the results so far are put together.
     pub concludes: bool,
 }
 
 impl<'a> Reporter<'a> {
-    /// For a request of which nothing has been done yet.
+    /// Creates a reporter for a request that has not begun.
     pub fn new(
         request: &MeasureRequest,
         progress: &'a mut dyn FnMut(&Progress),
         cancel: &'a AtomicBool,
     ) -> Self {
-        // A stream is a descriptor; where the limit can't be raised it shows when it is reached.
+        // A stream is a descriptor; if the limit cannot be raised, this shows when it is reached.
         let _ = bdp_sys::process::raise_descriptor_limit();
         let tick = request.spec.interval.to_duration().max(SHORTEST_TICK);
         Self { progress, cancel, tick, concludes: false }
     }
 
-    /// Tells how far a stage is, unless it is cancelled.
+    /// Reports a stage's progress; fails if cancelled.
     pub fn report(
         &mut self,
         stage: Stage,
@@ -119,7 +120,7 @@ impl<'a> Reporter<'a> {
         self.check_cancel()
     }
 
-    /// As [`Reporter::report`], where the cancel flag is somebody else's to see.
+    /// Like [`Reporter::report`], but leaves the cancel flag to the caller.
     pub fn show(
         &mut self,
         stage: Stage,
@@ -131,7 +132,7 @@ impl<'a> Reporter<'a> {
         (self.progress)(&goodput.progress(stage, elapsed, total, rtt_ns));
     }
 
-    /// Whether the end is asked for.
+    /// Fails if cancellation is requested.
     pub fn check_cancel(&self) -> Result<()> {
         if self.cancel.load(Ordering::Relaxed) && !self.concludes {
             Err(SessionError::Cancelled)
@@ -142,8 +143,8 @@ impl<'a> Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Whether the end is asked for just now, with something to conclude: nothing is cancelled any more from then on. Without,
-    /// it is cancelled.
+    /// Whether cancellation has just been requested with results to conclude; it is ignored from then on. Without
+    /// results it is an error.
     pub fn begins_to_conclude(&mut self, any: bool) -> Result<bool> {
         match self.check_cancel() {
             Err(_) if any => {
@@ -154,12 +155,12 @@ impl Reporter<'_> {
         }
     }
 
-    /// What a direction's results that can't be made are, where it was cut short.
+    /// Returns the results of a direction; after an interruption, a failure counts as cancelled.
     pub fn unless_cut_short<T, E: Into<SessionError>>(&self, result: Result<T, E>) -> Result<T> {
         result.map_err(|error| if self.concludes { SessionError::Cancelled } else { error.into() })
     }
 
-    /// Adds a round's results, or sees that those before it are all that there is; whether another round may begin.
+    /// Adds a round's results, or concludes with those of earlier rounds; returns whether another round may begin.
     pub fn go_on(
         &mut self,
         directions: &mut Vec<DirectionResult>,
@@ -173,7 +174,7 @@ impl Reporter<'_> {
         Ok(!self.concludes)
     }
 
-    /// Adds what a reader should know of a measurement that was interrupted.
+    /// Adds a caveat to a measurement that was interrupted.
     pub fn add_caveat(
         &self,
         request: &MeasureRequest,
@@ -186,7 +187,7 @@ impl Reporter<'_> {
     }
 }
 
-/// What a reader should know of a measurement that was interrupted.
+/// Returns the caveat of a measurement that was interrupted.
 pub fn caveat(request: &MeasureRequest, directions: &[DirectionResult]) -> Caveat {
     let is_missing = |way: &&Direction| !directions.iter().any(|result| result.direction == **way);
     Caveat::Interrupted { not_measured: request.directions.iter().filter(is_missing).copied().collect() }

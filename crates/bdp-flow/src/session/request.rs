@@ -1,4 +1,4 @@
-//! What no server can do, refused before any is asked.
+//! Refuses requests that no server can carry out, before any is asked.
 
 use bdp_model::measurement::{MeasureRequest, PeerProtocol};
 use bdp_model::units::Nanos;
@@ -6,10 +6,10 @@ use bdp_wire::session::MOST_SAMPLES;
 
 use super::error::{Result, SessionError};
 
-/// Shortest trial: a shorter one is mostly its beginning and its end.
+/// Shortest trial: a shorter one is mostly start and end effects.
 const SHORTEST_TRIAL: Nanos = Nanos::millis(50);
 
-/// Refuses what no server can do.
+/// Refuses requests that no server can carry out.
 pub fn check(request: &MeasureRequest) -> Result<()> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
@@ -49,7 +49,7 @@ pub fn check(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what has no working conditions.
+/// Refuses requests without working conditions.
 fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if request.spec.udp.is_some() {
@@ -72,7 +72,7 @@ fn check_responsiveness(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what can't be searched.
+/// Refuses requests that cannot be searched.
 fn check_search(request: &MeasureRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let Some(search) = request.spec.udp.as_ref().and_then(|udp| udp.search) else { return Ok(()) };

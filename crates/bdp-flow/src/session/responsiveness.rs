@@ -1,4 +1,5 @@
-//! Working conditions: connections are added until goodput and responsiveness are steady, with foreign probes beside them.
+//! Working conditions: connections are added until goodput and responsiveness are stable, with separate probe
+//! connections meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,13 +24,13 @@ use super::round::Rounds;
 use crate::lock::lock;
 use crate::pause::wait_until;
 
-/// From one foreign probe to the next, on average, where the path is fast enough.
+/// Mean interval of foreign probes, if the path is fast enough.
 const PROBE_INTERVAL_NS: u64 = 100_000_000;
 /// Bits of a foreign probe and its answer, handshake and headers included, with room to spare.
 const PROBE_BITS: f64 = 8_000.0;
-/// What probes may take of the goodput (the draft's PTC).
+/// Share of the goodput that probes may take (the draft's PTC).
 const PROBE_SHARE: f64 = 0.05;
-/// Foreign probes under way at the most; a turn that finds no place comes to nothing.
+/// Most foreign probes in flight; beyond, turns are skipped.
 const MOST_UNDER_WAY: usize = 16;
 /// How long a foreign probe may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
@@ -70,7 +71,7 @@ pub(super) fn run(
     let responsiveness = load.tracker.conclude(probes, of_load);
     let merged = merge(outcomes, counted[0]..counted[1]).ok_or(SessionError::Cancelled)?;
     let results = rounds.put_together(request, vec![merged], was_cut_short)?;
-    // What the receiver read: acknowledgements come in bursts where segments are lost.
+    // What the receiver read: acknowledgements come in bursts if segments are lost.
     let add = |result: DirectionResult| {
         let goodput_bps = result.goodput_bps;
         let responsiveness = Some(Responsiveness { goodput_bps, ..responsiveness.clone() });
@@ -92,7 +93,7 @@ fn wait(rounds: &mut Rounds<'_, '_>, time: Duration) -> Result<()> {
 struct Load {
     tracker: WorkingLoad,
     begun_ns: u64,
-    /// Round trips that this end's TCP estimates, with their times since the beginning.
+    /// Round trips estimated by the local TCP, with their times since the beginning.
     of_load: Vec<(i64, u64)>,
     connections: u32,
 }
@@ -183,7 +184,7 @@ impl Load {
     }
 }
 
-/// What the far end's TCP estimated, in its flows' last `length_ns`.
+/// Returns the remote TCP's estimates, in its flows' last `length_ns`.
 fn far_round_trips(outcomes: &[Outcome], length_ns: u64) -> Vec<u64> {
     let of = |outcome: &Outcome| -> Vec<u64> {
         let samples = &outcome.sent.samples;
@@ -203,7 +204,7 @@ struct Foreign {
 
 #[derive(Default)]
 struct Shared {
-    /// When each began, monotonic, and its times.
+    /// When each probe began, monotonic, and its times.
     probes: Mutex<Vec<(u64, ForeignProbe)>>,
     under_way: AtomicUsize,
     interval_ns: AtomicU64,
@@ -235,7 +236,7 @@ impl Foreign {
         self.shared.interval_ns.store((least as u64).max(PROBE_INTERVAL_NS), Ordering::Relaxed);
     }
 
-    /// Ends them; those under way come to nothing.
+    /// Ends the probes; those in progress are discarded.
     fn end(mut self, since_ns: u64) -> Vec<ForeignProbe> {
         self.join();
         self.so_far(since_ns)
@@ -291,7 +292,8 @@ impl Shared {
     }
 }
 
-/// One outcome of the flows of a load, counted within a time of the near clock. What is of a first stream is of the first flow's.
+/// Merges the outcomes of the flows of a load, counted within a time span of the local clock. Figures of a first
+/// stream are those of the first flow.
 fn merge(outcomes: Vec<Outcome>, counted: std::ops::Range<u64>) -> Option<Outcome> {
     let first = outcomes.first()?.begun_at_ns?;
     // One clock, the receiver's, has seen the first byte of each.
@@ -327,7 +329,7 @@ fn merge(outcomes: Vec<Outcome>, counted: std::ops::Range<u64>) -> Option<Outcom
             bytes: end_bytes,
             duration_ns: counted.end.saturating_sub(first),
             counted_from,
-            // Each flow counted its streams from its own beginning on.
+            // Each flow counted its streams from its own beginning.
             stream_bytes: Vec::new(),
             samples,
             ended: EndReason::Duration,
@@ -355,7 +357,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A flow that began so many seconds after the first, with a byte for each nanosecond since.
+    /// A flow that began this many seconds after the first, with a byte for each nanosecond since.
     fn flow(after: u64, until: u64) -> Outcome {
         let samples = (0..=until - after)
             .map(|s| ReceiverSample { at_ns: s * SECOND, bytes: s * SECOND, ..ReceiverSample::default() })

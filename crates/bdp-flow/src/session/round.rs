@@ -1,4 +1,4 @@
-//! One round of a measurement: its flows from their beginning to their results.
+//! One round of a measurement: its flows from start to results.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ use super::{datagrams, outcome};
 use crate::background::Passed;
 use crate::disturbance::Moved;
 
-/// What rounds are led with, and what they leave behind.
+/// What rounds need, and what they leave behind.
 pub(super) struct Rounds<'a, 'r> {
     pub(super) peer: &'a mut dyn Peer,
     pub(super) context: Context<'r>,
-    /// When the path was left alone but for probes, monotonic.
+    /// When the path carried only probes, monotonic.
     pub(super) idle: Range<u64>,
     pub(super) path: PathFacts,
     pub(super) moved: Moved,
 }
 
 impl Rounds<'_, '_> {
-    /// Runs directions at the same time, and puts together what came of them.
+    /// Runs directions at the same time, and combines their results.
     pub(super) fn run(
         &mut self,
         request: &MeasureRequest,
@@ -48,7 +48,7 @@ impl Rounds<'_, '_> {
         self.put_together(request, outcomes, was_cut_short)
     }
 
-    /// Has flows run at the same time, to their ends.
+    /// Runs flows at the same time until they end.
     pub(super) fn carry_out(
         &mut self,
         request: &MeasureRequest,
@@ -103,7 +103,8 @@ impl Rounds<'_, '_> {
         Ok(outcomes)
     }
 
-    /// Round trips without load, and while a flow counted: those of probes, or of its own connections if there are none.
+    /// Returns round trips without load and while a flow counted: those of probes, or of its own connections if there
+    /// are no probes.
     pub(super) fn rtt(&self, outcome: &Outcome) -> RttReport {
         match self.peer.probes() {
             Some(probes) => {
@@ -113,15 +114,15 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// The goodputs of directions that begin, over the shortest round trip that is known.
+    /// Returns the settling of directions that begin, over the shortest known round trip.
     fn settling(&self, ways: &[Direction]) -> Vec<(Direction, u64, Settling)> {
         let least = self.peer.probes().map_or_else(|| self.peer.smallest_rtt_ns(), Probes::smallest_ns);
         let rtt = Nanos(least.unwrap_or(0));
         ways.iter().map(|&way| (way, 0, Settling::over(rtt))).collect()
     }
 
-    /// Makes results of what both ends report of flows that ran at the same time. Under load are the probes that were sent
-    /// while the flow of a direction counted, after its omit.
+    /// Makes results from both ends' reports of concurrent flows. A probe is under load if it was sent while the flow
+    /// of a direction counted, after its omitted beginning.
     pub(super) fn put_together(
         &mut self,
         request: &MeasureRequest,
@@ -174,7 +175,7 @@ impl Rounds<'_, '_> {
     }
 }
 
-/// Notes what each direction has moved by now; what they come to once all have settled.
+/// Notes what each direction has moved by now; returns the projected results once all have settled.
 fn settle(
     settling: &mut [(Direction, u64, Settling)],
     elapsed: Duration,

@@ -1,16 +1,17 @@
-//! What one end alone knows of a flow whose other end says nothing more of it.
+//! What one end alone knows of a flow whose other end stops answering.
 
 use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Mark, Received, Sent};
 
-/// What was acknowledged before any payload was sent.
+/// Returns the bytes acknowledged before any payload was sent.
 pub fn acknowledged_at_first(sent: &Sent) -> u64 {
     sent.samples.first().and_then(|s| s.acked_bytes).unwrap_or(0)
 }
 
-/// What the other end received of this many streams, as far as the sender's kernel knows: what was acknowledged.
+/// Returns what the other end received on this many streams, as far as the sender's kernel knows: the acknowledged
+/// bytes.
 pub fn acknowledged(sent: &Sent, omit: Nanos, streams: usize) -> Received {
     let first = acknowledged_at_first(sent);
     let mut most = 0;

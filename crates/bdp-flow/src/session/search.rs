@@ -1,5 +1,5 @@
-//! The highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the rate that these led to for the
-//! whole duration.
+//! Searches the highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the resulting rate
+//! for the whole duration.
 
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::method::EndReason;
@@ -21,7 +21,7 @@ struct Tried {
     outcome: Outcome,
 }
 
-/// Searches one direction; its result is that of the rate held last, with every trial.
+/// Searches one direction; its result is that of the final rate, with every trial.
 pub(super) fn search(
     rounds: &mut Rounds<'_, '_>,
     request: &MeasureRequest,
@@ -66,7 +66,7 @@ pub(super) fn search(
                 searcher.note(&trial);
                 trials.push(trial);
             }
-            // What was tried before stands.
+            // Earlier trials remain valid.
             Err(SessionError::Cancelled) => rounds.context.reporter.concludes = true,
             Err(error) => return Err(error),
         }
@@ -93,7 +93,7 @@ fn try_rate(
     Ok(Tried { trial, asked, outcome })
 }
 
-/// Of a peer that was asked for datagrams and reports none.
+/// Returns the error for a peer that was asked for datagrams and reports none.
 fn no_datagrams() -> SessionError {
     SessionError::Near(FlowError::OutOfTurn("a flow without datagrams".to_owned()))
 }

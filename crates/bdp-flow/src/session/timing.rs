@@ -5,21 +5,21 @@ use std::time::Instant;
 use bdp_model::measurement::Measurement;
 use bdp_sys::clock;
 
-/// One that has begun.
+/// The start of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
     unix_ms: u64,
-    /// By the clock that never steps.
+    /// By the monotonic clock.
     pub at: Instant,
 }
 
 impl Started {
-    /// Now.
+    /// Returns the start of a measurement now.
     pub fn now() -> Self {
         Self { unix_ms: clock::unix_ms(), at: Instant::now() }
     }
 
-    /// Its times, now that it is over.
+    /// Adds the times to a finished measurement.
     pub fn note(self, measurement: Measurement) -> Measurement {
         let took_ms = u64::try_from(self.at.elapsed().as_millis()).unwrap_or(u64::MAX);
         Measurement { started_unix_ms: self.unix_ms, took_ms, ..measurement }

@@ -1,28 +1,28 @@
-//! The chunked transfer coding as it comes (RFC 9112, section 7.1): what of it is the file, and where it ends.
+//! Parser of the chunked transfer coding (RFC 9112, section 7.1): finds the bytes of the file, and its end.
 
 /// Longest line of a chunk's size and extensions, or of a trailer field, that is put up with.
 const LONGEST_LINE: usize = 16 << 10;
 /// Most bytes of trailer fields.
 const LONGEST_TRAILER: usize = 64 << 10;
 
-/// How far a body in chunks has come.
+/// The parser's progress in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     state: State,
-    /// Bytes of the line, or of the trailer section, that is being read.
+    /// Bytes of the current line or trailer section.
     length: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The digits of a size so far, and whether there were any.
+    /// The size so far, and whether it has any digits.
     Size(u64, bool),
-    /// Blanks or extensions behind a size.
+    /// Blanks or extensions after a size.
     Extension(u64),
     Data(u64),
-    /// The end of the line behind the data.
+    /// The line end after the data.
     AfterData,
-    /// The trailer section, and whether its present line has anything.
+    /// The trailer section, and whether its current line has any bytes.
     Trailer(bool),
     Ended,
 }
@@ -34,10 +34,11 @@ impl Default for State {
 }
 
 impl Chunks {
-    /// Takes what came next, and gives how much of it is the file's.
+    /// Parses the next bytes; returns how many of them belong to the file.
     ///
     /// # Errors
-    /// What is wrong with it, where it is no such coding.
+    ///
+    /// Why the bytes are not valid chunked coding.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<u64, &'static str> {
         let mut content = 0;
         while let (Some((&first, rest)), false) = (bytes.split_first(), self.is_over()) {
@@ -55,7 +56,7 @@ impl Chunks {
         Ok(content)
     }
 
-    /// Whether the last chunk and its trailer section have come.
+    /// Whether the last chunk and its trailer section have been parsed.
     pub(super) fn is_over(&self) -> bool {
         self.state == State::Ended
     }
@@ -99,7 +100,7 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// A body in three chunks, one with an extension and one that holds what looks like the end; and trailer fields.
+    /// A body in three chunks, one with an extension and one that contains a fake end; and trailer fields.
     const BODY: &[u8] =
         b"4\r\nWiki\r\n00A;name=\"v;x\"\r\n0\r\n\r\npedia\r\nb \r\n in\r\nchunks\r\n0\r\nDigest: x\r\n\r\n";
     const FILE: u64 = 4 + 10 + 11;

@@ -4,12 +4,12 @@ use bdp_flow::session::error::SessionError;
 
 use super::url::Url;
 
-/// Why this URL is not downloaded.
+/// Returns the error of this URL's download.
 pub(super) fn failed(url: &Url, what: impl Into<String>) -> SessionError {
     SessionError::Download { url: url.to_string(), what: what.into() }
 }
 
-/// Why there is no connection: what helps is not what helps with a bdp.
+/// Returns the error of a failed connection: the way out differs from that of a bdp server.
 pub(super) fn unconnected(url: &Url, error: SessionError) -> SessionError {
     match error {
         SessionError::Refused { address } => failed(

@@ -1,4 +1,4 @@
-//! The connections that download, a thread each.
+//! The downloading connections, each on a thread of its own.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -26,32 +26,32 @@ use super::failure::failed;
 use super::http::{Connection, Head};
 use super::url::Url;
 
-/// A file that is shorter is fetched once: asking for it again and again would measure the asking.
+/// A shorter file is fetched once: repeated requests would measure the requests.
 pub(super) const WORTH_REPEATING: u64 = 1 << 20;
 /// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
-/// From one look at the counts to the next.
+/// Interval at which the counts are checked.
 const LOOK: Duration = Duration::from_millis(5);
-/// The same before the first byte.
+/// Interval of checks before the first byte.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 /// How long the first byte of a body may take.
 const FIRST_BYTE: Duration = Duration::from_secs(15);
 
-/// The connections that download, a thread each. Dropped, they end.
+/// The downloading connections, each on a thread of its own. Dropping it ends them.
 pub(super) struct Flow {
     sockets: Vec<TcpStream>,
     counts: Arc<Vec<AtomicU64>>,
-    /// When the first byte of any body came; `u64::MAX` before.
+    /// When the first byte of any body arrived; `u64::MAX` before.
     first_byte_ns: Arc<AtomicU64>,
     open: Arc<AtomicU32>,
-    /// Connections that have read to the end of the file, and ask for it no more.
+    /// Connections that have read the file to its end, and do not request it again.
     whole: Arc<AtomicU32>,
     stop: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
     threads: Vec<JoinHandle<()>>,
     cpu_before_ns: u64,
     since: Instant,
-    /// When the first byte came, once any has.
+    /// When the first byte arrived, once it has.
     first_ns: Option<u64>,
     samples: Vec<ReceiverSample>,
     cadence: Cadence,
@@ -62,7 +62,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Begins to read.
+    /// Starts reading.
     pub(super) fn start(connections: Vec<Connection>, url: &Url, spec: &FlowSpec) -> Result<Self> {
         let (count, window) = (connections.len(), spec.window);
         let mut flow = Self {
@@ -104,13 +104,13 @@ impl Flow {
         Ok(flow)
     }
 
-    /// What this end would send in a segment.
+    /// Returns the segment size that this end would send.
     pub(super) fn mss(&self) -> Option<u64> {
-        // The server's is the same but for its options.
+        // The server's is the same except for its options.
         self.sockets.first().and_then(|s| tcp_info::read(s).ok()?.snd_mss).map(u64::from)
     }
 
-    /// Takes samples when it is time; over when the time is, so many bytes have come, or nothing more comes.
+    /// Takes samples when due; over when the time is up, this many bytes have arrived, or nothing more comes.
     pub(super) fn poll(&mut self, spec: &FlowSpec, url: &Url) -> Result<Polled> {
         if self.over.is_some() {
             return Ok(Polled::Over);
@@ -148,7 +148,7 @@ impl Flow {
         now_ns.is_some_and(|now| self.counting.has_begun(now))
     }
 
-    /// Ends it now.
+    /// Ends the flow now.
     pub(super) fn cut_short(&mut self) {
         let Some(first_ns) = self.first_ns else { return };
         self.counting.note(clock::monotonic_ns() - first_ns, self.read());
@@ -156,7 +156,7 @@ impl Flow {
         self.over = Some(EndReason::Stopped);
     }
 
-    /// What has come since this was asked last.
+    /// Returns what has arrived since the previous call.
     pub(super) fn moved(&mut self) -> Passed {
         let streams = self.read();
         let moved: Vec<u64> = streams.iter().zip(&self.shown).map(|(now, before)| now - before).collect();
@@ -164,7 +164,7 @@ impl Flow {
         Passed { bytes: moved.iter().sum(), streams: moved, ..Passed::default() }
     }
 
-    /// What came of it, once it is over.
+    /// Returns the flow's result, once it is over.
     pub(super) fn finish(&mut self, url: &Url) -> Received {
         self.stop.store(true, Ordering::Relaxed);
         let (last, (counted_from, stream_bytes)) = (self.counting.last().mark(), self.counting.counted());
@@ -205,13 +205,14 @@ impl Drop for Flow {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It looks at the flag at each glance.
+            // The thread checks the flag at each glance.
             let _ = thread.join();
         }
     }
 }
 
-/// How a download has ended that is at this mark, if it has: by its time, by its bytes, or as nothing more comes.
+/// Returns how a download at this mark has ended, if it has: by its time, by its bytes, or because nothing more
+/// comes.
 fn ending(spec: &FlowSpec, mark: Mark, is_closed: bool, is_whole: bool) -> Option<EndReason> {
     let all = spec.bytes.is_some_and(|wanted| mark.bytes >= wanted.as_bytes());
     if mark.at_ns >= spec.duration.as_ns() {
@@ -232,8 +233,8 @@ struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Asks for the file, again as long as it is worth that, and counts what comes of its body. Whether it ended with a body
-    /// that was whole.
+    /// Requests the file, repeatedly if worthwhile, and counts the bytes of its body. Returns whether it ended with a
+    /// complete body.
     fn run(mut self, url: &Url, first_byte_ns: &AtomicU64) -> Result<bool, String> {
         let mut room = vec![0; READ_BYTES];
         while !self.is_stopped() {

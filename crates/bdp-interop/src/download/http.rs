@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9112) as far as a download needs it, over TCP or TLS on a socket of ours.
+//! HTTP/1.1 (RFC 9112) as far as a download needs it, over TCP or TLS on our own socket.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ use super::url::Url;
 
 /// How long a handshake, or the head of an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest wait for bytes before others have a look.
+/// Longest wait for bytes before other work is checked.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Longest head of an answer.
 const LONGEST_HEAD: usize = 32 << 10;
@@ -25,12 +25,12 @@ const MOST_FIELDS: usize = 256;
 /// Names a file of roots, instead of the system's.
 const ROOTS_FILE: &str = "SSL_CERT_FILE";
 
-/// What of TLS all connections share: the roots, which are read when the first connection needs them.
+/// TLS state shared by all connections: the root certificates, read when the first connection needs them.
 #[derive(Default)]
 pub struct Tls(OnceLock<Result<Arc<ClientConfig>, String>>);
 
 impl Tls {
-    /// The error says what is missing.
+    /// Returns the configuration; the error says what is missing.
     pub fn config(&self) -> Result<Arc<ClientConfig>, String> {
         self.0.get_or_init(configure).clone()
     }
@@ -40,7 +40,7 @@ fn configure() -> Result<Arc<ClientConfig>, String> {
     let named = std::env::var_os(ROOTS_FILE).map(PathBuf::from);
     let way_out = "set it to a PEM file of root certificates, or unset it to use the system's";
     if let Some(path) = &named {
-        // Beside a folder in SSL_CERT_DIR it would be passed over.
+        // Next to a folder in SSL_CERT_DIR it would be ignored.
         File::open(path)
             .map_err(|e| format!("open {}, set by {ROOTS_FILE}: {e}; {way_out}", path.display()))?;
         let found = rustls_native_certs::load_certs_from_paths(Some(path), None);
@@ -68,31 +68,31 @@ fn configure() -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// A connection to a server of the web.
+/// A connection to a web server.
 pub enum Connection {
     /// Without TLS.
     Plain(TcpStream),
-    /// With it.
+    /// With TLS.
     Secure(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Its status.
+    /// Status code.
     pub status: u16,
-    /// Where a redirection leads.
+    /// Target of a redirection.
     pub location: Option<String>,
-    /// How long the body is.
+    /// Length of the body.
     pub length: Option<u64>,
-    /// Whether the body comes in chunks.
+    /// Whether the body is chunked.
     pub chunked: bool,
-    /// Whether the connection ends with it.
+    /// Whether the connection closes after the body.
     pub closes: bool,
 }
 
 impl Connection {
-    /// Over a connected socket; the handshake of TLS is done when this returns.
+    /// Opens it over a connected socket, including the TLS handshake.
     pub fn open(stream: TcpStream, url: &Url, tls: &Tls) -> Result<Self, String> {
         stream.set_nonblocking(false).map_err(|e| e.to_string())?;
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
@@ -115,7 +115,7 @@ impl Connection {
         Ok(Self::Secure(Box::new(secure)))
     }
 
-    /// Asks for the URL.
+    /// Requests the URL.
     pub fn ask(&mut self, url: &Url) -> io::Result<()> {
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: bdp/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n\r\n",
@@ -127,7 +127,7 @@ impl Connection {
         self.flush()
     }
 
-    /// The head of the answer, and how many bytes of the body came with it.
+    /// Reads the head of the response, and returns it with the first bytes of the body.
     pub fn read_head(&mut self) -> Result<(Head, Vec<u8>), String> {
         let until = Instant::now() + PATIENCE;
         let mut arrived = Vec::new();
@@ -149,12 +149,12 @@ impl Connection {
         }
     }
 
-    /// From now on a read waits for no longer than a glance.
+    /// Makes reads return after a short wait from now on.
     pub fn set_glances(&self) -> io::Result<()> {
         self.socket().set_read_timeout(Some(GLANCE))
     }
 
-    /// The socket below.
+    /// Returns the underlying socket.
     pub fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,
@@ -170,7 +170,7 @@ impl Read for Connection {
             Self::Secure(secure) => secure.read(room),
         };
         match done {
-            // Many servers end TLS without a farewell; a download that is cut short shows by its length.
+            // Many servers end TLS without a close notification; a truncated download shows by its length.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(0),
             other => other,
         }
@@ -224,7 +224,7 @@ fn is_ca(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(inner) if format!("{inner:?}").contains("CaUsedAsEndEntity"))
 }
 
-/// The head of an answer and how long it is; `None` where it is not all there yet.
+/// Parses the head of a response, and returns it with its length; `None` if it is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
     // A parser of messages passes over empty lines, which no answer begins with (RFC 9112, section 2.2).
     if bytes.starts_with(b"\r") || bytes.starts_with(b"\n") {

@@ -1,5 +1,5 @@
-//! A download from any server of the web, measured at the receiving end: no bdp is there, so what the sender did is not
-//! known, and round trips are those of TCP's handshake.
+//! Downloads from any web server, measured at the receiving end: there is no bdp at the server, so the sender's side
+//! is unknown, and round trips are those of TCP handshakes.
 
 mod chunks;
 mod failure;
@@ -35,20 +35,21 @@ pub use url::Url;
 /// Most redirections that are followed.
 const MOST_REDIRECTIONS: u32 = 5;
 
-/// Downloads a file for as long as is asked, over so many connections at once: one direction, and little known of the far end.
+/// Downloads a file for the requested time over concurrent connections: one direction, with little known of the
+/// remote end.
 pub struct Download {
     url: Url,
-    /// Once it is known, where the file is.
+    /// The server's address, once known.
     address: Option<SocketAddr>,
     connections: Vec<Connection>,
     prober: Option<Prober>,
     flow: Option<Flow>,
-    /// All its connections have read the file to its end.
+    /// Whether all its connections have read the file to its end.
     is_whole: bool,
 }
 
 impl Download {
-    /// Of the request's URL.
+    /// Creates the download of the request's URL.
     pub fn new(request: &MeasureRequest) -> Result<Self> {
         let text = request.url.as_deref().unwrap_or_default();
         let url = Url::parse(text).map_err(SessionError::Request)?;
@@ -60,7 +61,7 @@ impl Peer for Download {
     fn open(&mut self, request: &MeasureRequest, context: &mut Context<'_>) -> Result<MeasureRequest> {
         let tls = Tls::default();
         if self.url.secure {
-            // Before anybody is bothered.
+            // Before any server is contacted.
             tls.config().map_err(|what| failed(&self.url, what))?;
         }
         let options = options::options(request, Direction::From);
@@ -160,7 +161,7 @@ impl Peer for Download {
     }
 }
 
-/// Follows redirections to where the file is.
+/// Follows redirections to the file.
 fn settle(
     mut url: Url,
     request: &MeasureRequest,
@@ -196,7 +197,7 @@ fn settle(
     Err(failed(&url, format!("more than {MOST_REDIRECTIONS} redirects; give the URL of the file itself")))
 }
 
-/// What connections are made with.
+/// The parameters of connections.
 struct Connecting<'a> {
     url: &'a Url,
     address: SocketAddr,

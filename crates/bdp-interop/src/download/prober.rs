@@ -1,4 +1,4 @@
-//! Round trips of a server that answers no probes: those of handshakes.
+//! Round trips of a server that answers no probes, measured by handshakes.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -15,23 +15,23 @@ use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeSample, Probed};
 
-/// From one handshake that measures the round trip to the next: a stranger's server is not to be bothered.
+/// Interval of handshakes that measure the round trip: someone else's server must not be burdened.
 pub(super) const INTERVAL: Nanos = Nanos::millis(250);
 /// How long a handshake may take: time for two more SYNs, which Linux sends after one second and after three.
 const PATIENCE: Nanos = Nanos::secs(5);
 /// How long late answers are awaited at the end, at least.
 const LATE: Duration = Duration::from_secs(1);
-/// From one look at what has come to the next.
+/// Interval at which arrivals are checked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Measures round trips by handshakes of its own, all the time. Dropped, it ends.
+/// Measures round trips by handshakes of its own, continuously. Dropping it ends it.
 pub(super) struct Prober {
     probes: Arc<Mutex<Vec<ProbeSample>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Prober {
-    /// Begins.
+    /// Starts measuring.
     pub(super) fn start(address: SocketAddr) -> Result<Self, SessionError> {
         let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
         let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
@@ -39,10 +39,10 @@ impl Prober {
         // Another stream of times for each measurement.
         let times = ProbeTimes::new(clock::unix_ns(), INTERVAL.as_ns());
         let plan = Handshakes::new(address, clock::monotonic_ns(), times, all_the_time, PATIENCE);
-        // Nobody waits for it: a handshake may take as long as its patience.
+        // Nobody waits for it: a handshake may take its full time limit.
         drop(bdp_flow::worker::start(move || {
             process::sharpen_timers();
-            // Where there is no descriptor left for them, there are no round trips.
+            // Without a free descriptor, there are no round trips.
             let _ = plan.run(&stopped, &mut |number, sample| {
                 let mut probes = lock(&on_thread);
                 handshakes::enter(&mut probes, number, sample);
@@ -55,7 +55,7 @@ impl Prober {
         Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() }
     }
 
-    /// Lets late answers come in to what was sent until a moment: a second, or twice the longest round trip so far.
+    /// Waits for late answers to handshakes sent before a moment: a second, or twice the longest round trip so far.
     pub(super) fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
         let since = Instant::now();
         let longest = || lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);

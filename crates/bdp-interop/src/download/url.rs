@@ -1,22 +1,22 @@
-//! Addresses of the web (RFC 3986), as far as a download needs them.
+//! URLs (RFC 3986), as far as a download needs them.
 
 use std::fmt;
 
-/// `http://` or `https://`, taken apart.
+/// A parsed `http://` or `https://` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Whether TLS is spoken.
+    /// Whether it uses TLS.
     pub secure: bool,
     /// A name, or an address without brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Path and query, beginning with a slash.
+    /// Path and query, starting with a slash.
     pub path: String,
 }
 
 impl Url {
-    /// Reads one; the error says what is wrong.
+    /// Parses a URL; the error says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
         let (secure, rest) = if lower.starts_with("https://") {
@@ -55,7 +55,7 @@ impl Url {
         Ok(Self { secure, host: host.to_owned(), port, path: format!("{slash}{path}") })
     }
 
-    /// Where a `Location` leads from here (RFC 9110, section 10.2.2).
+    /// Resolves a `Location` relative to this URL (RFC 9110, section 10.2.2).
     pub fn join(&self, location: &str) -> Result<Self, String> {
         if location.contains("://") {
             return Self::parse(location);
@@ -74,7 +74,7 @@ impl Url {
         Self::parse(&format!("{scheme}://{}{path}", self.authority()))
     }
 
-    /// Host and port, as the `Host` field has them.
+    /// Returns host and port as in the `Host` field.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let usual = if self.secure { 443 } else { 80 };

@@ -1,4 +1,4 @@
-//! A control connection of iperf3: states by the byte, JSON by the frame, each wait with its deadline.
+//! An iperf3 control connection: states as bytes, JSON as frames, each wait with a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,7 +19,7 @@ use bdp_flow::session::deadline::{self, Until};
 pub(crate) struct Control(TcpStream);
 
 impl Control {
-    /// Over a fresh connection.
+    /// Creates it over a fresh connection.
     pub(crate) fn over(stream: TcpStream) -> Result<Self, FlowError> {
         deadline::bound(&stream, "open the control connection")?;
         Ok(Self(stream))
@@ -35,14 +35,14 @@ impl Control {
         self.send(&[state.byte()])
     }
 
-    /// Says why a test does not go on, and closes this end's half in order, so that it arrives.
+    /// Sends why a test is refused, and closes this end's half gracefully, so that it arrives.
     pub(crate) fn refuse(&self, failure: Failure) {
         // Whether or not that arrives, the test is over.
         let _ = self.send(&refusal(failure));
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
-    /// The other end's next byte; `None` where none came in time.
+    /// Receives the other end's next byte; `None` if none arrived in time.
     pub(crate) fn hear(&self, patience: Duration) -> Result<Option<u8>, FrameError> {
         let mut byte = [0];
         match Until::new(&self.0, patience).read(&mut byte) {
@@ -56,7 +56,7 @@ impl Control {
         }
     }
 
-    /// Whether the other end is gone or says goodbye; never waits, and leaves whatever else was said to be heard.
+    /// Whether the other end has gone or said goodbye; never blocks, and leaves other messages unread.
     pub(crate) fn has_left(&self) -> bool {
         let mut byte = [0];
         match poll::wait_readable(self.0.as_fd(), 0) {
@@ -70,19 +70,19 @@ impl Control {
         }
     }
 
-    /// The smoothed round trip, where the kernel has one.
+    /// Returns the smoothed round trip, if the kernel has one.
     pub(crate) fn rtt(&self) -> Option<Duration> {
         tcp_info::read(&self.0).ok().and_then(|info| info.rtt_ns).map(Duration::from_nanos)
     }
 
-    /// So many bytes.
+    /// Reads this many bytes.
     pub(crate) fn read<const N: usize>(&self, patience: Duration) -> Result<[u8; N], FrameError> {
         let mut bytes = [0; N];
         Until::new(&self.0, patience).read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A JSON body of at most `longest` bytes.
+    /// Reads a JSON body of at most `longest` bytes.
     pub(crate) fn read_json(&self, longest: usize, patience: Duration) -> Result<Value, FrameError> {
         frame::read_bounded(&mut Until::new(&self.0, patience), longest)
     }
@@ -93,7 +93,7 @@ impl Control {
     }
 }
 
-/// What a client that is not served is sent.
+/// Returns the message for a client that is refused.
 pub(crate) fn refusal(failure: Failure) -> Vec<u8> {
     let mut bytes = vec![State::ServerError.byte()];
     bytes.extend(failure.encode());

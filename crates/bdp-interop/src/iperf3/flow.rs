@@ -1,4 +1,4 @@
-//! One direction of a test, over connections or of datagrams.
+//! One direction of a test, over connections or datagrams.
 
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
@@ -9,7 +9,7 @@ use super::{tcp, udp};
 use bdp_flow::background::Passed;
 use bdp_flow::error::FlowError;
 
-/// A flow that runs.
+/// A running flow.
 pub(crate) enum Flow {
     /// Over TCP.
     Connections(tcp::Flow),
@@ -26,12 +26,12 @@ impl Flow {
         }
     }
 
-    /// Its direction, where this end is the client.
+    /// Returns its direction, if this end is the client.
     pub(crate) fn way(&self) -> Direction {
         if self.sends() { Direction::To } else { Direction::From }
     }
 
-    /// Bytes so far.
+    /// Returns the bytes so far.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Connections(flow) => flow.work.bytes(),
@@ -39,7 +39,7 @@ impl Flow {
         }
     }
 
-    /// What it has moved since this was asked last.
+    /// Returns what it has moved since the previous call.
     pub(crate) fn moved_since(&mut self) -> Passed {
         match self {
             Self::Connections(flow) => flow.work.moved_since(),
@@ -47,7 +47,7 @@ impl Flow {
         }
     }
 
-    /// What the kernel reports of each connection that is sent over from here.
+    /// Returns the kernel's report of each connection that this end sends on.
     pub(crate) fn sender_infos(&self) -> Vec<TcpInfo> {
         match self {
             Self::Connections(flow) => flow.work.sender_infos(),
@@ -55,7 +55,7 @@ impl Flow {
         }
     }
 
-    /// Whether the engine has nothing more to do.
+    /// Whether the engine has finished.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Connections(flow) => flow.work.is_finished(),
@@ -63,15 +63,15 @@ impl Flow {
         }
     }
 
-    /// The omit is over: what counts begins here. Who can knows by itself.
+    /// Notes that the omitted beginning is over and counting starts. Flows that know this themselves ignore it.
     pub(crate) fn begin_counting(&mut self) {
         if let Self::Connections(flow) = self {
             flow.begin_counting();
         }
     }
 
-    /// How long what was given to the kernel may still be on its way; `None` where that is not known yet. Of datagrams nobody
-    /// says so.
+    /// Returns how long data given to the kernel may still be in flight; `None` if not yet known. Unknown for
+    /// datagrams.
     pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
         match self {
             Self::Connections(flow) => flow.last_on_its_way(),
@@ -79,7 +79,7 @@ impl Flow {
         }
     }
 
-    /// Nothing more is sent, and what was received until now counts to this moment at least.
+    /// Stops sending; what was received until now counts at least up to this moment.
     pub(crate) fn note_end(&mut self) {
         match self {
             Self::Connections(flow) => flow.note_end(),
@@ -87,7 +87,7 @@ impl Flow {
         }
     }
 
-    /// The test is over: ends it as of now. Who receives datagrams goes on, since some may be under way.
+    /// Ends a finished test now. A receiver of datagrams continues, since some may be in flight.
     pub(crate) fn wind_down(&mut self) {
         match self {
             Self::Connections(flow) => flow.stop(),
@@ -96,7 +96,7 @@ impl Flow {
         }
     }
 
-    /// Waits for what is under way when the other end has said that it sends no more.
+    /// Waits for data in flight once the other end has said that it sends no more.
     pub(crate) fn settle(&self) {
         if let Self::Datagrams(flow) = self
             && !flow.sends()
@@ -105,7 +105,7 @@ impl Flow {
         }
     }
 
-    /// Waits for the engine's end; connections stay.
+    /// Waits for the engine's end; connections stay open.
     pub(crate) fn finish(&mut self) -> Result<Outcome, FlowError> {
         match self {
             Self::Connections(flow) => flow.finish(),
@@ -113,15 +113,14 @@ impl Flow {
         }
     }
 
-    /// Closes the sending half of each connection: a receiver that waits for the rest of a block waits no longer.
+    /// Closes the sending half of each connection, so that a receiver does not wait for the rest of a block.
     pub(crate) fn close(&self) {
         if let Self::Connections(flow) = self {
             flow.close();
         }
     }
 
-    /// Takes what still comes over connections and counts it no more, so that the other end does not wait for room. Never
-    /// waits itself.
+    /// Discards further data from connections without counting it, so that the other end does not block. Never waits.
     pub(crate) fn drain(&self) {
         if let Self::Connections(flow) = self {
             flow.drain();

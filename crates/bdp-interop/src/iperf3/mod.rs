@@ -1,4 +1,4 @@
-//! iperf3's protocol, from both ends: they talk over its control connection, and move its data.
+//! iperf3's protocol, from both ends: the control connection and the data.
 
 pub mod client;
 mod control;

@@ -6,10 +6,10 @@ use bdp_wire::iperf3::{StreamResults, stream_id};
 
 use bdp_flow::datagram::StreamTally;
 
-/// From one reading of a flow to the next, at a server: no client asks for any.
+/// Interval of readings at a server: no client requests one.
 pub(crate) const INTERVAL: Nanos = Nanos::millis(100);
 
-/// What the engine reports of a flow.
+/// The engine's report of a flow.
 pub(crate) enum End {
     /// At the end that sent.
     Sent(Sent),
@@ -17,37 +17,37 @@ pub(crate) enum End {
     Received(Received),
 }
 
-/// One stream's part.
+/// One stream's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct StreamCount {
-    /// Bytes after omit.
+    /// Bytes after the omitted beginning.
     pub(crate) bytes: u64,
-    /// Segments sent again after omit; nothing of a receiver.
+    /// Segments retransmitted after the omitted beginning; none for a receiver.
     pub(crate) retransmits: Option<u64>,
-    /// Of datagrams.
+    /// Counts of datagrams.
     pub(crate) tally: StreamTally,
 }
 
 /// The outcome of a flow.
 pub(crate) struct Outcome {
-    /// In order of the streams.
+    /// Counts in order of the streams.
     pub(crate) streams: Vec<StreamCount>,
-    /// How long it was counted.
+    /// Duration that counted.
     pub(crate) counted: Nanos,
     /// Congestion control of the first stream.
     pub(crate) congestion: Option<String>,
-    /// All that the engine reports.
+    /// The engine's full report.
     pub(crate) end: End,
 }
 
 impl Outcome {
-    /// Whether this end was to receive and nothing came.
+    /// Whether this end was to receive and nothing arrived.
     pub(crate) fn is_empty_handed(&self) -> bool {
         matches!(&self.end, End::Received(received) if received.bytes == 0)
     }
 }
 
-/// What an end reports of the streams of a test, in their order: the client's, then the server's.
+/// Returns an end's results of a test's streams, in order: the client's, then the server's.
 pub(crate) fn results(outcomes: &[Outcome]) -> Vec<StreamResults> {
     let streams = outcomes.iter().flat_map(|outcome| outcome.streams.iter().map(|s| (s, outcome.counted)));
     streams

@@ -1,5 +1,5 @@
-//! The TCP streams of one direction of a test: sent or received by the same engine as bdp's own flows, with what
-//! iperf3's results need beside it, the counts of each stream.
+//! The TCP streams of one direction of a test: sent or received by the same engine as bdp's own flows, with the
+//! counts of each stream that iperf3's results need.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -19,43 +19,43 @@ use bdp_flow::meter::Meter;
 use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 
-/// Bytes of one read of streams that nobody counts any more.
+/// Bytes per read of streams that are no longer counted.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// How long after two round trips the last segments are taken to have arrived, where none was lost before.
+/// How long after two round trips the last segments are assumed to have arrived, if none was lost before.
 const TAIL_NS: u64 = 2_000_000;
 
-/// How the streams of a direction are to be moved.
+/// How to move the streams of a direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Bytes of one write.
+    /// Bytes per write.
     pub(crate) length_bytes: u64,
-    /// Ends it at the latest; the leader of the test ends it before, by [`Flow::stop`].
+    /// Time limit; the leader of the test ends it earlier, by [`Flow::stop`].
     pub(crate) longest: Nanos,
-    /// Beginning that does not count.
+    /// Beginning that is not counted.
     pub(crate) omit: Nanos,
-    /// A sender ends after so many bytes.
+    /// A sender ends after this many bytes.
     pub(crate) volume_bytes: Option<u64>,
-    /// Rate that a sender holds each stream to, bit/s.
+    /// Rate limit of each sent stream, bit/s.
     pub(crate) rate_bps: Option<u64>,
-    /// From one reading to the next.
+    /// Interval of readings.
     pub(crate) interval: Nanos,
-    /// Whether the receiver's window is left to the kernel.
+    /// Whether the kernel chooses the receiver's window.
     pub(crate) autotuned: bool,
     /// How a sender gives its bytes to the kernel.
     pub(crate) zerocopy: Zerocopy,
-    /// Processors that its threads are kept to.
+    /// Processors that its threads are pinned to.
     pub(crate) cpus: Option<CpuList>,
 }
 
 impl Plan {
-    /// What a client asked for, for no longer than `longest`, and sent at this rate.
+    /// Returns the plan of a client's request, limited to `longest`, with this send rate.
     pub(crate) fn of(parameters: &Parameters, longest: Nanos, rate_bps: Option<u64>) -> Self {
         Self {
             length_bytes: parameters.length_bytes,
             longest,
             omit: Nanos::secs(parameters.omit_seconds),
-            // What is sent before counting begins is not of the volume, and how much that will be nobody knows.
+            // Bytes sent before counting begins are not part of the volume, and their number is unknown in advance.
             volume_bytes: parameters.volume_bytes().filter(|_| parameters.omit_seconds == 0),
             rate_bps,
             interval: INTERVAL,
@@ -69,20 +69,20 @@ impl Plan {
 /// A flow that runs on a thread of its own. Its connections stay open until it is dropped.
 pub(crate) struct Flow {
     sends: bool,
-    /// Whether it is through when so many bytes are, and not when somebody says so.
+    /// Whether it ends after a number of bytes, and not on request.
     by_volume: bool,
-    /// What goes on.
+    /// The running work.
     pub(super) work: Background<End>,
-    /// The connections once more: for their counts, and so that they outlive the engine's part.
+    /// Duplicates of the connections: for their counts, and to outlive the engine.
     taps: Vec<TcpStream>,
     counted_from_ns: u64,
     counted_from: Vec<StreamCount>,
-    /// When it ended, and a sender's counts then.
+    /// When it ended, and a sender's counts at that time.
     ended: Option<(u64, Vec<StreamCount>)>,
 }
 
 impl Flow {
-    /// Starts to send.
+    /// Starts sending.
     pub(crate) fn send(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = SendPlan {
@@ -102,7 +102,7 @@ impl Flow {
         })
     }
 
-    /// Starts to receive.
+    /// Starts receiving.
     pub(crate) fn receive(streams: Vec<TcpStream>, plan: &Plan) -> Result<Self> {
         let by_volume = plan.volume_bytes.is_some();
         let plan = ReceivePlan {
@@ -111,7 +111,7 @@ impl Flow {
             interval: plan.interval,
             patience: plan.longest,
             window_bytes: None,
-            // The last bytes of a volume may be fewer than come together, and no end of the stream follows them.
+            // The last bytes of a volume may be fewer than the low-water mark, and no end of the stream follows them.
             coalesce: plan.autotuned && !by_volume,
             check: false,
             application: Application::default(),
@@ -120,7 +120,7 @@ impl Flow {
         let count = streams.len();
         Self::start(streams, false, by_volume, move |streams, stop, meter| {
             match receive::over(streams, &plan, stop, meter) {
-                // A path that lets no data through is one that was measured.
+                // A path that carries no data has still been measured.
                 Err(FlowError::Silence { .. }) => {
                     Ok(End::Received(Received { stream_bytes: vec![0; count], ..Default::default() }))
                 }
@@ -155,13 +155,14 @@ impl Flow {
         self.sends
     }
 
-    /// The omit is over: what counts begins here. A receiver knows by itself.
+    /// Notes that the omitted beginning is over and counting starts. A receiver knows this itself.
     pub(crate) fn begin_counting(&mut self) {
         self.counted_from_ns = clock::monotonic_ns();
         self.counted_from = self.counts();
     }
 
-    /// Bytes sent, none twice, and segments sent again, of each stream until now. What waits in the send buffer is not sent.
+    /// Returns bytes sent, without retransmissions, and retransmitted segments of each stream until now. Data waiting
+    /// in the send buffer is not counted.
     fn counts(&self) -> Vec<StreamCount> {
         let count = |tap: &TcpStream| {
             let info = tcp_info::read(tap).unwrap_or_default();
@@ -179,9 +180,9 @@ impl Flow {
         self.taps.iter().map(count).collect()
     }
 
-    /// How much longer what was given to this kernel may be on its way, when it was for so long as little as it is now: no time
-    /// where the other one has acknowledged all, and `None` where more is to come. An acknowledgement of the last two segments
-    /// may be delayed by 40 ms and more (RFC 1122, section 4.2.3.2), when they have long arrived.
+    /// Returns how much longer data given to this kernel may be in flight, judging by how long its amount has not
+    /// changed: zero once everything is acknowledged, `None` if more is to come. An acknowledgement of the last two
+    /// segments may be delayed by 40 ms and more (RFC 1122, section 4.2.3.2), when they have long arrived.
     pub(crate) fn last_on_its_way(&self) -> Option<Nanos> {
         let mut longest = Nanos::ZERO;
         for tap in &self.taps {
@@ -199,7 +200,7 @@ impl Flow {
         Some(longest)
     }
 
-    /// The test ended now, as far as it was to be sent; what is still under way is received.
+    /// Notes that the test has ended: nothing more is sent; data in flight is received.
     pub(crate) fn note_end(&mut self) {
         if self.ended.is_none() {
             let counts = if self.sends { self.counts() } else { Vec::new() };
@@ -207,7 +208,7 @@ impl Flow {
         }
     }
 
-    /// Ends it, as of now; what is received of a volume ended with its last byte.
+    /// Stops it now; the reception of a volume ended with its last byte.
     pub(crate) fn stop(&mut self) {
         if self.sends || !self.by_volume {
             self.note_end();
@@ -215,7 +216,7 @@ impl Flow {
         self.work.stop();
     }
 
-    /// Waits for the engine's end; the connections stay.
+    /// Waits for the engine's end; the connections stay open.
     pub(crate) fn finish(&mut self) -> Result<Outcome> {
         self.stop();
         let end = self.work.finish()?;
@@ -251,13 +252,13 @@ impl Flow {
         })
     }
 
-    /// When the last byte came, or the end of the test was announced, whichever was later. The engine notices later still that it is
-    /// to stop, or that the connections are closed now.
+    /// Returns when the last byte arrived, or the end of the test was announced, whichever was later. The engine
+    /// notices later still that it is to stop, or that the connections are closed now.
     fn end_ns(&self) -> u64 {
         self.ended.as_ref().map_or(0, |(ended_ns, _)| *ended_ns).max(self.work.last_byte_ns())
     }
 
-    /// Ends what was received with [`Flow::end_ns`].
+    /// Ends the received data at [`Flow::end_ns`].
     fn cut(&self, received: &mut Received) {
         let Some(first) = received.first_byte_at_ns else { return };
         let duration_ns = self.end_ns().saturating_sub(first).min(received.duration_ns);
@@ -268,8 +269,8 @@ impl Flow {
         }
     }
 
-    /// How long was counted what was received. Without omit that is, as iperf3 has it, since the test began: the first of few
-    /// bytes may be the last.
+    /// Returns how long received data was counted. Without an omitted beginning, as in iperf3, since the test began:
+    /// the first of few bytes may be the last.
     fn counted(&self, received: &Received) -> Nanos {
         if received.counted_from.at_ns > 0 || received.first_byte_at_ns.is_none() {
             return Nanos(received.counted_ns());
@@ -278,8 +279,9 @@ impl Flow {
         Nanos(end_ns.saturating_sub(self.counted_from_ns))
     }
 
-    /// Bytes of each stream after omit. Where there is none they all count, also those of the first reads, with which the
-    /// engine begins to count: these are shared out by what it lacks of the kernel's count of each stream.
+    /// Returns the bytes of each stream after the omitted beginning. If there is none, all count, including those of
+    /// the first reads, with which the engine begins to count: these are divided by what it lacks of the kernel's
+    /// count of each stream.
     fn received(&self, received: &Received) -> Vec<u64> {
         let mut streams = received.stream_bytes.clone();
         if received.counted_from.at_ns > 0 || received.counted_from.bytes == 0 {
@@ -309,7 +311,7 @@ impl Flow {
         streams
     }
 
-    /// Closes the sending half of each connection: a receiver that waits for the rest of a block waits no longer.
+    /// Closes the sending half of each connection, so that a receiver does not wait for the rest of a block.
     pub(crate) fn close(&self) {
         for tap in &self.taps {
             // One that the other end has closed is closed.
@@ -317,7 +319,7 @@ impl Flow {
         }
     }
 
-    /// Takes what still comes and counts it no more, so that the other end does not wait for room. Never waits itself.
+    /// Discards further data without counting it, so that the other end does not block. Never waits.
     pub(crate) fn drain(&self) {
         let mut room = vec![0; DRAIN_BYTES];
         for tap in &self.taps {

@@ -1,4 +1,4 @@
-//! The datagrams of one direction of a test: sent or received by the same engine as bdp's own, behind iperf3's header.
+//! The datagrams of one direction of a test: sent or received by the same engine as bdp's own, with iperf3's header.
 
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
@@ -17,28 +17,28 @@ use bdp_flow::datagram::{self, DatagramReceivePlan, DatagramSendPlan, Layout, St
 use bdp_flow::error::{FlowError, Result};
 use bdp_flow::meter::Meter;
 
-/// How long nothing may have come for a flow to be over once its sender has ended, and how long that may take at most.
+/// How long a flow whose sender has ended must be silent to be over, and how long that may take at most.
 const QUIET: Duration = Duration::from_millis(100);
 const STRAGGLERS: Duration = Duration::from_millis(500);
-/// From one look to the next.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A flow that runs on threads of its own.
 pub(crate) struct Flow {
     sends: bool,
-    /// What goes on: bytes are those of payload.
+    /// The running work; bytes are payload.
     pub(super) work: Background<Outcome>,
-    /// When the test was over, by the monotonic clock, where the test's leader has said so.
+    /// When the test was over, by the monotonic clock, as set by the test's leader.
     ended_ns: Option<u64>,
 }
 
-/// Streams of sockets that are connected to their other ends.
+/// Returns streams over connected sockets.
 pub(crate) fn streams(sockets: Vec<UdpSocket>, wide: bool) -> Vec<Stream> {
     sockets.into_iter().map(|socket| Stream { socket, layout: Layout::Iperf3 { wide } }).collect()
 }
 
 impl Flow {
-    /// Starts to send, on these processors where any are given.
+    /// Starts sending, on these processors if any are given.
     pub(crate) fn send(streams: Vec<Stream>, plan: DatagramSendPlan, cpus: Option<CpuList>) -> Result<Self> {
         Self::start(true, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
@@ -59,7 +59,7 @@ impl Flow {
         })
     }
 
-    /// Starts to receive, likewise.
+    /// Starts receiving, on these processors if any are given.
     pub(crate) fn receive(
         streams: Vec<Stream>,
         plan: DatagramReceivePlan,
@@ -69,7 +69,7 @@ impl Flow {
         Self::start(false, move |stop, meter| {
             crew::keep_to_listed(cpus.as_ref())?;
             let (received, tallies) = match datagram::receive::each_over(streams, &plan, stop, meter) {
-                // A path that lets nothing through is one that was measured.
+                // A path that carries nothing has still been measured.
                 Err(FlowError::Silence { .. }) => (
                     Received { stream_bytes: vec![0; count], ..Default::default() },
                     vec![StreamTally::default(); count],
@@ -102,7 +102,7 @@ impl Flow {
         self.sends
     }
 
-    /// Waits until nothing has come for a moment.
+    /// Waits until nothing has arrived for a moment.
     pub(crate) fn settle(&self) {
         let since = Instant::now();
         let (mut seen, mut changed) = (self.work.bytes(), Instant::now());
@@ -114,12 +114,13 @@ impl Flow {
         }
     }
 
-    /// Ends it, as of now.
+    /// Stops it now.
     pub(crate) fn stop(&self) {
         self.work.stop();
     }
 
-    /// The test ended now: what is received counts to this moment at least, however long ago the last datagram came.
+    /// Notes that the test has ended: what is received counts at least up to this moment, however long ago the last
+    /// datagram arrived.
     pub(crate) fn note_end(&mut self) {
         self.ended_ns.get_or_insert_with(clock::monotonic_ns);
     }
@@ -136,8 +137,9 @@ impl Flow {
     }
 }
 
-/// Has a receiver's time reach to the end of the test and not just to the last datagram, which takes its share of time as each
-/// before it: n datagrams are n - 1 gaps. Where nobody noted the end, or the last came after it, the share is that of the others.
+/// Extends a receiver's time to the end of the test, instead of the last datagram, which takes its share of time like
+/// each before it: n datagrams are n - 1 gaps. If the end was not noted, or the last datagram came after it, the
+/// share is that of the others.
 fn extend(received: &mut Received, streams: u64, ended_ns: Option<u64>) {
     let Some(first_ns) = received.first_byte_at_ns else { return };
     let last_ns = received.duration_ns;

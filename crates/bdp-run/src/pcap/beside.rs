@@ -1,4 +1,4 @@
-//! A capture of a measurement's own packets, taken beside it.
+//! Captures a measurement's own packets while it runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::live::{LiveCapture, LivePlan, SNAP_BYTES};
 use super::{FLOWS_MEMORY_BYTES, PcapPlan, Source};
 use crate::RunError;
 
-/// A capture that goes on until [`BesideCapture::end`].
+/// A capture that runs until [`BesideCapture::end`].
 #[derive(Debug)]
 pub struct BesideCapture {
     thread: JoinHandle<Result<Vec<ReadCapture>, RunError>>,
@@ -22,7 +22,7 @@ pub struct BesideCapture {
 }
 
 impl BesideCapture {
-    /// Begins to capture what this machine and the requested host send each other, into a file of pcapng.
+    /// Starts capturing the packets between this machine and the requested host, into a pcapng file.
     pub fn begin(request: &MeasureRequest, file: PathBuf, cancel: &AtomicBool) -> Result<Self, RunError> {
         let filter = filter(request, cancel)?;
         let plan = LivePlan {
@@ -42,14 +42,14 @@ impl BesideCapture {
         Ok(Self { thread, is_over })
     }
 
-    /// Ends it, and explains what was captured.
+    /// Ends the capture and explains it.
     pub fn end(self) -> Result<Vec<ReadCapture>, RunError> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// The packets of a measurement: those of its host, and of its port where all of it goes there.
+/// Returns the filter of a measurement's packets: those of its host, and of its port if all of them use it.
 fn filter(request: &MeasureRequest, cancel: &AtomicBool) -> Result<Filter, RunError> {
     let addresses = dial::resolve(request, cancel)?;
     let hosts: Vec<String> = addresses.iter().map(|address| format!("host {}", address.ip())).collect();

@@ -3,7 +3,7 @@
 /// What is known at the end of a source of packets.
 #[derive(Debug)]
 pub(super) struct ReadToEnd {
-    /// Packets that the capturing program says it dropped.
+    /// Packets dropped, as reported by the capturing program.
     pub(super) dropped: u64,
     /// Why it ended early.
     pub(super) broke: Option<String>,

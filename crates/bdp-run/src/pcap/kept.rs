@@ -1,4 +1,4 @@
-//! The packets of an interface as a file of pcapng.
+//! Writes the packets of an interface to a pcapng file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,13 +14,13 @@ use crate::RunError;
 /// Bytes that are gathered for one write.
 const CHUNK: usize = 256 << 10;
 
-/// What the file says of the capture.
+/// Description of the capture in the file.
 pub(super) struct About<'a> {
     /// The interface.
     pub(super) interface: &'a str,
-    /// What its packets begin with.
+    /// Link-layer header type of the packets.
     pub(super) link_type: u16,
-    /// Bytes of a packet at the most.
+    /// Most bytes per packet.
     pub(super) snap_length: u32,
 }
 
@@ -31,15 +31,15 @@ pub(super) struct KeptPackets {
     writer: Writer<BufWriter<File>>,
     filter: Filter,
     started: Nanos,
-    /// The first packet, and the time of the last since then.
+    /// Time of the first packet, and of the last since then.
     began_ns: Option<u64>,
     since_ns: u64,
-    /// What was not written, and why.
+    /// The first error while writing.
     failed: Option<io::Error>,
 }
 
 impl KeptPackets {
-    /// Makes the file, in place of one that is there. Packets that meet the filter go into it.
+    /// Creates the file, replacing an existing one. Packets that match the filter are written to it.
     pub(super) fn create(path: &Path, about: &About<'_>, filter: &Filter) -> Result<Self, RunError> {
         let refused = |error| RunError::Capture(unwritten(path, &error));
         let file = File::create(path).map_err(refused)?;
@@ -69,7 +69,7 @@ impl KeptPackets {
         self.failed.is_some()
     }
 
-    /// A packet. After the first that could not be written no other is.
+    /// Writes a packet. After the first failure no more are written.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, is_outgoing: bool) {
         let at_ns = frame.at_ns.unwrap_or(0);
         let began = *self.began_ns.get_or_insert(at_ns);
@@ -88,7 +88,7 @@ impl KeptPackets {
         self.failed = written.err();
     }
 
-    /// Ends the file with what was captured in all. Fails with the reason where not all was written.
+    /// Completes the file with the total counts of the capture. Fails with the reason if not everything was written.
     pub(super) fn finish(mut self, captured: u64, dropped: u64) -> Result<(), String> {
         let statistics = Statistics {
             interface: 0,

@@ -1,4 +1,4 @@
-//! Packets of an interface, while they pass.
+//! Captures packets of an interface live.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use super::end::ReadToEnd;
 use super::kept::{About, KeptPackets};
 use crate::RunError;
 
-/// Bytes that are kept of each packet where nothing else is asked for: all headers, with every option and within tunnels.
+/// Default bytes kept of each packet: all headers, with every option and within tunnels.
 pub const SNAP_BYTES: u32 = 256;
 /// An interrupt, and the end of the time, are looked for after a block of the ring, and as often as this.
 const LOOK_NS: u64 = 50_000_000;
-/// What the kernel still holds at the end comes within this time, or not at all.
+/// Packets that the kernel still holds at the end arrive within this time, or not at all.
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// The name of all interfaces.
 const ANY: &str = "any";
@@ -25,30 +25,30 @@ const ANY: &str = "any";
 /// A capture to begin.
 #[derive(Debug, Clone)]
 pub struct LivePlan {
-    /// The interface; `any` is all of them.
+    /// The interface; `any` for all of them.
     pub interface: String,
-    /// How long; `None` until it is cancelled.
+    /// Duration; `None` until cancelled.
     pub time: Option<Nanos>,
-    /// Bytes of each packet that are kept.
+    /// Bytes to keep of each packet.
     pub snap: u32,
-    /// Where the packets are kept, too.
+    /// File to also write the packets to.
     pub write: Option<PathBuf>,
-    /// Which of them.
+    /// Packet filter.
     pub filter: Filter,
 }
 
-/// A capture that has begun.
+/// A running capture.
 #[derive(Debug)]
 pub struct LiveCapture {
     interface: String,
     ring: PacketRing,
-    /// By the monotonic clock.
+    /// End, by the monotonic clock.
     until_ns: Option<u64>,
     kept: Option<KeptPackets>,
 }
 
 impl LiveCapture {
-    /// Begins. An interface that is not there is the request's mistake; all else is refused by the system.
+    /// Starts the capture. A missing interface is an error of the request; any other failure is one of the system.
     pub fn open(plan: &LivePlan) -> Result<Self, RunError> {
         let name = &plan.interface;
         let interface = match name.as_str() {
@@ -78,7 +78,7 @@ impl LiveCapture {
         }
     }
 
-    /// Gives each packet, with its number from 1, until it is cancelled or the time has passed.
+    /// Passes on each packet, numbered from 1, until cancelled or the time has passed.
     pub(super) fn frames(
         mut self,
         cancel: &AtomicBool,
@@ -93,7 +93,7 @@ impl LiveCapture {
         Ok(ReadToEnd { dropped, broke: ended.err().map(|error| what_happened(&error)).or(unwritten) })
     }
 
-    /// Takes packets until it is to end; fails where no more will come.
+    /// Receives packets until the end of the capture; fails if no more will come.
     fn capture(&mut self, taker: &mut Taker<'_>, cancel: &AtomicBool) -> Result<(), SysError> {
         while !cancel.load(Ordering::Relaxed) && !taker.is_full() {
             let left_ns = self.until_ns.map_or(LOOK_NS, |until| until.saturating_sub(clock::monotonic_ns()));
@@ -109,7 +109,7 @@ impl LiveCapture {
         Ok(())
     }
 
-    /// Takes what came before the end.
+    /// Receives packets that arrived before the end.
     fn take_rest(&mut self, taker: &mut Taker<'_>) {
         let until_ns = clock::monotonic_ns() + PATIENCE_NS;
         loop {
@@ -119,13 +119,13 @@ impl LiveCapture {
             if !self.ring.has_more() || clock::monotonic_ns() > until_ns {
                 return;
             }
-            // That an interface is down is known by now.
+            // By now it is known whether the interface is down.
             let _ = self.ring.wait(LOOK_NS);
         }
     }
 }
 
-/// Where packets go.
+/// Receives the packets.
 struct Taker<'a> {
     number: u64,
     link_type: u16,
@@ -150,7 +150,7 @@ impl Taker<'_> {
     }
 }
 
-/// Why a capture can't begin, and the way out.
+/// Returns why a capture cannot begin, and a way out.
 fn refused(interface: &str, error: &SysError) -> RunError {
     let text = match error.source.kind() {
         ErrorKind::PermissionDenied => format!(

@@ -1,4 +1,4 @@
-//! A file with many flows is read by several threads, each of which follows its part of them.
+//! Reads a file with many flows on several threads, each of which follows its share of the flows.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +19,7 @@ const WORTH_BYTES: u64 = 32 << 20;
 const MOST: usize = 8;
 /// Packets by which it is decided whether the flows can be shared out.
 const SAMPLE: u64 = 20_000;
-/// Where one flow has more of the bytes, all but one thread would read for nothing.
+/// If one flow has a larger share of the bytes, all but one thread would read in vain.
 const LARGEST_SHARE: f64 = 0.5;
 /// How files begin that are unpacked while they are read, which one thread does: gzip, zstd.
 const PACKED: [&[u8]; 2] = [&[0x1F, 0x8B], &[0x28, 0xB5, 0x2F, 0xFD]];
@@ -71,7 +71,7 @@ fn read_part(source: Source, mut analysis: Analysis, cancel: &AtomicBool) -> Res
     Ok((read, analysis.end()))
 }
 
-/// By how many threads a file is read.
+/// Returns the number of threads that read a file.
 fn parts(file: &Path) -> u64 {
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST));
     if threads < 2 || !is_large(file) {
@@ -83,7 +83,7 @@ fn parts(file: &Path) -> u64 {
         sample.frame(frame);
         enough.store(number >= SAMPLE, std::sync::atomic::Ordering::Relaxed);
     });
-    // That it can't be read is said by who reads it.
+    // The reader reports if it cannot be read.
     if read.is_err() {
         return 1;
     }

@@ -1,4 +1,4 @@
-//! Where packets come from: a file that is read, or an interface while they pass.
+//! Sources of packets: a file, or an interface live.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,20 +12,20 @@ use super::end::ReadToEnd;
 use super::live::LiveCapture;
 use crate::RunError;
 
-/// An interrupt is looked for after so many packets.
+/// Packets between two checks for an interrupt.
 const LOOK: u64 = 4096;
 
-/// Packets to explain.
+/// A source of packets.
 #[derive(Debug)]
 pub enum Source {
     /// A file; `-` is standard input.
     File(PathBuf),
-    /// A capture that has begun.
+    /// A running capture.
     Live(Box<LiveCapture>),
 }
 
 impl Source {
-    /// How the user called it.
+    /// Returns the source as the user named it.
     pub fn name(&self) -> String {
         match self {
             Self::File(file) => name(file),
@@ -33,7 +33,7 @@ impl Source {
         }
     }
 
-    /// Gives each frame, with its number from 1.
+    /// Passes on each frame, numbered from 1.
     pub(super) fn frames(
         self,
         cancel: &AtomicBool,
@@ -90,7 +90,7 @@ fn frames(
     Ok(ReadToEnd { dropped: packets.dropped(), broke })
 }
 
-/// Why reading ended, in a line.
+/// Returns why reading ended, in one line.
 fn told(error: &ReadError) -> String {
     bdp_model::plain::one_line(&error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The same arrivals through the emulator and through the kernel's netem, compared frame by frame.
+//! Compares the emulator with the kernel's netem, frame by frame, for the same arrivals.
 
 use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
@@ -21,21 +21,22 @@ const OVERHEAD: u32 = 38;
 /// How two carriers are compared.
 #[derive(Clone, Copy)]
 pub(super) enum Comparison {
-    /// Frame by frame: each comes in both or in neither, within so many nanoseconds of one another.
+    /// Frame by frame: each arrives in both or in neither, within this many nanoseconds.
     Each(u64),
-    /// Shares of frames that never came, and the runs of them.
+    /// Shares of lost frames, and their runs.
     Lost,
-    /// The same of loss that comes in runs of so many on average, whose number spreads so many times as wide as that of losses alone.
+    /// Shares of lost frames, for loss in runs with this mean length, whose count spreads this many times as wide as
+    /// that of single losses.
     LostInRuns { mean: f64, wider: f64 },
-    /// What comes through, when, and how long it took, on average.
+    /// Number, times and mean delay of the frames that arrive.
     Sums,
-    /// Copies.
+    /// Duplicated frames.
     Copies,
-    /// Distributions of how long frames took.
+    /// Distributions of the frames' delays.
     Transits,
 }
 
-/// Conditions that both can be asked for.
+/// Conditions that both support.
 pub(super) struct Pair {
     pub(super) name: String,
     pub(super) ours: DirectionConfig,
@@ -44,12 +45,12 @@ pub(super) struct Pair {
     pub(super) comparison: Comparison,
 }
 
-/// Carries each train by both, in two guests side by side, and compares what came out.
+/// Carries each train through both, in two parallel guests, and compares the results.
 pub fn beside_netem(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
     carry_both(keeper, &pairs())
 }
 
-/// Carries the trains of these by both.
+/// Carries the trains of these pairs through both.
 pub(super) fn carry_both(keeper: &Program, pairs: &[Pair]) -> Result<(Kernel, Vec<Check>)> {
     let of = |pair: &Pair, by: Carrier| FrameTrain { by, seed: SEED, frames: pair.frames.clone() };
     let link = |pair: &Pair| LinkConfig { forward: pair.ours.clone(), ..Default::default() };
@@ -126,7 +127,8 @@ impl Pair {
                 Check::new(what, format!("{}; {}", copies[0], copies[1]), format!("{Z} sigma"), z.abs() <= Z)
             }
             Comparison::Transits => {
-                // To ten microseconds: where many frames take the same, nanoseconds would decide which sample is ahead.
+                // To ten microseconds: if many frames take the same time, nanoseconds would decide which sample is
+                // ahead.
                 let [a, b] = [ours, netem].map(|carried| {
                     transits(carried).iter().map(|took| (took + 5_000) / 10_000).collect::<Vec<_>>()
                 });
@@ -208,7 +210,7 @@ fn pairs() -> Vec<Pair> {
         frames: scattered(4_000, 100_000, ANY, 3),
         comparison: Comparison::Transits,
     });
-    // netem sends some at once and delays the others; the emulator holds some back: the same, seen from the other side.
+    // netem sends some at once and delays the others; the emulator delays some: the same effect from the other side.
     pairs.push(Pair {
         name: "reordering, 5% ahead by 10 ms".to_owned(),
         ours: DirectionConfig {
@@ -243,7 +245,7 @@ fn with_rate(rate_bps: u64, limit: u32, delay_ms: u64, percent: u64) -> Pair {
         },
         netem,
         frames: scattered(frames, gap_ns(rate_bps, OVERHEAD, percent), ANY, 2),
-        // netem cuts each serialisation to whole nanoseconds.
+        // netem truncates each serialisation time to whole nanoseconds.
         comparison: Comparison::Each(CLOCK_STEPS_NS + frames as u64),
     }
 }

@@ -1,4 +1,4 @@
-//! Frames by this machine's clock, carried again if the machine disturbed them.
+//! Carries frames by this machine's clock, again if the machine disturbed them.
 
 use bdp_lab::synthetic::{self, Carried, Offered};
 use bdp_model::link::LinkConfig;
@@ -9,8 +9,8 @@ use crate::Result;
 /// As many as a case gets.
 const ATTEMPTS: u64 = 4;
 
-/// Carries frames over a link until an attempt was not disturbed, a few times at most; the last one. `watch` gets the number of
-/// each attempt that is followed by another, and by what it was disturbed.
+/// Carries frames over a link until an attempt is undisturbed, up to a few times; returns the last one. `watch` gets
+/// the number of each attempt that is repeated, and what disturbed it.
 pub fn carry_undisturbed(
     link: &LinkConfig,
     offered: Offered,
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Disturbed in so many attempts: how many were made, and which were told.
+    /// Counts attempts if this many are disturbed: how many were made, and which were reported.
     fn attempts(disturbed: u64) -> (u64, Vec<u64>) {
         let carry = |attempt| {
             let broken = match attempt <= disturbed {

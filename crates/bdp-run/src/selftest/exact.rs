@@ -1,4 +1,4 @@
-//! The emulator against arithmetic of its own: frames at known moments, and when they are to come out.
+//! Compares the emulator with independent arithmetic: frames at known moments, and when they must leave.
 
 use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
@@ -15,22 +15,22 @@ use crate::guest;
 
 /// Frames that are drawn for.
 const DRAWN: usize = 10_000;
-/// Of every seed.
+/// Base of every seed.
 const SEED: u64 = 20_260_101;
-/// Bytes beside an IP packet.
+/// Bytes on the wire in addition to the IP packet.
 const OVERHEAD: u32 = 38;
 
-/// A train and what is to come of it.
+/// A train and the expected result.
 struct Row {
     direction: DirectionConfig,
     frames: Vec<Frame>,
     judge: Judge,
 }
 
-/// What is to be said of a train's frames.
+/// Checks a train's frames.
 type Judge = Box<dyn Fn(&[Frame], &CarriedTrain) -> Vec<Check>>;
 
-/// Carries the frames in a guest, twice, and judges what came out.
+/// Carries the frames in a guest, twice, and checks the results.
 pub fn exact(keeper: &Program) -> Result<(Kernel, Vec<Check>)> {
     let rows = rows();
     let trains: Vec<FrameTrain> = rows.iter().map(Row::train).collect();
@@ -194,7 +194,7 @@ fn jitter(reorder: bool) -> Row {
     let distribution = JitterDistribution::Uniform { spread: Nanos(spread) };
     let jitter = Some(Jitter { distribution, reorder, correlation_time: None });
     let direction = DirectionConfig { delay: Nanos(delay), jitter, ..Default::default() };
-    // In order they must not wait for one another, or the delay would not be what was drawn.
+    // In-order frames must not wait for one another, or the delay would not be the drawn one.
     let gap = if reorder { 100_000 } else { 8_000_000 };
     let frames = if reorder {
         scattered(3_000, gap, ANY, 3)

@@ -1,5 +1,5 @@
-//! The commands that `bdp lab export` prints for some links, carried out by the kernel's netem beside the links themselves. Guests have no `tc`: the
-//! command is read back as `bdp lab import` reads it, and set by netlink.
+//! Compares the commands that `bdp lab export` prints for some links, run by the kernel's netem, with the links
+//! themselves. Guests have no `tc`: the command is parsed as by `bdp lab import`, and set by netlink.
 
 use bdp_lab::Program;
 use bdp_lab::frame_train::Frame;
@@ -12,11 +12,11 @@ use super::check::{CLOCK_STEPS_NS, Check};
 use super::frames::{ANY, LONGEST, bunches, gap_ns, scattered};
 use crate::{Result, RunError};
 
-/// What a frame has beside it on the wire where a scenario says nothing.
+/// Default overhead of a frame on the wire.
 const OVERHEAD: u32 = 38;
 const DRAWN: usize = 20_000;
 
-/// A link as a scenario states it, what is sent over it, and how the two are compared.
+/// A link as stated by a scenario, its train, and how both results are compared.
 struct Link {
     keys: &'static str,
     frames: Vec<Frame>,
@@ -53,15 +53,16 @@ fn links() -> Vec<Link> {
     let rated = |mbps: u64, percent| gap_ns(mbps * 1_000_000, OVERHEAD, percent);
     // netem cuts each serialisation to whole nanoseconds.
     let each = |frames: usize| Comparison::Each(CLOCK_STEPS_NS + frames as u64);
-    // Full frames, half as many again as the rate carries: so long that the queue's filling is little of it.
+    // Full frames at one and a half times the rate, for long enough that the time to fill the queue is negligible.
     let too_many = || {
         let gap = u64::from(LONGEST + OVERHEAD) * 8 * 100 * 2 / 3;
         (0..8_000)
             .map(|i| Frame { at_ns: i * gap, ip_bytes: LONGEST, ..Frame::default() })
             .collect::<Vec<_>>()
     };
-    // Of Gilbert and Elliott with these, losses are neighbours for five packets, and their number spreads as (1 + m) / (1 - m) does, of
-    // m = 1 - to_bad - to_good, the part of a state that is left a packet later.
+    // In the Gilbert-Elliott model with these parameters, losses within five packets are correlated, and the variance
+    // of their number grows by (1 + m) / (1 - m), with m = 1 - to_bad - to_good, the part of a state that remains one
+    // packet later.
     let memory = 1.0_f64 - 0.01 - 0.2;
     let in_runs = Comparison::LostInRuns { mean: 5.0, wider: ((1.0 + memory) / (1.0 - memory)).sqrt() };
     let link = |keys, frames, comparison| Link { keys, frames, comparison };

@@ -1,7 +1,8 @@
-//! The same TCP flow over the emulator and over the kernel's netem: goodput, retransmits and loaded round trip side by side.
+//! Compares TCP flows over the emulator and over the kernel's netem: goodput, retransmits and loaded round trip.
 //!
-//! A cell's path of the kernel is of four hosts: a router sends through a netem with the rate, the loss and the queue's limit, and the next one
-//! through a netem with the delay, each way, since netem's limit counts what merely propagates too.
+//! A cell's path over the kernel has four hosts: a router sends through a netem with the rate, the loss and the
+//! queue's limit, and the next one through a netem with the delay, each way, since netem's limit also counts packets
+//! that merely propagate.
 
 use std::collections::BTreeMap;
 
@@ -17,58 +18,58 @@ use serde::Serialize;
 use crate::lab::LabPlan;
 use crate::{Event, Result, RunError};
 
-/// Repetitions where something is drawn, which each draws for itself: losses, and the phase in which BBR begins its cycles.
+/// Repetitions if anything is random, with draws of their own: losses, and the phase in which BBR begins its cycles.
 const DRAWN: u32 = 5;
-/// Of Student's distribution with about 8 degrees of freedom, beyond which one in a thousand lies.
+/// Quantile of Student's distribution with about 8 degrees of freedom, exceeded in one case in a thousand.
 const T: f64 = 5.04;
-/// Bytes beside an IP packet.
+/// Bytes on the wire in addition to the IP packet.
 const OVERHEAD: u32 = 38;
-/// Share by which the goodput may differ where nothing is drawn.
+/// Share by which the goodput may differ if nothing is random.
 const GOODPUT: f64 = 0.01;
-/// The same of the median loaded round trip.
+/// Share by which the median loaded round trip may differ if nothing is random.
 const ROUND_TRIP: f64 = 0.02;
 
-/// Conditions, and what a TCP flow made of them over either.
+/// Conditions, and the result of a TCP flow over the emulator and over netem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cell {
-    /// Of the path, each way.
+    /// Rate of the path, each way.
     pub rate_bps: u64,
-    /// One way.
+    /// One-way delay.
     pub delay_ns: u64,
-    /// Of the queue, the packet on the wire included.
+    /// Limit of the queue, including the packet on the wire.
     pub limit_packets: u32,
-    /// Share of packets lost on the way there, before the queue.
+    /// Share of packets lost in the forward direction, before the queue.
     pub loss: f64,
-    /// Of the sender.
+    /// The sender's congestion control.
     pub congestion_control: String,
-    /// For so long.
+    /// Duration of the flow.
     pub duration_ns: u64,
-    /// Each with draws of its own.
+    /// Number of repetitions, each with draws of its own.
     pub repetitions: u32,
-    /// Over the emulator.
+    /// Result over the emulator.
     pub emulator: Side,
-    /// Over the kernel's netem.
+    /// Result over the kernel's netem.
     pub netem: Side,
-    /// The emulator's goodput over netem's.
+    /// The emulator's goodput / netem's.
     pub goodput_ratio: f64,
-    /// What they may differ by.
+    /// Largest difference allowed.
     pub tolerance: String,
-    /// Whether they do not differ by more.
+    /// Whether the difference is within the tolerance.
     pub agrees: bool,
 }
 
-/// What a flow came to; means where it was repeated.
+/// Result of a flow; means if it was repeated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Side {
     /// Bytes that the receiver read, bit/s.
     pub goodput_bps: f64,
-    /// Standard deviation of that between repetitions; null of one.
+    /// Standard deviation of the goodput between repetitions; null for a single one.
     pub goodput_sd_bps: Option<f64>,
     /// Segments retransmitted.
     pub retransmits: f64,
-    /// Standard deviation of that; null of one.
+    /// Standard deviation of the retransmits; null for a single repetition.
     pub retransmits_sd: Option<f64>,
-    /// Median round trip of probes beside the flow.
+    /// Median round trip of probes during the flow.
     pub rtt_loaded_ns: f64,
 }
 
@@ -82,7 +83,7 @@ struct Conditions {
     duration: Nanos,
 }
 
-/// Runs a flow for each cell over both, and `tell`s how many of how many attempts are over.
+/// Runs a flow for each cell over both, and `tell`s how many attempts of how many are done.
 pub fn flows_beside_netem(commands: LabCommands, tell: &mut dyn FnMut(usize, usize)) -> Result<Vec<Cell>> {
     let all = conditions();
     let mut cases = Vec::new();
@@ -109,7 +110,7 @@ pub fn flows_beside_netem(commands: LabCommands, tell: &mut dyn FnMut(usize, usi
 }
 
 impl Conditions {
-    /// What is emulated by us, a case for each repetition.
+    /// Returns the emulated cases, one for each repetition.
     fn cases(&self, number: usize) -> Result<Vec<CaseSpec>> {
         let Self { rate, delay, limit, loss, congestion, duration } = self;
         let text = format!(
@@ -207,7 +208,7 @@ impl Side {
     }
 }
 
-/// The same case with the kernel's netem in place of the emulator.
+/// Returns the same case with the kernel's netem in place of the emulator.
 fn by_netem(case: &CaseSpec) -> CaseSpec {
     let config = case.links.first().map(|link| link.config.clone()).unwrap_or_default();
     let wire = |direction: &bdp_model::link::DirectionConfig| Netem {

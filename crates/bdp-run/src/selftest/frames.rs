@@ -1,4 +1,4 @@
-//! Frames to offer, and what came of them by their numbers.
+//! Frames to offer, and their fate by number.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ pub(super) const LONGEST: u32 = 1500;
 /// Any length.
 pub(super) const ANY: RangeInclusive<u32> = SMALLEST_FRAME..=LONGEST;
 
-/// Draws that are the same everywhere (SplitMix64).
+/// Reproducible random numbers (SplitMix64).
 pub(super) struct Draws(pub(super) u64);
 
 impl Draws {
@@ -27,7 +27,7 @@ impl Draws {
     }
 }
 
-/// Frames of drawn lengths at drawn distances, `mean_gap_ns` on average.
+/// Returns frames of random lengths at random intervals, `mean_gap_ns` on average.
 pub(super) fn scattered(
     count: usize,
     mean_gap_ns: u64,
@@ -45,18 +45,18 @@ pub(super) fn scattered(
         .collect()
 }
 
-/// Short frames in bunches of twenty.
+/// Returns short frames in bursts of twenty.
 pub(super) fn bunches(count: usize, gap_ns: u64) -> Vec<Frame> {
     (0..count as u64).map(|i| Frame { at_ns: i / 20 * gap_ns, ip_bytes: 100, ..Frame::default() }).collect()
 }
 
-/// A gap at which frames of any length fill a rate to so many parts in a hundred.
+/// Returns the gap at which frames of any length use this percentage of a rate.
 pub(super) fn gap_ns(rate_bps: u64, overhead_bytes: u32, percent: u64) -> u64 {
     let bits = u64::from((SMALLEST_FRAME + LONGEST) / 2 + overhead_bytes) * 8;
     bits * 1_000_000_000 / rate_bps * 100 / percent
 }
 
-/// When each frame came first; `None` of those that never did.
+/// Returns when each frame first arrived; `None` for lost frames.
 pub(super) fn first(carried: &CarriedTrain) -> Vec<Option<u64>> {
     let mut came = vec![None; carried.sent_ns.len()];
     for &(number, at) in &carried.came {
@@ -67,19 +67,19 @@ pub(super) fn first(carried: &CarriedTrain) -> Vec<Option<u64>> {
     came
 }
 
-/// How long each frame took, of those that came.
+/// Returns the delay of each frame that arrived.
 pub(super) fn transits(carried: &CarriedTrain) -> Vec<u64> {
     let came = first(carried).into_iter().zip(&carried.sent_ns);
     came.filter_map(|(came, &sent)| Some(came?.saturating_sub(sent))).collect()
 }
 
-/// Numbers of those that never came.
+/// Returns the numbers of the lost frames.
 pub(super) fn missing(carried: &CarriedTrain) -> Vec<u64> {
     let came = first(carried).into_iter().zip(0..);
     came.filter_map(|(came, number)| came.is_none().then_some(number)).collect()
 }
 
-/// How many were overtaken by a later one.
+/// Returns how many frames were overtaken by a later one.
 pub(super) fn overtaken(carried: &CarriedTrain) -> usize {
     let mut latest = None;
     let mut overtaken = 0;
@@ -90,7 +90,7 @@ pub(super) fn overtaken(carried: &CarriedTrain) -> usize {
     overtaken
 }
 
-/// Lengths of the runs of neighbours.
+/// Returns the lengths of runs of consecutive numbers.
 pub(super) fn runs(numbers: &[u64]) -> Vec<u64> {
     let mut runs = Vec::new();
     let mut before = None;

@@ -1,6 +1,6 @@
-//! The emulator judged from outside, in guests: against arithmetic of its own ([`exact()`]), and beside the kernel's netem
-//! (`beside` frame by frame, `exported` by the commands that are printed for links, `flows` by TCP over both); and by this machine's clock, with
-//! frames as fast as it can carry them ([`carry_undisturbed()`]).
+//! Checks the emulator from outside, in guests: against independent arithmetic ([`exact()`]), and against the
+//! kernel's netem (`beside` frame by frame, `exported` by the commands printed for links, `flows` by TCP over both);
+//! and by this machine's clock, with frames as fast as it can carry them ([`carry_undisturbed()`]).
 
 mod beside;
 mod carried;

@@ -1,8 +1,9 @@
-//! When frames are to come out of a wire with a rate and a bounded queue: arithmetic that shares nothing with the emulator's.
+//! Computes when frames leave a wire with a rate and a bounded queue: arithmetic that shares nothing with the
+//! emulator's.
 
 use bdp_lab::frame_train::Frame;
 
-/// What may be in the queue, the frame on the wire included.
+/// Limit of the queue, including the frame on the wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound {
     None,
@@ -20,8 +21,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// When each frame comes out; `None` where the queue had no room. Time is counted in parts of 1 / rate of a nanosecond, so that
-    /// nothing is ever rounded before the end.
+    /// Returns when each frame leaves; `None` if the queue had no room. Time is counted in units of 1 / rate of a
+    /// nanosecond, so that nothing is rounded before the end.
     pub(super) fn departures(&self, frames: &[Frame], sent_ns: &[u64]) -> Vec<Option<u64>> {
         let rate = u128::from(self.rate_bps);
         let mut free = 0u128;
@@ -47,7 +48,7 @@ impl Wire {
     }
 }
 
-/// The most that moments differ by, and how many frames came in one and not in the other.
+/// Returns the largest difference between moments, and how many frames are in one list but not in the other.
 pub(super) fn compare(a: &[Option<u64>], b: &[Option<u64>]) -> (Option<u64>, usize) {
     let off = a.iter().zip(b).filter_map(|(a, b)| Some((*a)?.abs_diff((*b)?))).max();
     let unlike = a.iter().zip(b).filter(|(a, b)| a.is_some() != b.is_some()).count();

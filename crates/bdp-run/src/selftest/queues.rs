@@ -1,11 +1,13 @@
-//! The same arrivals through the emulator's queues that manage themselves and through the kernel's, compared frame by frame.
+//! Compares the emulator's AQM queues with the kernel's, frame by frame, for the same arrivals.
 //!
-//! The kernel's queue stands before a token bucket that holds one full frame. While frames wait, that bucket is empty whenever it
-//! sends, so it takes its next frame out of the queue at the very moment at which the emulator's wire does. Where it was idle the bucket is full, which
-//! a wire's is not: there a frame of its own goes before the train's, which empties the bucket and is not counted.
+//! The kernel's queue stands before a token bucket that holds one full frame. While frames wait, that bucket is empty
+//! whenever it sends, so it takes its next frame out of the queue at the same moment as the emulator's wire. After an
+//! idle period the bucket is full, which a wire's is not: an extra frame before the train's, which is not counted,
+//! empties the bucket.
 //!
-//! A guest's timers are a microsecond apart, and a moment that is off by less may decide on the other side of a threshold. So lengths are such that the
-//! wire is free every 8 us, and frames come 4 us beside that.
+//! A guest's timers are a microsecond apart, and a moment that is off by less may fall on the other side of a
+//! threshold. Frame lengths are therefore chosen so that the wire is free every 8 us, and frames arrive 4 us off
+//! that.
 
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain, KernelQueue};
 use bdp_lab::kernel::{self, Kernel};
@@ -24,51 +26,51 @@ use crate::{Result, RunError, guest};
 const SEED: u64 = 20_260_101;
 /// The first kernel with DualPI2.
 const HAS_DUALPI2: &str = "linux-7.2";
-/// A timer of the kernel's that counts in jiffies comes one later than asked for, and PIE's does.
+/// A kernel timer that counts in jiffies fires one later than requested, and so does PIE's.
 const JIFFY: Nanos = Nanos::millis(4);
 /// The flow of primers.
 const PRIMER_FLOW: u16 = 40_000;
-/// Of two mean delays of what is drawn.
+/// Share by which two mean delays may differ if drawn.
 const DELAYS_WITHIN: f64 = 0.05;
 
-/// One train through one queue, here and in the kernel.
+/// One train through one queue, in the emulator and in the kernel.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct QueueRow {
-    /// Kind of queue.
+    /// The kind of queue.
     pub queue: String,
-    /// Its options and its train.
+    /// The queue's options and the train.
     pub train: String,
-    /// The kernel, or why there was none.
+    /// The kernel's version, or why there was none.
     pub kernel: String,
     /// Frames offered.
     pub frames: usize,
     /// Frames dropped by the emulator.
     pub dropped: usize,
-    /// The same by the kernel.
+    /// Frames dropped by the kernel.
     pub kernel_dropped: usize,
     /// Frames marked by the emulator.
     pub marked: usize,
-    /// The same by the kernel.
+    /// Frames marked by the kernel.
     pub kernel_marked: usize,
-    /// Whether the queue draws random numbers, so that shares are compared and not frames.
+    /// Whether the queue draws random numbers, so that shares are compared instead of frames.
     pub drawn: bool,
-    /// Frames that one dropped or marked and the other did not.
+    /// Frames that one of them dropped or marked and the other did not.
     pub unlike: usize,
-    /// How far departures of the same frame are apart at most.
+    /// Largest difference between departures of the same frame.
     pub apart_ns: u64,
-    /// What they may be apart.
+    /// Largest difference allowed.
     pub bound_ns: u64,
-    /// Mean time from arrival to departure, by the emulator.
+    /// Mean time from arrival to departure in the emulator.
     pub delay_ns: u64,
-    /// The same by the kernel.
+    /// Mean time from arrival to departure in the kernel.
     pub kernel_delay_ns: u64,
-    /// How far the numbers dropped and marked in a second are apart on average, in standard deviations of that average.
+    /// Mean difference of the numbers dropped and marked per second, in standard deviations of that mean.
     pub sigma: f64,
-    /// Whether all is the same, or of what is drawn whether it may come of the same probabilities.
+    /// Whether both agree: exactly, or, if drawn, within what equal probabilities allow.
     pub agrees: bool,
 }
 
-/// Carries each train by both, in two guests side by side, and compares what came out; of all queues, or of one kind.
+/// Carries each train through both, in two parallel guests, and compares the results; for all queues or one kind.
 pub fn beside_kernel_queues(keeper: &Program, kind: Option<&str>) -> Result<(Kernel, Vec<QueueRow>)> {
     let (later, pairs): (Vec<Pair>, Vec<Pair>) = trains::pairs()
         .into_iter()
@@ -123,7 +125,7 @@ impl Pair {
         FrameTrain { by, seed: SEED, frames }
     }
 
-    /// The frames, each with its number, and before those that find the wire idle one without.
+    /// Returns the frames, each with its number, and before those that find the wire idle one without a number.
     fn with_primers(&self) -> Vec<(Frame, Option<u32>)> {
         let mut all = Vec::new();
         let mut before: Option<u64> = None;
@@ -137,7 +139,7 @@ impl Pair {
         all
     }
 
-    /// What came of the train's own frames.
+    /// Returns the results of the train's own frames.
     fn without_primers(&self, carried: &CarriedTrain) -> CarriedTrain {
         let numbers: Vec<Option<u32>> = self.with_primers().into_iter().map(|(_, number)| number).collect();
         let of = |number: u32| numbers.get(number as usize).copied().flatten();
@@ -170,7 +172,7 @@ impl Pair {
         }
     }
 
-    /// What came, a frame's serialisation after the kernel's queue let it go where that is what it does.
+    /// Adds a frame's serialisation time after the kernel's queue released it, if that is when it reports it.
     fn at_the_end(&self, carried: &mut CarriedTrain) {
         if self.shapes() {
             for (number, at) in &mut carried.came {

@@ -1,17 +1,17 @@
-//! Whether what was drawn is what was to be drawn. A right emulator fails each of these once in a thousand seeds.
+//! Statistical tests of random draws. A correct emulator fails each of these for one seed in a thousand.
 
-/// Of a standard normal, beyond which one in a thousand lies.
+/// Quantile of the standard normal distribution, exceeded in one case in a thousand.
 pub(super) const Z: f64 = 3.29;
-/// The same of Kolmogorov's distribution.
+/// Quantile of Kolmogorov's distribution, exceeded in one case in a thousand.
 const KOLMOGOROV: f64 = 1.95;
 
-/// How many standard deviations `k` of `n` is from a probability.
+/// Returns the distance of `k` out of `n` from a probability, in standard deviations.
 pub(super) fn z_of_share(k: u64, n: u64, p: f64) -> f64 {
     let (k, n) = (k as f64, n as f64);
     (k - n * p) / (n * p * (1.0 - p)).sqrt().max(f64::MIN_POSITIVE)
 }
 
-/// How many standard deviations two shares are apart.
+/// Returns the distance of two shares, in standard deviations.
 pub(super) fn z_of_two(k: [u64; 2], n: [u64; 2]) -> f64 {
     let [(k1, n1), (k2, n2)] = [(k[0] as f64, n[0] as f64), (k[1] as f64, n[1] as f64)];
     let pooled = (k1 + k2) / (n1 + n2).max(1.0);
@@ -19,14 +19,16 @@ pub(super) fn z_of_two(k: [u64; 2], n: [u64; 2]) -> f64 {
     if deviation == 0.0 { 0.0 } else { (k1 / n1 - k2 / n2) / deviation }
 }
 
-/// How far the mean of run lengths is from that of a geometric distribution with this mean, in standard deviations.
+/// Returns the distance of the mean of run lengths from that of a geometric distribution with this mean, in standard
+/// deviations.
 pub(super) fn z_of_runs(runs: &[u64], mean: f64) -> f64 {
     let n = runs.len() as f64;
     let measured = runs.iter().sum::<u64>() as f64 / n.max(1.0);
     (measured - mean) / (mean * (mean - 1.0) / n.max(1.0)).sqrt().max(f64::MIN_POSITIVE)
 }
 
-/// The largest distance of a sample from the even distribution over a range (Kolmogorov and Smirnov), and its bound.
+/// Returns the largest distance of a sample from the uniform distribution over a range (Kolmogorov-Smirnov), and its
+/// bound.
 pub(super) fn from_even(values: &[u64], low: u64, high: u64) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -40,7 +42,7 @@ pub(super) fn from_even(values: &[u64], low: u64, high: u64) -> (f64, f64) {
     (most, KOLMOGOROV / n.sqrt())
 }
 
-/// The largest distance of two samples from each other, and its bound.
+/// Returns the largest distance between two samples (Kolmogorov-Smirnov), and its bound.
 pub(super) fn apart(a: &[u64], b: &[u64]) -> (f64, f64) {
     let (mut a, mut b) = (a.to_vec(), b.to_vec());
     a.sort_unstable();

@@ -1,4 +1,4 @@
-//! The queues that are compared with the kernel's, and the trains of frames that each is offered.
+//! The queues that are compared with the kernel's, and the trains of frames offered to each.
 
 use std::ops::RangeInclusive;
 
@@ -8,11 +8,11 @@ use bdp_model::units::{Nanos, Rate};
 
 use super::frames::{Draws, LONGEST};
 
-/// Bytes of a frame on the wire beside its IP packet.
+/// Bytes of a frame on the wire in addition to its IP packet.
 pub(super) const OVERHEAD: u32 = 38;
-/// With nothing offered for so long, a wire is idle: longer than any queue here lasts.
+/// Idle time after which a wire is idle: longer than any queue here takes to drain.
 pub(super) const PAUSE_NS: u64 = 2_000_000_000;
-/// Frames that come at once if the wire was idle, so that it is not idle again between the next ones.
+/// Frames that arrive at once if the wire was idle, so that it is not idle again between the next ones.
 const HEAD_START: usize = 40;
 /// The wire is free at a whole number of these.
 const GRID_NS: u64 = 8_000;
@@ -23,7 +23,7 @@ const ANY: RangeInclusive<u64> = 100..=LONGEST as u64;
 /// The limit of CAKE, in bytes: none that a train reaches.
 const CAKE_LIMIT: u32 = 1 << 28;
 
-/// A queue and what it is offered.
+/// A queue and its train of frames.
 pub(super) struct Pair {
     pub(super) queue: Queue,
     pub(super) limit: u32,
@@ -32,16 +32,16 @@ pub(super) struct Pair {
     pub(super) frames: Vec<Frame>,
 }
 
-/// How frames come.
+/// The arrivals of frames.
 struct Train {
     rate_bps: u64,
-    /// Of the rate.
+    /// Offered load in per cent of the rate.
     percent: u64,
     time_ns: u64,
     lengths: RangeInclusive<u64>,
-    /// The field of DSCP and ECN of each flow.
+    /// The DSCP and ECN field of each flow.
     fields: &'static [u8],
-    /// On for so long, then off for [`PAUSE_NS`] and more.
+    /// Length of on periods, with off periods of at least [`PAUSE_NS`].
     on_ns: Option<u64>,
 }
 
@@ -57,12 +57,12 @@ impl Train {
         Self { rate_bps, percent, time_ns, lengths, fields, on_ns: None }
     }
 
-    /// The same train with pauses, each after so long.
+    /// Returns the train with pauses, each after this time.
     fn on_for(self, ms: u64) -> Self {
         Self { on_ns: Some(ms * 1_000_000), ..self }
     }
 
-    /// The next shorter length of which the wire sends a frame in a whole number of [`GRID_NS`].
+    /// Returns the next shorter length whose frame takes a whole number of [`GRID_NS`] on the wire.
     fn on_grid(&self, ip_bytes: u64) -> u32 {
         let step = self.rate_bps * GRID_NS / 8_000_000_000;
         let wire = (ip_bytes + u64::from(OVERHEAD)) / step * step;
@@ -141,7 +141,7 @@ fn cake_rows(diffserv: Tins, name: &str) -> Vec<Row> {
     rows
 }
 
-/// A queue that draws random numbers, and the same with ECN.
+/// Returns rows for a queue that draws random numbers, without and with ECN.
 fn drawing_rows(plain: Queue, marking: Queue, limit: u32) -> Vec<Row> {
     rows([
         (plain, limit, "10M, 103 %, 1500 bytes, 20 s", Train::new(10, 103, 20, FULL, &[0])),
@@ -153,7 +153,7 @@ fn drawing_rows(plain: Queue, marking: Queue, limit: u32) -> Vec<Row> {
     ])
 }
 
-/// All that is compared; a train's place is its seed.
+/// Returns all comparisons; a train's index is its seed.
 pub(super) fn pairs() -> Vec<Pair> {
     let flows = |codel| Queue::FqCodel(FqCodel { codel, quantum_bytes: 1500, ..FqCodel::default() });
     let pie = Pie { tupdate: Nanos::millis(20), ..Pie::default() };

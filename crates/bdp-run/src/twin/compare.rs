@@ -1,11 +1,11 @@
-//! Figures of a twin's records beside those of the measurement.
+//! Compares figures of a twin's records with those of the measurement.
 
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::{FlowRecord, Record};
 use bdp_model::twin::{DirectionFigures, Fidelity, Figure, Twin};
 
-/// The figures of each direction that carries data in the twin.
+/// Returns the figures of each direction that carries data in the twin.
 pub fn figures(measurement: &Measurement, twin: &Twin, records: &[Record]) -> Vec<DirectionFigures> {
     let directions = [Some(twin.direction), twin.both_directions.then(|| twin.direction.opposite())];
     directions.into_iter().flatten().filter_map(|direction| of(measurement, direction, records)).collect()

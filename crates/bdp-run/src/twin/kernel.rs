@@ -1,4 +1,4 @@
-//! The guest kernel that is nearest to those of the measured hosts.
+//! Chooses the guest kernel that is nearest to those of the measured hosts.
 
 use bdp_lab::kernel;
 use bdp_model::ends::End;
@@ -7,7 +7,8 @@ use bdp_model::measurement::Measurement;
 use bdp_model::tuning::setting::Release;
 use bdp_model::twin::{Twin, Unseen};
 
-/// With the kernel of those built here whose release is nearest to the sender's, and a note of each host whose own is another.
+/// Sets the available kernel whose release is nearest to the sender's, with a note for each host whose kernel
+/// differs.
 pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
     let sender = twin.host(twin.direction.sender()).kernel.clone();
     let built = kernel::list().into_iter().filter_map(|(name, found)| Some((name, found.ok()?.version)));
@@ -28,15 +29,16 @@ pub fn with_nearest(mut twin: Twin, measurement: &Measurement) -> Twin {
     twin
 }
 
-/// Linux up to 6.5 gives half of a receive buffer to the window (`tcp_adv_win_scale`), later ones the part that data take of it, which in the lab, where each segment is a
-/// packet, is this (measured on 6.18).
+/// Linux up to 6.5 gives half of a receive buffer to the window (`tcp_adv_win_scale`), later ones the share that data
+/// take of it; in the lab, where each segment is a packet, it is this share (measured on 6.18).
 const SINCE_SHARES: Release = Release::new(6, 6);
 const SHARE_BEFORE: f64 = 0.5;
 const SHARE_SINCE: f64 = 0.62;
 /// A smaller difference of two shares is that of one sample.
 const ALIKE: f64 = 0.05;
 
-/// Part of a receive buffer that was window where it was measured / the same on the twin's kernel; `None` where they are alike or the first is not known.
+/// Returns the share of the receive buffer that was window in the measurement / that on the twin's kernel; `None` if
+/// they are about equal or the first is unknown.
 fn window_factor(facts: &Facts, twin: &str) -> Option<f64> {
     if facts.asked.window.is_some() || facts.asked.socket_buffer.is_some() {
         return None;

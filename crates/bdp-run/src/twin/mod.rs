@@ -1,4 +1,5 @@
-//! Twins of measured paths: built, run by the virtual clock, compared with the measurement, and put right where a first pass misses.
+//! Twins of measured paths: built, run by the virtual clock, compared with the measurement, and adjusted if a first
+//! pass misses.
 
 mod compare;
 mod kernel;
@@ -20,12 +21,12 @@ use crate::{Event, Result, RunError};
 pub use bdp_explain::twin::TwinOptions;
 pub use compare::figures;
 
-/// How variants of a twin are run.
+/// How to run variants of a twin.
 #[derive(Debug, Clone)]
 pub struct TwinRuns {
-    /// Repetitions of each.
+    /// Repetitions of each variant.
     pub runs: u32,
-    /// Seed of the scenarios: the same for all variants, so that they meet the same draws.
+    /// Seed of the scenarios: the same for all variants, so that they see the same draws.
     pub seed: u64,
     /// The command that repeats it.
     pub command: String,
@@ -37,18 +38,18 @@ impl Default for TwinRuns {
     }
 }
 
-/// What a variant came to.
+/// The result of a variant.
 #[derive(Debug, Clone)]
 pub struct VariantRun {
     /// Its name.
     pub name: String,
     /// Its scenario.
     pub scenario: String,
-    /// Its repetitions that are valid, in their order.
+    /// The valid repetitions, in order.
     pub records: Vec<Record>,
 }
 
-/// The twin of a direction of a measurement, for the guest kernel that is nearest to those of its hosts.
+/// Builds the twin of a measurement's direction, with the guest kernel nearest to those of its hosts.
 pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOptions) -> Result<Twin> {
     let twin = bdp_explain::twin::derive(measurement, direction, options);
     let twin = twin.ok_or_else(|| {
@@ -58,7 +59,7 @@ pub fn build(measurement: &Measurement, direction: Direction, options: &TwinOpti
     Ok(kernel::with_nearest(twin, measurement))
 }
 
-/// Runs a twin with each of these changes, side by side, by the virtual clock; in the order in which they were given.
+/// Runs a twin with each of these changes, in parallel, by the virtual clock; returns results in the given order.
 pub fn run_variants(
     twin: &Twin,
     variants: &[TwinVariant],
@@ -101,7 +102,7 @@ pub fn run_variants(
     Ok(variants.iter().zip(texts).map(of).collect())
 }
 
-/// Runs a twin, puts right what misses, and compares it with the measurement.
+/// Runs a twin, adjusts it if it misses, and compares it with the measurement.
 pub fn compare(
     measurement: &Measurement,
     twin: Twin,

@@ -1,11 +1,12 @@
-//! What is put right where a pass misses: the one parameter of a way that its figures show, by the ratio of what was measured.
+//! Adjusts a twin after a pass that misses: the one parameter that its figures point to, by the ratio to the measured
+//! value.
 
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::twin::{Adjusted, Bottleneck, DirectionFigures, Discipline, Figure, Parameter, Twin, Unseen};
 
-/// Passes behind the first, at the most.
+/// Most passes after the first.
 pub const ROUNDS: u32 = 3;
 /// A figure that is off by less is left alone.
 const NEAR: f64 = 0.03;
@@ -15,7 +16,7 @@ const UNSEEN_QUEUE: u64 = 1000;
 /// Most that one round changes a parameter by, as a factor.
 const MOST: f64 = 2.0;
 
-/// A twin and what came out of it.
+/// A twin and its results.
 pub struct Pass {
     /// The twin.
     pub twin: Twin,
@@ -26,7 +27,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// How far it is from the measurement: 1 is at a bound of what repeats.
+    /// Returns its distance from the measurement: 1 is at a limit of repeatability.
     fn distance(&self) -> f64 {
         let off = |figure: &Figure, bound: f64| {
             figure.ratio().map_or(0.0, |ratio| ratio.max(1e-3).ln().abs() / bound)
@@ -38,14 +39,14 @@ impl Pass {
     }
 }
 
-/// The pass that is nearest to the measurement, of at least one, and how many were before it.
+/// Returns the pass nearest to the measurement, out of at least one, and how many preceded it.
 pub fn nearest(mut passes: Vec<Pass>) -> (u32, Pass) {
     let distances = passes.iter().map(Pass::distance).enumerate();
     let best = distances.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index);
     (best as u32, passes.swap_remove(best))
 }
 
-/// The twin of the next pass, and what is changed in it; `None` where nothing that can be changed is off.
+/// Returns the twin of the next pass, and its changes; `None` if no adjustable parameter is off.
 pub fn next(measurement: &Measurement, passes: &[Pass]) -> Option<(Twin, Vec<Adjusted>)> {
     let (round, pass) = (passes.len() as u32, passes.last()?);
     let mut twin = pass.twin.clone();
@@ -114,7 +115,7 @@ fn adjust(
         bottleneck.steps.iter_mut().for_each(|step| step.1 *= by);
         changes.push((Parameter::Rate, before, bottleneck.rate_bps));
     } else if let Some(rate_bps) = perhaps {
-        // What a send buffer holds depends on how acknowledgements are spaced.
+        // The capacity of a send buffer depends on the spacing of acknowledgements.
         way.bottleneck = Some(Bottleneck {
             rate_bps,
             steps: Vec::new(),

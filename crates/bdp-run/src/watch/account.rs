@@ -1,8 +1,11 @@
-//! The account of a socket: to whom each moment between two readings belongs, in the states of `bdp_model::facts::TimeState`.
+//! Accounts for a socket's time: which side each moment between two readings belongs to, in the states of
+//! `bdp_model::facts::TimeState`.
 //!
-//! What the sender's kernel counts (`Facts::time_spent`) is taken first. The time in which that had nothing to send, or too little to fill anything, belongs to
-//! the programs: who spoke last is not waited for. The kernel says when this end last sent and received data, and how many segments with data went either way; where
-//! both moments are in one tick of its clock, bare acknowledgements tell: a program that answers at once never needs one.
+//! The sender's kernel counts (`Facts::time_spent`) come first. The time in which it had nothing to send, or too
+//! little to fill anything, belongs to the programs: the one that spoke last is not the one being waited for. The
+//! kernel reports when this end last sent and received data, and how many data segments went either way; if both
+//! moments are in one tick of its clock, bare acknowledgements decide: a program that answers at once never needs
+//! one.
 
 use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
 use bdp_model::stats::median;
@@ -16,17 +19,17 @@ use super::history::{Reading, Segments};
 #[derive(Debug, Clone, Copy)]
 struct Turns {
     turns: u64,
-    /// Who ended the silences that the time between them, and after them, is part of.
+    /// Whether this end ended the silence that the time between two readings is part of, and the one after it.
     ended_by: [Option<bool>; 2],
-    /// What was said was lost, and sent again.
+    /// Whether data was lost and retransmitted.
     repaired: bool,
 }
-/// A reading at its moment.
+/// A reading with its time.
 pub(super) type Moment<'a> = (u64, &'a Reading, TcpInfo);
 
-/// The longest tick of a kernel's clock: moments that are no farther apart are one.
+/// The longest tick of a kernel's clock: moments that are no farther apart are considered equal.
 pub(super) const TICK_NS: i64 = 10_000_000;
-/// An end that sends so many times the other's segments does not wait for it after each.
+/// An end that sends this many times the other's segments does not wait for it after each.
 pub(super) const ONE_WAY: u32 = 10;
 /// A program that takes less than this for a turn is not waited for.
 const AT_ONCE_NS: u64 = 1_000_000;
@@ -34,18 +37,18 @@ const AT_ONCE_NS: u64 = 1_000_000;
 const OVERLAP: f64 = 1.3;
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;
-/// A receiver that got nothing for so long, and so many round trips, waits.
+/// A receiver that got nothing for this long, and this many round trips, waits.
 const SILENT: (u64, u64) = (20_000_000, 2);
-/// Unread data / what the socket would hold.
+/// Unread data / the socket's capacity.
 const UNREAD: f64 = 0.25;
-/// Goodput / what its own window carries in a round trip.
+/// Goodput / what its own window carries per round trip.
 const WINDOW_USED: std::ops::RangeInclusive<f64> = 0.7..=1.25;
 /// Largest / usual window of its own, of one that still grows.
 const GROWING: f64 = 2.0;
-/// Of the periods of a quota those that used it up, and how many periods say so.
+/// Share of a quota's periods that used it up, and the least number of periods.
 const THROTTLED: (f64, u64) = (0.5, 3);
 
-/// What an account is made of.
+/// What a time account is made from.
 pub(super) struct Account<'a> {
     pub(super) moments: &'a [Moment<'a>],
     pub(super) sending: bool,
@@ -54,22 +57,22 @@ pub(super) struct Account<'a> {
     pub(super) rtt_ns: u64,
     pub(super) whole: Segments,
     take_turns: bool,
-    /// Whether it is this end that is waited for, where the readings don't say.
+    /// Whether this end is the one waited for, if the readings do not show it.
     usual: bool,
-    /// What the time belongs to in which something is in flight, and fills neither window.
+    /// The state of time with data in flight that fills neither window.
     in_flight: Option<TimeState>,
-    /// The same of a receiver to which data comes.
+    /// The state of a receiver's time while data arrives.
     flowing: TimeState,
-    /// Whether the receive window holds the sender back, though its kernel may not count that.
+    /// Whether the receive window limits the sender, although its kernel may not count that.
     window_taken: bool,
     /// Whether its round trips are those of a program that reads late.
     reads_late: bool,
-    /// Whether questions are asked before the last one is answered.
+    /// Whether questions are sent before the previous one is answered.
     overlap: bool,
     throttled: bool,
     pub(super) has_channels: bool,
-    /// Who ended the silence that each time between two readings is part of, and the one behind it, whether it was this end; `None` of one that is not over, and of
-    /// no silence.
+    /// For each time between two readings: whether this end ended the silence that it is part of, and the one after
+    /// it; `None` for an unfinished silence or none.
     ended_by: Vec<[Option<bool>; 2]>,
     pub(super) stalled_since: Option<u64>,
 }
@@ -93,8 +96,8 @@ pub(super) fn of(
         own,
         facts,
         rtt_ns: rtt.min().or_else(|| smoothed.min()).unwrap_or(0),
-        // Of a connection whose first question is all that was said, that belongs to what is seen,
-        // and so does all of it where nothing was said since.
+        // If the first question is all that was said, it belongs to what is observed, and so does the whole
+        // connection if nothing was said since.
         whole: match grown(first.1, last.1) {
             Segments { data_in: 0, data_out: 0, .. } => last.1.segments(),
             _ if first.1.is_opening() => last.1.segments(),
@@ -167,7 +170,8 @@ fn silences(moments: &[Moment<'_>]) -> Vec<[Option<bool>; 2]> {
     ended_by
 }
 
-/// Between each two readings: whether the silence that it is part of, or that it ends, is one in which this end sent again what was lost.
+/// Returns for each time between two readings whether its silence, or the one that it ends, is one in which this end
+/// retransmitted lost data.
 fn repairs(moments: &[Moment<'_>]) -> Vec<bool> {
     let mut found: Vec<bool> = Vec::with_capacity(moments.len());
     let mut since = 0;
@@ -261,7 +265,7 @@ impl Account<'_> {
         }
     }
 
-    /// The states of the time between two readings; `states` is what the kernel's clocks make of it.
+    /// Adds the states of the time between two readings; `states` is what the kernel's clocks say.
     fn states(
         &self,
         a: &Moment<'_>,
@@ -296,7 +300,7 @@ impl Account<'_> {
                         parts.add(state, counted);
                         self.nothing_to_send(a, b, turns, ns - counted, &mut parts);
                     }
-                    // What the path is asked for is no more than a window or a buffer lets through.
+                    // The load on the path is limited to what a window or a buffer lets through.
                     TimeState::Probing if self.in_flight.is_some() => {
                         parts.add(self.in_flight.unwrap_or(state), ns)
                     }
@@ -320,10 +324,10 @@ impl Account<'_> {
         parts.0
     }
 
-    /// Time in which this end's kernel had nothing to send, or what fills no window.
+    /// Adds time in which this end's kernel had nothing to send, or data that fills no window.
     fn nothing_to_send(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, ns: u64, parts: &mut Parts) {
         let mss = u64::from(b.2.snd_mss.unwrap_or(0)).max(1);
-        // With more in flight the next acknowledgement is near.
+        // With more in flight, the next acknowledgement is near.
         let is_held = b.2.notsent_bytes.is_some_and(|bytes| bytes > 0 && bytes < mss)
             && b.2.unacked_segments.is_some_and(|segments| HELD_BEHIND.contains(&segments));
         let is_busy = count(|i| i.busy_ns, &a.2, &b.2) > 0 || b.1.queued > 0;
@@ -331,7 +335,7 @@ impl Account<'_> {
             Some(state) => parts.add(state, ns),
             None if is_held && b.2.busy_ns.is_some() => parts.add(TimeState::Nagle, ns),
             None if self.take_turns => self.programs(b.1, turns, ns, parts),
-            // Without the kernel's clocks nobody knows whether there was anything to send.
+            // Without the kernel's clocks it is unknown whether there was anything to send.
             None if b.2.busy_ns.is_none() || self.has_filled(a, b) => parts.add(TimeState::Unknown, ns),
             None => parts.add(TimeState::SenderApplication, ns),
         }
@@ -359,7 +363,7 @@ impl Account<'_> {
         parts: &mut Parts,
     ) {
         let turn = turns.saturating_mul(self.rtt_ns);
-        // What was said last may be on its way for longer than from one reading to the next.
+        // The last message may be in flight for longer than the time between two readings.
         let on_the_way = if turns == 0 { self.under_way(b, ns) } else { ns.min(turn) };
         let rest = ns - on_the_way;
         let at_once = AT_ONCE_NS.max(self.rtt_ns / 2);
@@ -367,7 +371,8 @@ impl Account<'_> {
             return parts.add(TimeState::RoundTrips, ns);
         }
         parts.add(TimeState::RoundTrips, on_the_way);
-        // Who ends a silence was waited for, and not who spoke last; a program that its quota holds up is, until it does.
+        // The end that breaks a silence was the one waited for, not the one that spoke last; a program held up by its
+        // quota is waited for until it speaks.
         if repaired {
             return parts.add(TimeState::Timeout, rest);
         }
@@ -379,7 +384,7 @@ impl Account<'_> {
         parts.add(if held_there { TimeState::Nagle } else { self.program(own) }, rest);
     }
 
-    /// Time of an end to which most data comes.
+    /// Adds the time of an end that mainly receives data.
     fn receiving(&self, a: &Moment<'_>, b: &Moment<'_>, turns: Turns, parts: &mut Parts) {
         let took = b.0 - a.0;
         let holds = u64::from(b.1.unread) + b.2.rcv_wnd.map_or(u64::from(b.1.unread), u64::from);
@@ -420,7 +425,8 @@ impl Account<'_> {
         self.moments.last().zip(self.moments.first()).map_or(0, |(last, first)| last.0 - first.0)
     }
 
-    /// What data that comes waits for: its own window, where that carries just so much in a round trip, or what its arrival says of the way.
+    /// Returns what limits arriving data: this end's window, if that is what it carries per round trip, or what its
+    /// arrival shows about the path.
     fn of_flow(&self) -> TimeState {
         let mut windows: Vec<f64> = self.moments.iter().filter_map(|m| m.2.rcv_wnd).map(f64::from).collect();
         let mut rtts: Vec<f64> =
@@ -433,7 +439,7 @@ impl Account<'_> {
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);
         let came_bps = self.facts.goodput_bps.max(usual);
-        // One that still grows is ahead of what comes.
+        // A window that still grows is ahead of the arriving data.
         let largest = windows.iter().copied().fold(0.0, f64::max);
         let has_grown = median(&mut windows).is_some_and(|usual| largest <= GROWING * usual);
         let used = has_grown && carries.is_some_and(|bps| WINDOW_USED.contains(&(came_bps / bps)));
@@ -445,7 +451,7 @@ impl Account<'_> {
         }
     }
 
-    /// Part of the time that belongs to silences which nobody has ended yet, or of which the readings don't tell who did.
+    /// Returns the share of the time in unfinished silences, or in silences whose end the readings cannot attribute.
     fn open_silence(&self) -> f64 {
         let (first, last) = (self.moments[0].0, self.moments[self.moments.len() - 1].0);
         let is_open = |(pair, ended_by): &(&[Moment<'_>], &[Option<bool>; 2])| {
@@ -458,7 +464,7 @@ impl Account<'_> {
     }
 }
 
-/// What a connection that is not made yet waits for.
+/// Returns what a connection that is not yet established waits for.
 pub(super) const fn handshake(reading: &Reading) -> Option<TimeState> {
     match reading.state {
         ConnectionState::SynSent | ConnectionState::SynReceived if reading.tries > 0 => {
@@ -482,7 +488,8 @@ impl Parts {
         }
     }
 
-    /// Of data in bulk over the channels of SSH: what waits for the other end's word waits for room in a channel, and a program that gives none does not read.
+    /// Reassigns bulk data over SSH channels: what waits for the other end's message waits for room in a channel, and
+    /// a program that gives none does not read.
     fn give_to_channels(&mut self, account: &Account<'_>, has_word: bool) {
         let Segments { data_in, data_out, .. } = account.whole;
         let (bulk, words) = if account.sending { (data_out, data_in) } else { (data_in, data_out) };

@@ -1,5 +1,6 @@
-//! What comes to a receiver, and how: all the time or with gaps, late by a queue, or with parts missing. Its socket knows more of the way than whether it reads:
-//! the round trip by the timestamps echoed (`tcpi_rcv_rtt`), that of the handshake, the time since data came, and segments out of order.
+//! How data arrives at a receiver: continuously or with gaps, delayed by a queue, or with parts missing. Its socket
+//! reveals more about the path than whether it reads: the round trip by echoed timestamps (`tcpi_rcv_rtt`) and that
+//! of the handshake, the time since data arrived, and segments out of order.
 
 use bdp_model::facts::TimeState;
 use bdp_model::stats::median;
@@ -8,47 +9,49 @@ use bdp_sys::tcp_info::TcpInfo;
 
 use super::history::Reading;
 
-/// Data flows that came no longer ago than this, than so many segments take, or than this part of a round trip; in how many of the readings.
+/// Data flows if it arrived no longer ago than this, than this many segments take, or than this part of a round trip;
+/// in which share of the readings.
 const FLOWS: (u64, f64, f64) = (15_000_000, 2.0, 0.25);
 const FLOWS_OFTEN: f64 = 0.8;
 const FLOWS_AMID_LOSS: f64 = 0.5;
-/// Bytes / what so many full segments hold, of one that fills them.
+/// Bytes / the capacity of as many full segments, if segments are full.
 const FULL: f64 = 0.8;
-/// The same of one whose writes are small.
+/// Bytes / the capacity of as many full segments, if writes are small.
 const SMALL: f64 = 0.5;
 /// A sender that has more to send is never silent for longer than a round trip and a tick; in how many of the readings one is that has not.
 const TICK_NS: u64 = 10_000_000;
 const SILENT_OFTEN: f64 = 0.2;
-/// What the repair of a loss by a timeout takes at the most, and in round trips.
+/// Longest repair of a loss by a timeout, in time and in round trips.
 const REPAIR: (u64, u64) = (400_000_000, 5);
-/// What a queue adds at least: less may be the ticks of timestamps.
+/// Least delay that counts as a queue: less may be the ticks of timestamps.
 const QUEUE_NS: u64 = 8_000_000;
 const QUEUE_SLIGHT_NS: u64 = 4_000_000;
-/// What the second half of a transfer in slow start brings / the first half; of how many round trips, and with how many readings.
+/// Data of the second half of a transfer in slow start / that of the first half; over how many round trips, and with
+/// how many readings.
 const GROWTH: (f64, std::ops::RangeInclusive<u64>, usize) = (3.0, 3..=8, 5);
 /// Data segments before the first of an answer.
 const FIRST: u32 = 10;
 /// Segments out of order that say that some were lost, or overtaken.
 const MISSING: u64 = 10;
 
-/// Whose the time is in which data comes; `Unknown` where this end can't tell.
+/// Returns the state of the time in which data arrives; `Unknown` if this end cannot tell.
 pub(super) fn waits_for(moments: &[(u64, &Reading, TcpInfo)], goodput_bps: f64) -> TimeState {
     Arrivals::of(moments, goodput_bps).map_or(TimeState::Unknown, |arrivals| arrivals.state())
 }
 
 struct Arrivals {
-    /// Readings at which data flowed, and at which it had been silent for longer than the way explains; shares of all.
+    /// Readings with data flowing, and readings after a silence longer than the path explains; shares of all.
     flows: f64,
     silent: f64,
-    /// The same for longer than a timeout takes that repairs a loss.
+    /// Readings after a silence longer than a retransmission timeout takes; share of all.
     silent_long: f64,
-    /// Round trip of the data above the smallest; `None` where nobody measured it.
+    /// Round trip of the data above the smallest; `None` if unmeasured.
     queue_ns: Option<u64>,
     least_ns: u64,
     missing: u64,
-    /// Segments are far from full: the sender had no more to send each time.
+    /// Whether segments are far from full: the sender had no more to send each time.
     are_small: bool,
-    /// Whether each round trip since the first data brought more than the one before, and they are few.
+    /// Whether each of the few round trips since the first data brought more than the previous one.
     grows: bool,
 }
 
@@ -76,7 +79,7 @@ impl Arrivals {
         let share =
             |is: &dyn Fn(u64) -> bool| ago.iter().filter(|&&ns| is(ns)).count() as f64 / ago.len() as f64;
         let mut rtts: Vec<f64> = moments.iter().filter_map(|m| m.2.rcv_rtt_ns).map(|ns| ns as f64).collect();
-        // Without timestamps it is the time that a whole window takes to come.
+        // Without timestamps it is the time that a whole window takes to arrive.
         let is_measured = last.2.timestamps == Some(true) && rtts.len() >= SAMPLES_MIN;
         let rtt = median(&mut rtts).filter(|_| is_measured);
         let grown = |of: fn(&TcpInfo) -> Option<u32>| {
@@ -97,7 +100,7 @@ impl Arrivals {
     fn state(&self) -> TimeState {
         let bound = QUEUE_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
         let slight = QUEUE_SLIGHT_NS.max((QUEUE_SHARE * self.least_ns as f64) as u64);
-        // A full queue that is short is known by what it drops, too.
+        // A short full queue shows by its drops, too.
         let bound = if self.missing >= MISSING { bound.min(slight) } else { bound };
         let is_queued = self.queue_ns.is_some_and(|ns| ns >= bound);
         match () {
@@ -107,7 +110,7 @@ impl Arrivals {
                 TimeState::CongestionAvoidance
             }
             () if self.flows >= FLOWS_OFTEN && is_queued => TimeState::FullPath,
-            // What a full queue loses holds up what comes behind it.
+            // A loss in a full queue holds up the data behind it.
             () if self.flows >= FLOWS_AMID_LOSS && is_queued && self.missing >= MISSING => {
                 TimeState::FullPath
             }
@@ -118,7 +121,7 @@ impl Arrivals {
     }
 }
 
-/// Slow start as it arrives: each round trip brings twice what the one before did.
+/// Whether arriving data shows slow start: each round trip brings twice what the previous one did.
 fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
     let Some(begun) = moments.windows(2).position(|pair| {
         pair[0].1.segments().data_in <= FIRST && pair[1].2.bytes_received > pair[0].2.bytes_received
@@ -127,7 +130,7 @@ fn grows(moments: &[(u64, &Reading, TcpInfo)], rtt_ns: u64) -> bool {
     };
     let all = moments[moments.len() - 1].2.bytes_received;
     let Some(last) = moments.iter().rposition(|m| m.2.bytes_received != all) else { return false };
-    // What came last came between two readings.
+    // The last data arrived between two readings.
     let (from, until) = (moments[begun].0, moments.get(last + 1).map_or(moments[last].0, |m| m.0));
     let trips = until.saturating_sub(from) / rtt_ns.max(1);
     if last < begun + GROWTH.2 || !GROWTH.1.contains(&trips) {

@@ -1,4 +1,4 @@
-//! The facts of a socket, from the readings of the last seconds.
+//! Derives the facts of a socket from the readings of the last seconds.
 
 use std::net::SocketAddr;
 
@@ -20,30 +20,30 @@ use super::history::{History, Reading};
 /// How this machine is called.
 const HERE: &str = "this host";
 
-/// What is known of a socket beside its readings.
+/// What is known of a socket besides its readings.
 pub(super) struct Known<'a> {
     pub remote: SocketAddr,
     pub congestion: &'a str,
     pub send_buffer: Option<u32>,
     pub receive_buffer: Option<u32>,
-    /// Which part this end has.
+    /// This end's role in the connection.
     pub own: Part,
-    /// What is known of its socket beside its readings.
+    /// Facts about the socket.
     pub socket: SocketFacts,
-    /// This machine; `None` of a socket of another network namespace, whose settings are its own.
+    /// Facts about this machine; `None` for a socket of another network namespace, which has its own settings.
     pub host: Option<&'a HostFacts>,
 }
 
-/// What this end did in these moments.
+/// Returns what this end did at these moments.
 pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     let (Some((_, _, first)), Some((_, last, now))) = (moments.first(), moments.last()) else {
         return Role::Quiet;
     };
-    // What is to be made is worked at.
+    // A connection being established is active.
     if last.is_being_made() {
         return Role::Sending;
     }
-    // What one end said before it was watched, and the other has not answered, is what is waited for.
+    // If one end spoke before watching began and has no answer, that answer is what is waited for.
     let is_opening = moments.first().is_some_and(|(_, reading, _)| reading.is_opening());
     let since = |of: fn(&TcpInfo) -> Option<u64>| {
         let before = if is_opening { 0 } else { of(first).unwrap_or(0) };
@@ -51,9 +51,9 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     };
     let (sent, received) = (since(|i| i.bytes_acked), since(|i| i.bytes_received));
     match (sent, received) {
-        // What waits and does not move is the question itself.
+        // Queued data that does not move is the question itself.
         (0, 0) if last.queued > 0 => Role::Sending,
-        // Nor does what is to be sent become less urgent by what comes meanwhile.
+        // Data to send remains urgent whatever arrives meanwhile.
         (0, _) if last.queued > 0 && moments.iter().all(|(_, reading, _)| reading.queued > 0) => {
             Role::Sending
         }
@@ -64,7 +64,7 @@ pub(super) fn role(moments: &[(u64, &Reading, TcpInfo)]) -> Role {
     }
 }
 
-/// The facts of the last `span_ns`; `None` of a socket that is quiet, and of too short a time.
+/// Returns the facts of the last `span_ns`; `None` for an idle socket or too short a time.
 pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Option<Facts> {
     let moments = history.moments(span_ns);
     let role = role(&moments);
@@ -94,7 +94,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let (sender, receiver) = if sending { (here, there) } else { (there, here) };
     let mut facts = Facts {
         source: Source::Watched,
-        // An end that was read late did not stand still.
+        // A late reading is not a stall.
         asked: FlowSpec { interval: Nanos(longest), ..FlowSpec::default() },
         sender,
         receiver,
@@ -140,7 +140,7 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     Some(facts)
 }
 
-/// What had come at each reading since the first; `None` if the kernel does not count it.
+/// Returns what had arrived at each reading since the first; `None` if the kernel does not count it.
 fn receiver_samples(
     moments: &[(u64, &Reading, TcpInfo)],
     sending: bool,
@@ -148,7 +148,7 @@ fn receiver_samples(
 ) -> Option<Vec<ReceiverSample>> {
     let came = |reading: &Reading, info: &TcpInfo| {
         let bytes = match sending {
-            // At the sender, what the other end's kernel has acknowledged stands for what came.
+            // At the sender, what the other end's kernel has acknowledged stands for what arrived.
             true => info.bytes_acked,
             false => info.bytes_received.map(|bytes| bytes.saturating_sub(u64::from(reading.unread))),
         };
@@ -171,7 +171,8 @@ fn receiver_samples(
     Some(moments.iter().filter_map(sample).collect())
 }
 
-/// The congestion events, where readings are no farther apart than a round trip: of others nobody knows what was before them.
+/// Returns the congestion events, if readings are no farther apart than a round trip: for others, what preceded them
+/// is unknown.
 fn episodes(moments: &[(u64, &Reading, TcpInfo)], from: u64, longest_ns: u64) -> Vec<LossEpisode> {
     let rtt_ns = moments.iter().filter_map(|(_, _, info)| info.rtt_ns).max().unwrap_or(0);
     if rtt_ns < longest_ns {

@@ -9,23 +9,25 @@ use super::account::{Account, Moment, count};
 /// Packets in flight / send buffer of one that has no room for the next write; in how many of the readings with data in flight.
 const TAKEN: f64 = 2.0 / 3.0;
 const TAKEN_OFTEN: f64 = 0.9;
-/// The same of one whose size its program asked for, or that is as large as its host allows: it never grows.
+/// The same share for a buffer whose size its program set, or that is as large as its host allows: it never grows.
 const TAKEN_OFTEN_FIXED: f64 = 0.6;
 /// Bytes that were never sent / bytes written and not acknowledged, at the most: more waits for something else.
 const UNSENT: f64 = 0.15;
-/// In flight / receive window of one that holds the sender back, in how many of the readings; a queue that adds more than this, and than a round trip, is one.
+/// In flight / receive window if it limits the sender, and in which share of the readings; a queue counts if it adds
+/// more than this, and more than a round trip.
 const WINDOW_TAKEN: (f64, f64, u64) = (0.85, 0.5, 40_000_000);
-/// Round trip / the least of one that waits for a program that reads, at the least; what comes through / what a window carries in it, at the most.
+/// Least round trip / minimum with a program that reads late; largest goodput / what a window carries per round trip.
 const READ_LATE: (f64, f64) = (1.3, 0.85);
-/// What is in flight stays within this part of its median, in so many of the readings, where a program's own window is used up; in segments at the least.
+/// Data in flight stays within this part of its median, in this share of the readings, if a program's own window is
+/// used up; in segments, at least.
 const PLATEAU: (f64, f64, u64) = (0.15, 0.6, 4);
-/// In flight / that median, of what is no part of it.
+/// In flight / that median, for readings that are not part of it.
 const LITTLE: f64 = 0.2;
-/// What is in flight / what a round trip takes of the rate, of such a window.
+/// In flight / rate times round trip, for such a window.
 const EXPLAINS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 
 impl Account<'_> {
-    /// Whether what is in flight fills the receive window and not the congestion window, and no long queue stands.
+    /// Whether data in flight fills the receive window and not the congestion window, without a long standing queue.
     pub(super) fn window_is_taken(&self) -> bool {
         let is_taken = |(_, _, info): &&Moment<'_>| {
             let in_flight =
@@ -43,8 +45,8 @@ impl Account<'_> {
             && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
     }
 
-    /// Whether a window goes out at once, and is acknowledged at once and late: less comes through than it carries in a round trip, which is longer than the least.
-    /// Where a queue makes it longer, just that comes through.
+    /// Whether a window is sent at once and acknowledged at once but late: less gets through than it carries in a
+    /// round trip, which is longer than the smallest. With a queue as the reason, exactly that would get through.
     pub(super) fn reads_late(&self) -> bool {
         let of = |value: fn(&TcpInfo) -> Option<u64>| {
             let mut values: Vec<f64> = self.busy().filter_map(|m| value(&m.2)).map(|v| v as f64).collect();
@@ -57,12 +59,12 @@ impl Account<'_> {
         rtt >= READ_LATE.0 * self.rtt_ns as f64 && self.facts.goodput_bps <= READ_LATE.1 * carries
     }
 
-    /// Readings with data in flight, as share of which something else holds.
+    /// Returns the readings with data in flight.
     pub(super) fn busy(&self) -> impl Iterator<Item = &Moment<'_>> {
         self.moments.iter().filter(|(_, _, info)| info.unacked_segments > Some(0))
     }
 
-    /// In how many readings packets in flight take most of the send buffer, and of how many.
+    /// Returns in how many readings packets in flight take most of the send buffer, and out of how many.
     pub(super) fn buffer_taken(&self) -> (u64, u64) {
         let is_taken = |(_, reading, info): &&Moment<'_>| {
             let room = info.unacked_segments.zip(info.cwnd_segments).is_some_and(|(out, cwnd)| out < cwnd);
@@ -78,7 +80,7 @@ impl Account<'_> {
         (self.busy().filter(is_taken).count() as u64, self.busy().count() as u64)
     }
 
-    /// Whose the time is in which something is in flight and both windows have room.
+    /// Returns the state of time with data in flight while both windows have room.
     pub(super) fn of_flight(&self, (taken, busy): (u64, u64), (stops, _): (u64, u64)) -> Option<TimeState> {
         if !self.sending || busy < bdp_model::threshold::SAMPLES_MIN as u64 {
             return None;
@@ -107,13 +109,14 @@ impl Account<'_> {
         largest.zip(self.facts.send_buffer_bytes).is_some_and(|(largest, buffer)| buffer >= largest)
     }
 
-    /// How often the same amount is in flight while the other program answers all the time, and that amount; zero where that is no window of the programs.
+    /// Returns how often the same amount is in flight while the other program keeps answering, and that amount; zero
+    /// if it is not a window of the programs.
     pub(super) fn plateau(&self) -> (u64, u64) {
         let mut amounts: Vec<f64> = self.busy().map(|(_, reading, _)| f64::from(reading.queued)).collect();
         let readings = amounts.len();
         let Some(amount) = median(&mut amounts) else { return (0, 0) };
         let near = amounts.iter().filter(|&&a| (a - amount).abs() <= PLATEAU.0 * amount).count();
-        // A login, and what else is small beside it, has no part in it.
+        // A login, and other small messages, are not part of it.
         let large = amounts.iter().filter(|&&a| a >= LITTLE * amount).count();
         let mss = self.facts.mss_bytes.unwrap_or(1);
         let has_room = self
@@ -126,7 +129,7 @@ impl Account<'_> {
             self.moments.windows(2).filter(|p| count(|i| i.bytes_received, &p[0].2, &p[1].2) > 0).count();
         let moved =
             self.moments.windows(2).filter(|p| count(|i| i.bytes_acked, &p[0].2, &p[1].2) > 0).count();
-        // While it is in flight: what was said before, as a login, had its own pace.
+        // While it is in flight: earlier messages, such as a login, had their own pace.
         let (bytes, took) = self
             .moments
             .windows(2)
@@ -142,7 +145,7 @@ impl Account<'_> {
         let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
             && near as f64 >= PLATEAU.1 * large as f64
             && amount >= (PLATEAU.2 * mss) as f64
-            // Answers of one size, one after the other, look the same but for that.
+            // Successive answers of one size look the same except for that.
             && (self.has_channels || is_round_amount(amount as u64))
             && has_room as f64 >= PLATEAU.1 * readings as f64
             && answered as f64 >= TAKEN_OFTEN * moved as f64

@@ -1,4 +1,4 @@
-//! What is remembered of a socket: the readings of the last seconds, in bounded memory.
+//! The readings of a socket in the last seconds, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -8,34 +8,34 @@ use bdp_sys::tcp_info::{self, TcpInfo};
 
 /// Bytes kept of `TCP_INFO`: all that [`tcp_info::decode`] reads.
 const KEPT: usize = 248;
-/// Readings of all sockets together, where each may then have [`LEAST_READINGS`]: 64 MiB.
+/// Most readings of all sockets together, while each may have [`LEAST_READINGS`]: 64 MiB.
 const MOST_READINGS: usize = (64 << 20) / size_of::<Reading>();
 /// Readings that a socket may have, however many there are: enough for a finding.
 const LEAST_READINGS: usize = 16;
 
-/// Segments of a first question, at the most.
+/// Most segments of a first question.
 pub(super) const OPENING: u32 = 3;
 
-/// The figures of one socket at one moment, or at several in a row in which nothing moved.
+/// The figures of one socket at one moment, or at several in a row without change.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// The first moment, since watching began.
     pub since_ns: u64,
-    /// The last.
+    /// The last moment.
     pub at_ns: u64,
-    /// Moments.
+    /// Number of moments.
     pub times: u32,
-    /// Bytes received and not read.
+    /// Bytes received but not read.
     pub unread: u32,
-    /// Bytes written and not acknowledged.
+    /// Bytes written but not acknowledged.
     pub queued: u32,
-    /// Memory that packets to be acknowledged or sent take.
+    /// Memory used by packets to be acknowledged or sent.
     pub taken: u32,
     /// `SO_SNDBUF` at that moment.
     pub send_buffer: u32,
     /// State of the connection.
     pub state: ConnectionState,
-    /// Times that its timer ran out in a row.
+    /// Consecutive timeouts of its timer.
     pub tries: u8,
     length: u8,
     info: [u8; KEPT],
@@ -65,23 +65,24 @@ impl Reading {
         tcp_info::decode(&self.info[..usize::from(self.length)])
     }
 
-    /// Whether its kernel had figures of it: of a request that nobody has confirmed it has none.
+    /// Whether its kernel had figures for it: for an unconfirmed connection request it has none.
     pub const fn has_figures(&self) -> bool {
         self.length > 0
     }
 
-    /// Whether the connection is not made yet.
+    /// Whether the connection is not yet established.
     pub const fn is_being_made(&self) -> bool {
         matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived)
     }
 
-    /// When this end last sent data, received data, and received an acknowledgement; since watching began, and negative before that.
+    /// Returns when this end last sent data, received data, and received an acknowledgement; since watching began,
+    /// negative if before that.
     pub fn last(&self) -> Last {
         let at = |at: usize| self.since_ns as i64 - i64::from(self.word(at)) * 1_000_000;
         Last { sent_ns: at(44), received_ns: at(52), acknowledged_ns: at(56) }
     }
 
-    /// Segments so far.
+    /// Returns the segments so far.
     pub fn segments(&self) -> Segments {
         let [all_out, all_in, data_in, data_out] = [136, 140, 152, 156].map(|at| self.word(at));
         Segments {
@@ -92,7 +93,8 @@ impl Reading {
         }
     }
 
-    /// Whether one end alone has spoken so far, and not much: what it said before this reading is a question that waits for its answer.
+    /// Whether one end alone has spoken so far, and little: what it sent before this reading is a question that waits
+    /// for its answer.
     pub fn is_opening(&self) -> bool {
         let Segments { data_in, data_out, .. } = self.segments();
         data_in.min(data_out) == 0 && (1..=OPENING).contains(&data_in.max(data_out))
@@ -102,16 +104,16 @@ impl Reading {
         self.info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
     }
 
-    /// Whether bytes were acknowledged, received or retransmitted since the other.
+    /// Whether bytes were acknowledged, received or retransmitted since the other reading.
     pub fn has_moved_since(&self, other: &Self) -> bool {
-        /// Of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
+        /// Bytes of `struct tcp_info`: segments retransmitted, bytes acknowledged and received.
         const COUNTS: [std::ops::Range<usize>; 2] = [100..104, 120..136];
         COUNTS.into_iter().any(|at| self.info[at.clone()] != other.info[at])
     }
 
     /// Whether nothing differs that a finding reads; times since the last packet do, and say nothing.
     fn is_as(&self, other: &Self) -> bool {
-        /// Of `struct tcp_info`: times since data and acknowledgements were last sent and received.
+        /// Bytes of `struct tcp_info`: times since data and acknowledgements were last sent and received.
         const TIMERS: std::ops::Range<usize> = 44..60;
         self.unread == other.unread
             && self.queued == other.queued
@@ -144,7 +146,7 @@ pub(super) struct Segments {
 pub(super) struct History(VecDeque<Reading>);
 
 impl History {
-    /// Adds one. Those that are older than `span_ns`, or too many where there are so many sockets, are forgotten.
+    /// Adds a reading. Those older than `span_ns`, or too many for this number of sockets, are dropped.
     pub fn push(&mut self, reading: Reading, span_ns: u64, sockets: usize) {
         let at_ns = reading.at_ns;
         match self.0.back_mut() {
@@ -166,20 +168,20 @@ impl History {
         self.0.back()
     }
 
-    /// The first and the last that is remembered.
+    /// Returns the first and the last reading.
     pub fn ends(&self) -> Vec<(u64, &Reading, TcpInfo)> {
         let ends = [self.0.front(), self.0.back()];
         ends.into_iter().flatten().map(|reading| (reading.at_ns, reading, reading.info())).collect()
     }
 
-    /// Each moment with what was read then, of the last `span_ns`.
+    /// Returns each moment with its reading, for the last `span_ns`.
     pub fn moments(&self, span_ns: u64) -> Vec<(u64, &Reading, TcpInfo)> {
         let from = self.latest().map_or(0, |last| last.at_ns.saturating_sub(span_ns));
         let mut all = Vec::new();
         for reading in &self.0 {
             let info = reading.info();
             let steps = u64::from(reading.times - 1).max(1);
-            // Where nothing moved the moments between are as good as known.
+            // If nothing moved, the moments in between are as good as known.
             let moment = |i: u64| reading.since_ns + (reading.at_ns - reading.since_ns) * i / steps;
             let moments = (0..u64::from(reading.times)).map(moment).filter(|&at| at >= from);
             all.extend(moments.map(|at| (at, reading, info)));
@@ -187,7 +189,7 @@ impl History {
         all
     }
 
-    /// Readings held.
+    /// Returns the number of readings.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.0.len()

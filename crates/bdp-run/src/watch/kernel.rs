@@ -1,4 +1,5 @@
-//! This machine's kernel as what is watched: which sockets are meant, of which network namespaces, and whose they are.
+//! This machine's kernel as the source of sockets: which are watched, in which network namespaces, and whose they
+//! are.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use super::tracker::Tracker;
 use super::world::{Each, World};
 use crate::RunError;
 
-/// The hidden subcommand that asks for sockets in another network namespace.
+/// The hidden subcommand that lists sockets in another network namespace.
 pub const SUBCOMMAND: &str = "__diag";
 /// Ports by which the kernel is asked for the sockets of a process; of more it lists all.
 const MOST_PORTS: usize = 64;
@@ -30,7 +31,7 @@ const LOOKING_SHARE: u64 = 50;
 /// No wait is longer, so that an end that is asked for is soon noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// The sockets that are meant, by network namespace.
+/// The watched sockets, by network namespace.
 pub(super) struct Kernel {
     began_ns: u64,
     networks: Vec<Network>,
@@ -47,13 +48,13 @@ struct Network {
     diag: Diag,
     all: bool,
     conditions: Vec<Condition>,
-    /// Whether processes are watched, whose sockets only their numbers tell.
+    /// Whether processes are watched, whose sockets are identified only by number.
     processes: bool,
-    /// Ports of the sockets of processes that are known, where they narrow what is listed.
+    /// Ports of known sockets of the processes, if they narrow the list.
     ports: Vec<u16>,
 }
 
-/// A process that is watched, with those that it starts.
+/// A watched process, with its descendants.
 struct Watched {
     process: u32,
     name: String,
@@ -64,7 +65,7 @@ struct Watched {
 }
 
 impl Kernel {
-    /// What these targets mean.
+    /// Resolves the targets.
     pub fn open(targets: &[WatchTarget]) -> Result<Self, RunError> {
         let own = holders::own_network()?;
         let mut kernel = Self {
@@ -133,7 +134,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The sockets that each process and those that it started have open now.
+    /// Finds the sockets that each process and its descendants have open now.
     fn look_into_processes(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let held = &mut self.held;
@@ -168,8 +169,8 @@ impl Network {
         !self.all && !self.processes && self.conditions.is_empty()
     }
 
-    /// What the kernel is asked for. It has no condition for the numbers by which sockets of processes are known: once found, these
-    /// are asked for by their ports.
+    /// Returns the conditions for the kernel's list. It has none for the numbers by which sockets of processes are
+    /// known: once found, these are listed by their ports.
     fn asked(&self, everything: bool) -> Vec<Condition> {
         if self.all || self.processes && (everything || self.ports.len() > MOST_PORTS) {
             return Vec::new();
@@ -227,7 +228,7 @@ impl World for Kernel {
             }
             let asked = network.asked(everything);
             let Network { diag, all, conditions, .. } = network;
-            // Between two looks no socket of a process is known yet.
+            // Between two scans no socket of a process is known yet.
             if asked.is_empty() && !*all && !everything && conditions.is_empty() && network.ports.is_empty() {
                 continue;
             }
@@ -295,7 +296,7 @@ impl Processes for Kernel {
     }
 }
 
-/// What the kernel would say of a condition.
+/// Evaluates a condition as the kernel would.
 fn meets(condition: Condition, report: &SocketReport<'_>) -> bool {
     match condition {
         Condition::LocalPort(port) => report.local().port() == port,
@@ -338,7 +339,7 @@ fn open_in(process: u32) -> Result<Diag, String> {
         .map_err(|e| e.to_string())?;
     let received = passing::receive_descriptors(&here);
     if received.is_err() {
-        // Where it waits for something, it never answers.
+        // If it waits for something, it never answers.
         let _ = door.kill();
     }
     let said = door.wait_with_output().map_err(|e| e.to_string())?;
@@ -349,8 +350,8 @@ fn open_in(process: u32) -> Result<Diag, String> {
     Diag::from_descriptor(descriptor).map_err(|e| e.to_string())
 }
 
-/// Enters the network namespace of a process, which must be possible with the rights of this one, and hands what asks for its sockets to
-/// the parent, over standard input.
+/// Enters the network namespace of a process, with the rights of this one, and hands a socket for listing its sockets
+/// to the parent, over standard input.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     use std::os::fd::AsFd;
     let process = arguments.next().and_then(|text| text.to_str()?.parse::<u32>().ok());

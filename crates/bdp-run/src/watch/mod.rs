@@ -1,7 +1,7 @@
-//! Watching the TCP sockets of other programs: read as often as is asked, explained once an interval.
+//! Watches the TCP sockets of other programs: samples them at the requested rate and explains them once an interval.
 //!
-//! `tracker` remembers and explains, and knows no clock; what there is to read, and the time, come from a `world`: this machine's
-//! kernel, or in tests a script.
+//! `tracker` remembers and explains, and knows no clock; sockets and time come from a `world`: this machine's kernel,
+//! or a script in tests.
 
 mod account;
 mod arrivals;
@@ -30,32 +30,32 @@ use world::World;
 
 pub use kernel::{SUBCOMMAND, serve};
 
-/// Sockets to watch.
+/// A plan to watch sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchPlan {
-    /// Which; one that is meant by any of these.
+    /// The sockets to watch; a socket that matches any of these is watched.
     pub targets: Vec<WatchTarget>,
-    /// From one report to the next.
+    /// Time between two reports.
     #[serde(rename = "interval_ns", with = "bdp_model::units::nanoseconds")]
     pub interval: Nanos,
-    /// Readings in a second.
+    /// Samples per second.
     pub samples_per_second: u32,
-    /// How long; `None` until it is cancelled, or nothing is left to watch.
+    /// How long to watch; `None` until cancelled or until no watched socket is left.
     #[serde(rename = "duration_ns", with = "bdp_model::units::nanoseconds::option")]
     pub duration: Option<Nanos>,
 }
 
-/// What a plan came to.
+/// The result of a watch plan.
 #[derive(Debug)]
 pub struct Watched {
-    /// What was seen; `None` where nothing could be watched.
+    /// What was observed; `None` if nothing could be watched.
     pub summary: Option<WatchSummary>,
-    /// Why nothing could be, or no more.
+    /// Whether watching succeeded, or the error that prevented or ended it.
     pub result: Result<(), RunError>,
 }
 
 impl WatchPlan {
-    /// Watches. `cancel` ends it, and what there is by then is the summary.
+    /// Watches the sockets. `cancel` ends it; the summary then covers the time so far.
     pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Watched {
         match kernel::Kernel::open(&self.targets) {
             Ok(mut kernel) => {
@@ -101,7 +101,7 @@ impl WatchPlan {
                         world.narrow(&tracker);
                     }
                 }
-                // Of one that failed others may come; of the first, none will.
+                // After a failed later sample others may succeed; if the first one fails, none will.
                 Err(error) if summary.samples == 0 && samples == 1 => {
                     return Watched { summary: None, result: Err(error.into()) };
                 }
@@ -113,7 +113,7 @@ impl WatchPlan {
                     }
                 }
             }
-            // After one that failed nobody knows what there is.
+            // After a failed sample the set of sockets is unknown.
             everything = has_failed;
             let left = tracker.open() == 0 && world.is_over();
             if now_ns >= report_ns || over || left || result.is_err() {
@@ -129,7 +129,7 @@ impl WatchPlan {
                 tracker.next_interval();
                 notes = world.refresh(&tracker);
                 everything = true;
-                // Reports that were missed, as of a machine that paused, are not made up for.
+                // Reports that were missed, for example while the machine paused, are skipped.
                 while report_ns <= now_ns {
                     report_ns += interval_ns;
                 }
@@ -148,7 +148,7 @@ impl WatchPlan {
     }
 }
 
-/// Asks who has the sockets open of which that is unknown, and what is known of their processes.
+/// Looks up the processes that hold sockets whose owner is unknown, and what is known of these processes.
 fn look_at_holders(tracker: &mut Tracker, world: &mut impl World) {
     let unknown = tracker.without_holder();
     if !unknown.is_empty() {

@@ -1,16 +1,18 @@
-//! What is known of the processes that have sockets open.
+//! What is known of the processes that hold sockets.
 
 use std::collections::BTreeSet;
 
 use bdp_sys::cgroup::Throttling;
 
-/// This machine's processes, or in tests a script's.
+/// This machine's processes, or a script's in tests.
 pub(super) trait Processes {
-    /// How the quota of a process's control group has held that back so far; `None` where there is none, or that can't be seen.
+    /// Returns how the quota of a process's control group has throttled it so far; `None` if there is none, or it is
+    /// not visible.
     fn throttling(&mut self, _process: u32) -> Option<Throttling> {
         None
     }
-    /// Whether the program of a process asked for the sizes of a socket's buffers, to send and to receive; `None` where that can't be seen.
+    /// Returns whether a process's program set the sizes of a socket's send and receive buffers; `None` if not
+    /// visible.
     fn buffers_asked(&mut self, _process: u32, _socket: u32) -> Option<(bool, bool)> {
         None
     }

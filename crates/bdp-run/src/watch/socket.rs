@@ -1,4 +1,4 @@
-//! One socket that is followed: its readings, what limits it now, and what has limited it so far. Time is an argument.
+//! One tracked socket: its readings, what limits it now, and what has limited it so far. Time is an argument.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::facts::{self, Known};
 use super::history::{History, Reading};
 
-/// What a finding looks back on.
+/// The time span that a finding covers.
 pub(super) const SPAN_NS: u64 = 10_000_000_000;
-/// A socket that has not moved for so long is quiet.
+/// A socket that has not moved data for this long is quiet.
 const QUIET_AFTER_NS: u64 = 5_000_000_000;
-/// Of what remains of the ports that a system gives to clients: the usual beginning of them (RFC 6335 has 49152; Linux begins here).
+/// The usual first ephemeral port, if listening ports do not decide (RFC 6335 has 49152; Linux begins here).
 const EPHEMERAL: u16 = 32_768;
 
-/// A socket, and the network namespace that it is in, by its place in the list of those that are watched.
+/// A socket, and the index of its network namespace in the list of watched ones.
 pub(super) type Key = (u16, u64);
 
-/// A socket that is followed.
+/// A tracked socket.
 pub(super) struct Socket {
     pub(super) key: Key,
     pub(super) name: SocketName,
@@ -33,19 +33,20 @@ pub(super) struct Socket {
     congestion: Option<Arc<str>>,
     memory: Option<SocketMemory>,
     pub(super) history: History,
-    /// When it was first seen.
+    /// The first reading.
     pub(super) first: Reading,
-    /// At the end of the interval before.
+    /// The reading at the end of the previous interval.
     pub(super) mark: Reading,
     pub(super) listed: u64,
     moved_ns: u64,
     pub(super) finding: Option<Finding>,
     limits: Vec<(Limit, u64, Finding)>,
-    /// The time of a silence that nobody has ended, and what it seems to be: whom it waited for is known when somebody ends it.
+    /// The duration of an unfinished silence, and its presumed finding: whom it waited for is known when one end
+    /// breaks it.
     open: Option<(u64, Finding)>,
     is_open: bool,
     active_ns: u64,
-    /// Whether its program asked for the sizes of its buffers; `None` before anybody looked.
+    /// Whether its program set the sizes of its buffers; `None` if not yet checked.
     pub(super) asked: Option<Option<(bool, bool)>>,
     pub(super) own: Part,
     pub(super) quota: Option<Quota>,
@@ -92,7 +93,7 @@ impl Socket {
             self.congestion = Some(name.into());
         }
         self.memory = report.memory.or(self.memory);
-        // Of one that was reset the kernel has no figures any more; what was read before stands.
+        // For a socket that was reset, the kernel has no figures any more; earlier readings stand.
         if report.info.is_empty() && !is_request(report) || self.state == ConnectionState::Closed {
             return;
         }
@@ -118,7 +119,7 @@ impl Socket {
         self.history.push(reading, SPAN_NS, sockets);
     }
 
-    /// Whether it moved lately, or has something to move.
+    /// Whether it moved data recently, or has data to move.
     pub(super) fn is_active(&self, at_ns: u64) -> bool {
         self.moved_ns > 0 && at_ns.saturating_sub(self.moved_ns) < QUIET_AFTER_NS
     }
@@ -130,7 +131,7 @@ impl Socket {
         facts::role(&self.history.ends())
     }
 
-    /// Bytes of the interval.
+    /// Returns the bytes of the interval.
     pub(super) fn moved_bytes(&self) -> u64 {
         let Some(latest) = self.history.latest() else { return 0 };
         let (now, mark) = (latest.info(), self.mark.info());
@@ -161,7 +162,7 @@ impl Socket {
         self.finding = facts.and_then(|facts| bdp_explain::explain(&facts).into_iter().next());
     }
 
-    /// Adds an interval to the time that what limits it now has taken, and what a silence took that is over.
+    /// Adds an interval to the time of the current limit, and the duration of a finished silence.
     pub(super) fn count(&mut self, took_ns: u64) {
         if self.has_acked() {
             self.came_back();
@@ -182,7 +183,8 @@ impl Socket {
         now.zip(acked(self.mark.info())).is_some_and(|(now, before)| now > before)
     }
 
-    /// Data that was sent in vain is acknowledged after all: its receiver was not gone, and nothing had come through.
+    /// Handles retransmitted data that is acknowledged after all: its receiver had not gone, and nothing had got
+    /// through.
     fn came_back(&mut self) {
         let Some(i) = self.limits.iter().position(|of| of.0 == Limit::PeerGone) else { return };
         let (_, ns, finding) = self.limits.remove(i);
@@ -191,7 +193,7 @@ impl Socket {
         add(&mut self.limits, ns, &outage);
     }
 
-    /// What it did in the interval that began at `mark_ns`.
+    /// Returns its activity in the interval that began at `mark_ns`.
     pub(super) fn reading(&self, at_ns: u64, mark_ns: u64) -> SocketReading {
         let took_ns = at_ns.saturating_sub(mark_ns).max(1);
         let latest = self.history.latest().unwrap_or(&self.mark);
@@ -244,7 +246,7 @@ impl Socket {
     pub(super) fn total(&self, last: SocketReading, at_ns: u64, ended: bool) -> SocketTotal {
         let (now, first) = (self.history.latest().unwrap_or(&self.first).info(), self.first.info());
         let mut all = self.limits.clone();
-        // A silence that goes on is for whom it seems to be.
+        // An unfinished silence is attributed to its presumed finding.
         if let Some((ns, finding)) = &self.open {
             add(&mut all, *ns, finding);
         }
@@ -273,7 +275,7 @@ impl Socket {
     }
 }
 
-/// Adds time to what a limit has taken.
+/// Adds time to that of a limit.
 fn add(limits: &mut Vec<(Limit, u64, Finding)>, took_ns: u64, finding: &Finding) {
     match limits.iter_mut().find(|(limit, ..)| *limit == finding.limit) {
         Some((_, ns, surest)) => {
@@ -286,12 +288,12 @@ fn add(limits: &mut Vec<(Limit, u64, Finding)>, took_ns: u64, finding: &Finding)
     }
 }
 
-/// Whether it is a connection that this machine was asked for, and that has no socket yet: the kernel has no figures of it.
+/// Whether it is a connection request to this machine that has no socket yet: the kernel has no figures for it.
 pub(super) fn is_request(report: &SocketReport<'_>) -> bool {
     ConnectionState::of_linux(report.state()) == ConnectionState::SynReceived
 }
 
-/// Which part an end has, by the ports on which programs of its machine listen, or else by the port that a system gives to clients alone.
+/// Returns an end's role, by the ports on which programs of its machine listen, or else by the ephemeral port.
 pub(super) fn part(name: &SocketName, listening: Option<&BTreeSet<u16>>) -> Part {
     let (local, remote) = (name.local.port(), name.remote.port());
     let listens = |port: u16| listening.is_some_and(|ports| ports.contains(&port));

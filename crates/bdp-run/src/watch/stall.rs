@@ -1,21 +1,23 @@
-//! Data that was sent and is never acknowledged: since when, how often it was sent again, and whether it is its size that keeps it from coming through.
+//! Data that was sent and is never acknowledged: since when, how often it was retransmitted, and whether its size is
+//! the reason.
 
 use bdp_model::facts::Oversized;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::account::{Account, TICK_NS, count, handshake};
 
-/// Nothing was acknowledged for so long, and so many round trips, though data is in flight.
+/// Nothing was acknowledged for this long, and this many round trips, although data is in flight.
 const STALLED: (u64, u64) = (1_000_000_000, 5);
 
 impl Account<'_> {
-    /// Since when nothing was acknowledged, of a socket that has data in flight at the end and has waited too long for it.
+    /// Returns since when nothing was acknowledged, for a socket that has data in flight at the end and has waited
+    /// too long for it.
     pub(super) fn stalled(&self) -> Option<u64> {
         let last = self.moments.last().filter(|m| m.2.unacked_segments > Some(0))?;
         let since = self.moments.iter().rev().take_while(|m| m.2.bytes_acked == last.2.bytes_acked).last()?;
         let longest =
             STALLED.0.max(STALLED.1 * self.moments.iter().filter_map(|m| m.2.rtt_ns).max().unwrap_or(0));
-        // What was sent after all before it had been acknowledged has waited since then.
+        // If nothing was in flight then, the wait began when data was next sent.
         let sent = self.moments.iter().find(|m| m.0 >= since.0 && m.2.unacked_segments > Some(0))?;
         (last.0 - sent.0 >= longest).then_some(sent.0)
     }
@@ -29,7 +31,7 @@ impl Account<'_> {
         self.moments.iter().find(|m| m.0 >= since).map(|m| m.2).unwrap_or_default()
     }
 
-    /// Retransmissions of what was never acknowledged, or SYNs; and for how long it was tried.
+    /// Returns the retransmissions of never acknowledged data, or SYNs, and for how long they were tried.
     pub(super) fn in_vain(&self) -> (u64, u64) {
         let Some(last) = self.moments.last() else { return (0, 0) };
         if handshake(last.1).is_some() {
@@ -46,7 +48,7 @@ impl Account<'_> {
         (again.max(u64::from(last.1.tries)), last.0 - since)
     }
 
-    /// Whether what was never acknowledged is a full segment at the least.
+    /// Whether the unacknowledged data is at least a full segment.
     pub(super) fn full_segment_waits(&self) -> bool {
         let last = self.moments.last();
         last.is_some_and(|(_, reading, info)| {
@@ -63,7 +65,7 @@ impl Account<'_> {
         Oversized::of(u64::from(reading.queued), acked, self.small_ones_pass()).filter(|_| is_one)
     }
 
-    /// Whether packets came from the other end since data stalled.
+    /// Whether packets arrived from the other end since data stalled.
     pub(super) fn small_ones_pass(&self) -> bool {
         let Some((since, last)) = self.stalled_since.zip(self.moments.last()) else { return false };
         let heard = last.1.last();

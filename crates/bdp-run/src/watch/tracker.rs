@@ -1,4 +1,4 @@
-//! Every socket that was seen: what it did in each interval, and what limited it. Time is an argument.
+//! Every socket seen: its activity in each interval, and what limited it. Time is an argument.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use bdp_sys::diag::SocketReport;
 use super::processes::Processes;
 use super::socket::{Key, SPAN_NS, Socket, is_request, part};
 
-/// Sockets that are explained in an interval: those that moved most, and some of the others in turn.
+/// Most sockets explained in an interval: those that moved most, and some of the others in turn.
 const MOST_EXPLAINED: usize = 100;
 const IN_TURN: usize = 50;
 
-/// Processes whose quotas are looked at, and sockets of which is asked whether their buffers were asked for, in an interval.
+/// Most processes whose quotas are read, and sockets whose buffer settings are looked up, in an interval.
 const MOST_PROCESSES: usize = 100;
 const MOST_ASKED: usize = 50;
-/// What the quota of a process had done, oldest first.
+/// A process's quota readings, oldest first.
 type Quotas = VecDeque<(u64, Throttling)>;
 
 /// All sockets.
@@ -28,13 +28,13 @@ pub(super) struct Tracker {
     sockets: Vec<Socket>,
     index: HashMap<Key, usize>,
     ended: Vec<SocketTotal>,
-    /// Programs by the sockets that they have open; nobody where none is seen.
+    /// Programs by the sockets that they hold; `None` if no holder is visible.
     holders: HashMap<u32, Option<Arc<Holder>>>,
-    /// What the quotas of their processes did, at the ends of the last intervals.
+    /// Quota use of their processes, at the ends of the last intervals.
     quotas: HashMap<u32, Quotas>,
     /// Ports on which programs listen, by network namespace.
     listening: HashMap<u16, BTreeSet<u16>>,
-    /// Number of the list that is being read.
+    /// Number of the current list.
     list: u64,
     at_ns: u64,
     mark_ns: u64,
@@ -60,13 +60,13 @@ impl Tracker {
         }
     }
 
-    /// A list of the sockets begins.
+    /// Begins a list of sockets.
     pub fn begin(&mut self, at_ns: u64) {
         self.list += 1;
         self.at_ns = at_ns;
     }
 
-    /// Takes a socket of the list: one that is followed already, or that is wanted.
+    /// Handles a socket of the list, if it is tracked already or wanted.
     pub fn observe(&mut self, network: u16, report: &SocketReport<'_>, wanted: impl FnOnce() -> bool) {
         let key = (network, report.cookie());
         let sockets = self.sockets.len();
@@ -85,7 +85,7 @@ impl Tracker {
         }
     }
 
-    /// The list is read. Those that a complete one lacks have ended.
+    /// Ends the list. Sockets missing from a complete list have closed.
     pub fn finish(&mut self, complete: bool) -> usize {
         if !complete {
             return 0;
@@ -113,13 +113,13 @@ impl Tracker {
         ended
     }
 
-    /// What a socket that ended did in its last, unfinished interval.
+    /// Explains and counts the last, unfinished interval of a closed socket.
     fn explain_and_count(&self, socket: &mut Socket) {
         socket.explain(&self.host);
         socket.count(self.at_ns.saturating_sub(self.mark_ns));
     }
 
-    /// Remembers one that ended; of too many, those with most bytes.
+    /// Keeps a closed socket; if there are too many, those with most bytes.
     fn keep(&mut self, total: SocketTotal) {
         if moved(&total) > 0 || total.last.finding.is_some() {
             self.ended.push(total);
@@ -130,39 +130,39 @@ impl Tracker {
         }
     }
 
-    /// When it last read a list, since watching began.
+    /// Returns when it last read a list, since watching began.
     pub fn at_ns(&self) -> u64 {
         self.at_ns
     }
 
-    /// Sockets that are open.
+    /// Returns the number of open sockets.
     pub fn open(&self) -> usize {
         self.sockets.len()
     }
 
-    /// Sockets seen so far.
+    /// Returns the number of sockets seen so far.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Local ports of the sockets of a network namespace.
+    /// Returns the local ports of the sockets of a network namespace.
     pub fn local_ports(&self, network: u16) -> impl Iterator<Item = u16> {
         self.sockets.iter().filter(move |s| s.key.0 == network).map(|s| s.name.local.port())
     }
 
-    /// Numbers of sockets of which nobody has looked who has them open.
+    /// Returns the numbers of sockets whose holders have not been looked up.
     pub fn without_holder(&self) -> Vec<u32> {
         let numbers = self.sockets.iter().filter(|s| s.name.holder.is_none()).map(|s| s.name.inode);
         numbers.filter(|number| *number > 0 && !self.holders.contains_key(number)).collect()
     }
 
-    /// Takes note of who has a socket open.
+    /// Records the holder of a socket.
     pub fn set_holder(&mut self, inode: u32, holder: Option<Arc<Holder>>) {
         self.holders.insert(inode, holder);
     }
 
-    /// Looks at what is known of the sockets' processes alone: the quotas of their control groups, the buffers that they asked for, the ports on which they
-    /// listen.
+    /// Reads only what is known of the sockets' processes: the quotas of their control groups, the buffer sizes that
+    /// they set, the ports on which they listen.
     pub fn look_at_holders(&mut self, world: &mut impl Processes) {
         let networks: BTreeSet<u16> = self.sockets.iter().map(|s| s.key.0).collect();
         self.listening = networks.into_iter().map(|network| (network, world.listening(network))).collect();
@@ -202,7 +202,7 @@ impl Tracker {
         }
     }
 
-    /// The interval ends here.
+    /// Ends the interval.
     pub fn interval(&mut self, at_ns: u64) -> WatchInterval {
         self.at_ns = at_ns;
         let took_ns = at_ns.saturating_sub(self.mark_ns).max(1);
@@ -238,7 +238,7 @@ impl Tracker {
         }
     }
 
-    /// Another interval begins where the last one ended.
+    /// Begins another interval at the end of the last one.
     pub fn next_interval(&mut self) {
         self.mark_ns = self.at_ns;
         for socket in &mut self.sockets {
@@ -274,7 +274,7 @@ impl Tracker {
         0
     }
 
-    /// All that was carried, those with most bytes first.
+    /// Returns all connections that carried data, those with most bytes first.
     pub fn totals(mut self, at_ns: u64) -> Vec<SocketTotal> {
         let mut all = std::mem::take(&mut self.ended);
         for socket in &self.sockets {
@@ -290,7 +290,7 @@ impl Tracker {
     }
 }
 
-/// What a quota did from the first of what is known to the last.
+/// Returns the quota's activity from the first known reading to the last.
 fn quota(known: &Quotas) -> Option<Quota> {
     let (&(from, first), &(until, last)) = (known.front()?, known.back()?);
     let took = until.checked_sub(from).filter(|&ns| ns > 0)?;

@@ -1,4 +1,4 @@
-//! Whether the programs of a connection take turns, how many turns there were, and whose it is.
+//! Whether the programs of a connection take turns, how many turns there were, and whose turn it is.
 
 use std::ops::RangeInclusive;
 
@@ -8,25 +8,28 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::account::{Account, ONE_WAY, TICK_NS, count, grown};
 use super::history::{OPENING, Reading, Segments};
 
-/// Of the times that an end went on after it had said all, those after the other one had spoken: from this share on they take turns.
+/// Share of the resumptions after a finished message that follow a message of the other end; from this share on, the
+/// ends take turns.
 const IN_TURN: f64 = 0.7;
 /// Pauses, at the least, that say whether they end when the other end has spoken; and segments of one that has said little.
 const PAUSES: u64 = 3;
 const FEW_WORDS: u32 = 20;
-/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of it is on the way.
+/// Round trips of the turns / time with nothing to send, from which on they take turns too: all of that time is in
+/// flight.
 const ON_THE_WAY: f64 = 0.5;
-/// Round trips of turns / time, of one that goes on each time that the other one has spoken; and turns, at the least.
+/// Round trips of turns / time, for an end that continues each time after the other has spoken; and the least number
+/// of turns.
 const EACH_TRIP: RangeInclusive<f64> = 0.75..=1.2;
 const TURNS_MIN: u32 = 10;
 /// Before that a kernel has acknowledged data alone.
 const PATIENCE_NS: u64 = 60_000_000;
 /// Bare acknowledgements / segments that ask: a program that takes longer than its kernel's patience has one for each.
 const ACKNOWLEDGED_ALONE: f64 = 0.5;
-/// Questions that show that each comes in two parts.
+/// Least number of questions that show that each comes in two parts.
 const HELD_MIN: u32 = 5;
 
 impl Account<'_> {
-    /// Whether the programs take turns: each goes on when it has heard the other.
+    /// Whether the programs take turns: each continues after it has heard from the other.
     pub(super) fn take_turns(&self, base: Option<&TimeSpent>) -> bool {
         let Segments { data_in, data_out, .. } = self.whole;
         if data_in == 0 || data_out == 0 {
@@ -60,7 +63,7 @@ impl Account<'_> {
         let one_at_a_time =
             again == 0 && data_out <= 2 * data_in && self.moments.iter().all(|m| m.1.unread == 0);
         let few_words = again < PAUSES && data_out <= FEW_WORDS.min(ONE_WAY * data_in);
-        // What it sends waits for a word of the other end each round trip, much as that may be.
+        // However much it sends, it waits for a message of the other end each round trip.
         let by_pace = data_in >= TURNS_MIN && EACH_TRIP.contains(&self.of_turns());
         again > 0 && after as f64 >= IN_TURN * again as f64
             || by_pace
@@ -69,7 +72,7 @@ impl Account<'_> {
             || few_words
     }
 
-    /// Whether data that comes after a pause does so since this end has spoken.
+    /// Whether data after a pause arrives because this end has spoken.
     pub(super) fn comes_when_asked(&self) -> bool {
         let (mut again, mut after, mut spoke, mut paused) = (0u64, 0u64, false, false);
         for pair in self.moments.windows(2) {
@@ -87,19 +90,19 @@ impl Account<'_> {
         again < PAUSES || after as f64 >= IN_TURN * again as f64
     }
 
-    /// Round trips of all turns / the time.
+    /// Returns the round trips of all turns / the time.
     pub(super) fn of_turns(&self) -> f64 {
         let turns = u64::from(self.whole.data_in.min(self.whole.data_out));
         turns.saturating_mul(self.rtt_ns) as f64 / self.took().max(1) as f64
     }
 
-    /// Questions with their answers between two readings.
+    /// Returns the number of questions with answers between two readings.
     pub(super) fn turns(&self, a: &Reading, b: &Reading) -> u64 {
         let between = grown(a, b);
         u64::from(between.data_in.min(between.data_out))
     }
 
-    /// Whether this end's program is waited for, or the other's; `None` while what one of them said is on its way.
+    /// Whether this end's program is waited for, or the other's; `None` while a message of either is in flight.
     pub(super) fn is_waited_for(&self, b: &Reading) -> Option<bool> {
         if b.unread > 0 {
             return Some(true);
@@ -111,7 +114,7 @@ impl Account<'_> {
             _ if self.whole.data_out == 0 => false,
             _ if b.queued > 0 || apart > TICK_NS => true,
             _ if apart < -TICK_NS => false,
-            // An acknowledgement that came long after the other end's data was of this one's.
+            // An acknowledgement long after the other end's data was for this end's data.
             _ if last.acknowledged_ns - last.received_ns > TICK_NS => true,
             _ => self.is_acknowledged_alone(),
         };
@@ -121,7 +124,7 @@ impl Account<'_> {
         }
     }
 
-    /// The same of most of the readings, or by what the kernels acknowledged.
+    /// Whether this end's program is waited for at most of the readings, or by what the kernels acknowledged.
     pub(super) fn is_usually_waited_for(&self) -> bool {
         let said: Vec<bool> = self.moments.iter().filter_map(|m| self.is_waited_for(m.1)).collect();
         match said.iter().filter(|&&own| own).count() * 2 {
@@ -130,7 +133,8 @@ impl Account<'_> {
         }
     }
 
-    /// Whether questions are acknowledged before they are answered, at the end that asks less often than it is answered.
+    /// Whether questions are acknowledged before they are answered, at the end that asks less often than it is
+    /// answered.
     pub(super) fn is_acknowledged_alone(&self) -> bool {
         let Segments { data_in, data_out, bare_in, bare_out } = self.whole;
         if data_out <= data_in {
@@ -140,7 +144,8 @@ impl Account<'_> {
         }
     }
 
-    /// Each question comes in two segments, the second one after this end has acknowledged the first alone: Nagle's algorithm holds it back at the other end.
+    /// Whether each question comes in two segments, the second after this end has acknowledged the first alone:
+    /// Nagle's algorithm delays it at the other end.
     pub(super) fn is_asked_in_two_parts(&self) -> bool {
         const TWO: RangeInclusive<f64> = 1.8..=2.2;
         // A large second part is acknowledged alone, too, before it is answered.
@@ -157,7 +162,8 @@ impl Account<'_> {
             && ALONE.contains(&each(bare_out))
     }
 
-    /// For how much of the time before a reading what this end said last was on its way, or the answer to it, where a round trip takes most of that time.
+    /// Returns how much of the time before a reading this end's last message, or the answer to it, was in flight, if
+    /// a round trip takes most of that time.
     pub(super) fn under_way(&self, b: &Reading, ns: u64) -> u64 {
         let last = b.last();
         if self.rtt_ns.saturating_mul(2) <= ns || last.sent_ns < last.received_ns {

@@ -1,5 +1,5 @@
-//! What a client may set, whatever token it has: settings of TCP's paths, to values that no host fails by, and of routes and
-//! devices those alone that lead to the client itself.
+//! Bounds of what a client may set, with any token: TCP settings of paths, to values that cannot break a host, and
+//! only those routes and devices that lead to the client itself.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -11,20 +11,20 @@ use bdp_wire::tuning::{LONGEST_VALUE, MOST_CHANGES};
 
 /// No buffer may be larger: 1 GiB, more than any path of today needs.
 const LARGEST_BUFFER: u64 = 1 << 30;
-/// What every socket may hold whatever the host is short of, and what it begins with.
+/// Largest minimum buffer, which every socket may use however scarce memory is, and largest initial buffer.
 const LARGEST_FIRST_BUFFER: u64 = 16 << 20;
 /// Linux takes no less.
 const SMALLEST_BUFFER: u64 = 2048;
 
 /// Values that a sysctl may have.
 enum Values {
-    /// Three sizes of a buffer: least, first, largest.
+    /// Three sizes of a buffer: minimum, default, maximum.
     Buffers,
     /// A number of this range.
     Number(RangeInclusive<u64>),
     /// One of these names.
     OneOf(&'static [&'static str]),
-    /// A name; whether the kernel has it is for the kernel to say.
+    /// A name; the kernel decides whether it exists.
     Name,
 }
 
@@ -47,8 +47,9 @@ fn values(name: &str) -> Option<Values> {
     })
 }
 
-/// The changes as they would be made for a client at this address, or why they are nothing that a client may set. A route to the unspecified address
-/// becomes that to the client; `leaves_by` says whether packets to the client leave by a device.
+/// Returns the changes as they would be made for a client at this address, or why they are not allowed. A route to
+/// the unspecified address becomes that to the client; `leaves_by` says whether packets to the client leave through a
+/// device.
 pub(super) fn bound(
     changes: &[Change],
     client: IpAddr,
@@ -85,7 +86,7 @@ fn bound_target(
     client: IpAddr,
     leaves_by: &mut impl FnMut(&str) -> bool,
 ) -> Result<Target, String> {
-    // An address of one link means a device besides, which no route of one address alone can name.
+    // A link-local address implies a device, which no route of one address alone can name.
     let is_of_link = matches!(client, IpAddr::V6(v6) if v6.is_unicast_link_local());
     match target {
         Target::Sysctl { name } if values(name).is_some() => Ok(target.clone()),
@@ -144,7 +145,7 @@ fn in_range(value: &str, range: &RangeInclusive<u64>) -> bool {
         && value.parse().is_ok_and(|number: u64| range.contains(&number))
 }
 
-/// Of a congestion control: a module's name (Linux, `TCP_CA_NAME_MAX`).
+/// Whether this could be a congestion control: a module's name (Linux, `TCP_CA_NAME_MAX`).
 fn is_name(value: &str) -> bool {
     (1..16).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

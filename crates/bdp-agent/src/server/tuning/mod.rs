@@ -1,5 +1,5 @@
-//! Settings of the server's host, changed for clients that know the tune token: within the bounds of [`bounds`], never for the
-//! next boots, and always so that they go back by themselves unless they are confirmed.
+//! Changes settings of the server's host for clients that know the tune token: within the bounds of [`bounds`], never
+//! permanently, and with an automatic revert unless confirmed.
 
 mod bounds;
 
@@ -30,38 +30,38 @@ const BUSY_CHECK: Duration = Duration::from_millis(20);
 /// How a server changes settings of its host.
 #[derive(Debug, Clone)]
 pub struct TuneOptions {
-    /// What clients have to prove that they know.
+    /// Token that clients must prove to know.
     pub token: String,
-    /// Where its journals are.
+    /// Where its journals are kept.
     pub places: Places,
-    /// The program that puts changes back.
+    /// The program that reverts changes.
     pub guard: GuardCommand,
 }
 
-/// Changes the settings of a server's host: one request at a time.
+/// Changes the settings of a server's host, one request at a time.
 pub(super) struct Tuner {
     options: TuneOptions,
     turn: Mutex<()>,
     failures: Mutex<Failures>,
 }
 
-/// What one client has shown that it knows the tune token by.
+/// A client's proven right to tune.
 pub(super) struct TuneRight {
     exchange: Exchange,
-    /// The number of its last request: none comes twice.
+    /// The number of its last request: no number may repeat.
     last: AtomicU64,
 }
 
-/// Why a client that claims the right has it not.
+/// Why a client does not have the right that it claims.
 pub(super) enum Unproven {
     /// Its proof is wrong.
     Wrong,
-    /// Too many were, so that it was not looked at.
+    /// Too many proofs were wrong, so it was not checked.
     TooMany,
 }
 
 impl Unproven {
-    /// For the client.
+    /// Returns the message for the client.
     pub(super) fn text() -> String {
         format!(
             "{MOST_FAILURES} wrong tune tokens came from this address within {} s; try again later",
@@ -94,12 +94,12 @@ impl Tuner {
         Ok(TuneRight { exchange, last: AtomicU64::new(0) })
     }
 
-    /// That this server knows the token.
+    /// Returns the proof that this server knows the token.
     pub(super) fn prove(&self, right: &TuneRight) -> String {
         right.exchange.prove(&self.options.token, Prover::TuneServer)
     }
 
-    /// Carries out a sealed request; the sealed answer, and what is to be logged.
+    /// Carries out a sealed request; returns the sealed answer, and what to log.
     pub(super) fn answer(
         &self,
         right: &TuneRight,
@@ -187,7 +187,7 @@ impl Tuner {
 
     fn confirm(&self, client: IpAddr, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
         let by = self.of_a_client(id)?;
-        // Numbers come again once their journals are gone: nobody keeps what somebody else set.
+        // Numbers are reused once their journals are gone: nobody keeps what somebody else set.
         if by != client {
             let text = format!(
                 "journal {id} was applied by {by}, and only that client may confirm it; this client is {client}"
@@ -204,7 +204,7 @@ impl Tuner {
 
     fn revert(&self, id: u32) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
         self.of_a_client(id)?;
-        // What somebody else changed since is for the owner of the host to decide on.
+        // The owner of the host decides on what somebody else has changed since.
         let options = RevertOptions { force: false, only: Some(id) };
         let reverted = self.once_free(|world| bdp_tune::revert(world, options))?;
         let back = |entry: &Entry, now: &Option<String>| TuneBack {
@@ -240,7 +240,7 @@ impl Tuner {
         Ok((TuneAnswer::Reverted(answer), log))
     }
 
-    /// The client that applied this journal: those of the host's owner are no client's.
+    /// Returns the client that applied this journal; journals of the host's owner belong to no client.
     fn of_a_client(&self, id: u32) -> Result<IpAddr, TuneAnswer> {
         let state = bdp_tune::state(&mut self.world()).map_err(|e| of_host(&e))?;
         match state.journals.iter().find(|of| of.journal.id == id).map(|of| of.journal.client) {
@@ -252,7 +252,7 @@ impl Tuner {
                 Err(refused(RefusalCause::Bounds, text))
             }
             None => {
-                // What can't be read is not gone.
+                // An unreadable journal still exists.
                 let file = format!("{id:04}.json");
                 if let Some(damaged) = state.damaged.iter().find(|of| of.path.ends_with(&file)) {
                     return Err(of_host(&damaged.refusal()));

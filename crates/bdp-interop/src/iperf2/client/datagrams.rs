@@ -1,6 +1,6 @@
-//! The datagrams of a round, each direction over sockets of its own. Sent ones bear the header of the test, and a negated
-//! number ends them, which is said again until the server has reported what it received; received ones are asked for by one
-//! datagram with that header.
+//! The datagrams of a round, each direction over its own sockets. Sent datagrams carry the header of the test; a
+//! negated number ends them, repeated until the server has reported what it received. Received ones are requested
+//! with one datagram with that header.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -27,27 +27,27 @@ use bdp_flow::session::datagrams;
 use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::stall;
 
-/// From one try of what has no answer yet to the next.
+/// Interval of retries without an answer.
 const AGAIN: Duration = Duration::from_millis(100);
 /// How long the server may take to send a first datagram, and to report at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same once it is interrupted, where a second signal would end it at once.
+/// Time limit after an interruption, when a second signal would end it at once.
 const CONCLUSION: Duration = Duration::from_secs(3);
 /// How long refusals count as passing: the server has no socket for others while it takes one in.
 const REFUSALS: Duration = Duration::from_secs(1);
-/// How long the server may be without a socket for others after it has taken one in, and how soon a refusal comes.
+/// How long the server may have no socket for others after it has accepted one, and how soon a refusal arrives.
 const LISTENER: Duration = Duration::from_secs(3);
 const ANSWER: Duration = Duration::from_millis(50);
 /// Longest wait before answers and the stop flag are looked at.
 const LOOK_NS: u64 = 20_000_000;
-/// From the beginning of one stream to that of the next: the server counts first datagrams that wait together as one flow.
+/// Delay between the starts of streams: the server counts first datagrams that wait together as one flow.
 const STAGGER: Duration = Duration::from_millis(20);
-/// Payload that fits a packet of 1500 bytes, over IPv4 and IPv6, as iperf2 has it; its server reads no more of a datagram where
-/// it was not started with a larger length.
+/// Payload that fits a packet of 1500 bytes, over IPv4 and IPv6, as in iperf2; its server reads no more of a datagram
+/// unless it was started with a larger length.
 const PAYLOAD_V4: u32 = 1470;
 const PAYLOAD_V6: u32 = 1450;
 
-/// Refuses what iperf2's protocol has no word for.
+/// Refuses options that iperf2's protocol cannot express.
 pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     let to = request.bidirectional || request.directions.contains(&Direction::To);
@@ -67,14 +67,14 @@ pub(super) fn check(request: &MeasureRequest, udp: &UdpRequest) -> Result<()> {
     Ok(())
 }
 
-/// The sockets of one direction, and what is said on them.
+/// The sockets of one direction, and their messages.
 pub(super) struct Flow {
     address: SocketAddr,
     way: Direction,
     request: MeasureRequest,
     sockets: Vec<(UdpSocket, ReportSlot)>,
     payload_bytes: usize,
-    /// The test as it is announced, and what each datagram bears of that.
+    /// The header that announces the test, which each datagram carries.
     header: Vec<u8>,
     borne: Vec<u8>,
 }
@@ -83,7 +83,7 @@ impl Flow {
     pub(super) fn open(address: SocketAddr, way: Direction, request: &MeasureRequest) -> Result<Self> {
         let spec = &request.spec;
         let udp = spec.udp.as_ref();
-        // Directions have ports of their own, so that nothing late is taken for what is next.
+        // Each direction has its own ports, so that nothing late is mistaken for what is next.
         let behind = if way == Direction::From { spec.streams } else { 0 };
         let first_port = request.client_port.map(|port| u32::from(port) + behind);
         let sockets = datagrams::sockets(request, address, spec.streams, first_port)?;
@@ -126,13 +126,13 @@ impl Flow {
         self.way
     }
 
-    /// This end's, of the first socket.
+    /// Returns the local address of the first socket.
     pub(super) fn local_address(&self) -> Option<SocketAddr> {
         self.sockets.first().and_then(|(socket, _)| socket.local_addr().ok())
     }
 
-    /// Sends or receives, as its direction has it. `asked` is raised when the server has been asked for what it is to send; where
-    /// it has taken a client in before, it may not listen yet.
+    /// Sends or receives, depending on its direction. `asked` is raised when the server has been asked to send; if it
+    /// has served a client before, it may not listen yet.
     pub(super) fn carry_out(
         &self,
         has_taken_one: bool,
@@ -169,8 +169,8 @@ impl Flow {
         Layout::Iperf2 { header: self.borne.clone(), delay: STAGGER * place, report: report.clone() }
     }
 
-    /// Waits until the server listens again, which one of 2.2 does a second after it has taken a client in. What asks is a
-    /// datagram that ends a flow, from a port of its own: it begins none, and is refused where nobody listens.
+    /// Waits until the server listens again, which version 2.2 does a second after it has accepted a client. It sends
+    /// a datagram that ends a flow, from a port of its own: this begins no flow, and is refused if nobody listens.
     fn await_listener(&self, stop: &AtomicBool) -> Result<()> {
         let sockets = datagrams::sockets(&self.request, self.address, 1, None)?;
         let Some(socket) = sockets.first() else { return Ok(()) };
@@ -196,7 +196,7 @@ impl Flow {
         let (mut sent, tallies) = send::each_over(self.streams()?, &plan, stop, meter)?;
         let counts: Vec<u64> = tallies.iter().map(|tally| tally.datagrams).collect();
         let reports = self.finish(&counts, stop)?;
-        // What ends a stream is as long as the others, and the server counts it.
+        // The end mark of a stream is as long as other datagrams, and the server counts it.
         if let Some(datagrams) = &mut sent.datagrams {
             datagrams.sent += reports.len() as u64;
             sent.bytes = datagrams.sent * datagrams.payload_bytes;
@@ -251,7 +251,7 @@ impl Flow {
         datagram
     }
 
-    /// Reads what has come on a socket, in search of the server's report.
+    /// Reads a socket in search of the server's report.
     fn take_report(&self, index: usize, since: Instant) -> Result<()> {
         let Some((socket, report)) = self.sockets.get(index) else { return Ok(()) };
         let mut room = vec![0; 65_536];
@@ -264,7 +264,7 @@ impl Flow {
         }
     }
 
-    /// What a refusal means: nothing, where it is not the last of many.
+    /// Handles a refusal, which is ignored unless it is the last of many.
     fn refused(&self, since: Instant) -> Result<()> {
         if since.elapsed() < REFUSALS { Ok(()) } else { Err(SessionError::Refused { address: self.address }) }
     }
@@ -297,7 +297,7 @@ impl Flow {
         Ok((received, sent))
     }
 
-    /// Says what test it is, until something comes.
+    /// Announces the test, until something arrives.
     fn ask(&self, socket: &UdpSocket, stop: &AtomicBool) -> Result<()> {
         let failed = || FlowError::io("wait for datagrams");
         socket.set_read_timeout(Some(AGAIN)).map_err(failed())?;
@@ -327,7 +327,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What waits for all sockets, which do not block from now on.
+    /// Returns a poll over all sockets, which become nonblocking.
     fn poll(&self) -> Result<Poll> {
         let poll = Poll::new()?;
         for ((socket, _), index) in self.sockets.iter().zip(0..) {
@@ -338,8 +338,9 @@ impl Flow {
     }
 }
 
-/// The reports, with datagrams that a busy server counted for another stream. First datagrams of several streams that wait on its one socket while it takes the
-/// first in are read as that one's (2.1.8): one too many there, in bytes and out of order, and missed where they belong.
+/// Returns the reports, corrected for datagrams that a busy server counted for another stream. First datagrams of
+/// several streams that wait on its one socket while it accepts the first are read as that one's (2.1.8): one too
+/// many there, in bytes and out of order, and missing where they belong.
 fn with_strays(reports: &[ServerReport], payload_bytes: u64) -> Vec<ServerReport> {
     let mut reports = reports.to_vec();
     let mut strays = 0;
@@ -357,7 +358,7 @@ fn with_strays(reports: &[ServerReport], payload_bytes: u64) -> Vec<ServerReport
     reports
 }
 
-/// The server's reports together. Of bytes they count those that it read, which may be fewer than a datagram has.
+/// Combines the server's reports. They count the bytes that it read, which may be fewer than a datagram has.
 fn received(reports: &[ServerReport], payload_bytes: u64, request: &MeasureRequest) -> Received {
     let reports = &with_strays(reports, payload_bytes);
     let received = |report: &ServerReport| report.datagrams.saturating_sub(report.lost);
@@ -403,7 +404,7 @@ mod tests {
         // As iperf 2.1.8 reports two streams whose first datagrams waited together.
         let together = with_strays(&[report(11, 0, 1, 12), report(11, 1, 0, 10)], 1000);
         assert_eq!(together.iter().map(|r| (r.lost, r.out_of_order)).collect::<Vec<_>>(), [(0, 0), (0, 0)]);
-        // One that is late, and another that is lost, are what they are.
+        // A late datagram of one, and a lost one of another, remain as reported.
         let real = [report(11, 0, 1, 11), report(11, 1, 0, 10)];
         assert_eq!(with_strays(&real, 1000), real);
         // A copy of a stream alone is none of another's.

@@ -1,5 +1,5 @@
-//! Drives a server of iperf2. Of connections that server reports only its version: what it received is what it
-//! acknowledged, what it sent is what came. Of datagrams it reports what it received.
+//! Drives an iperf2 server. For connections, that server reports only its version: what it received is what it
+//! acknowledged, what it sent is what arrived. For datagrams it reports what it received.
 
 mod datagrams;
 mod streams;
@@ -24,21 +24,21 @@ use bdp_model::options;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 
-/// How often a running test is looked at.
+/// How often a running test is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Measures by iperf2's protocol.
+/// Measures with iperf2's protocol.
 #[derive(Default)]
 pub struct Iperf2Peer {
-    /// Those of the host, and those of them that are yet to be tried in a round.
+    /// The addresses of the host, and those of them left to try in a round.
     addresses: Vec<SocketAddr>,
     untried: Vec<SocketAddr>,
-    /// Where the last round was made or tried.
+    /// The address of the last round or attempt.
     address: Option<SocketAddr>,
     directions: Vec<OneDirection>,
-    /// What came of them, once all are over.
+    /// Results of the directions, once all are over.
     done: Vec<(Direction, Done)>,
-    /// Whether a round was made there.
+    /// Whether the address has served a round.
     has_served: bool,
     is_cut_short: bool,
     smallest_rtt_ns: Option<u64>,
@@ -84,7 +84,7 @@ impl Peer for Iperf2Peer {
     fn rounds(&self, request: &MeasureRequest) -> Vec<Vec<Direction>> {
         let mut rounds = rounds(request);
         if request.spec.udp.is_some() {
-            // Its server sends no datagrams to whom it has just received some from: what it is to send comes first.
+            // Its server sends no datagrams to a client from which it has just received some: receiving goes first.
             rounds.sort_by_key(|round| round.contains(&Direction::To));
         }
         rounds
@@ -171,7 +171,7 @@ impl Peer for Iperf2Peer {
                     let sender_infos = direction.work.sender_infos();
                     outcomes.push(Outcome { sender_infos, ..Outcome::of(way, received, sent) });
                 }
-                // A way that had not begun is no reason to lose the other.
+                // A direction that had not begun must not cost the results of the other.
                 Err(SessionError::Cancelled) if self.is_cut_short => {}
                 Err(error) => return Err(error),
             }
@@ -197,7 +197,7 @@ impl Peer for Iperf2Peer {
     }
 
     fn knows_pacing(&self, way: Direction) -> bool {
-        // The server does not report how it keeps to a rate.
+        // The server does not report how it paces.
         way == Direction::To
     }
 
@@ -224,7 +224,8 @@ impl Iperf2Peer {
         if let Some(local) = flows.first().and_then(datagrams::Flow::local_address) {
             context.note_local(local.ip());
         }
-        // The server distinguishes clients only one after the other: what is asked for is opened before anything is sent.
+        // The server distinguishes clients only one after the other: flows to be received are opened before anything
+        // is sent.
         let has_taken_one = self.has_served || ways.contains(&Direction::From);
         let asked = Arc::new(AtomicBool::new(!ways.contains(&Direction::From)));
         self.address = Some(address);
@@ -239,7 +240,7 @@ impl Iperf2Peer {
     }
 }
 
-/// Refuses what iperf2's protocol has no word for.
+/// Refuses options that iperf2's protocol cannot express.
 fn check(request: &MeasureRequest) -> Result<()> {
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
@@ -258,7 +259,7 @@ fn check(request: &MeasureRequest) -> Result<()> {
     Ok(())
 }
 
-/// A server that ended its sending when its time was over did as it was asked.
+/// Corrects the result of a server that stopped sending when its time was over, as requested.
 fn close_in_order(request: &MeasureRequest, way: Direction, received: Received) -> Received {
     let is_whole = request.spec.bytes.is_some_and(|asked| received.bytes >= asked.as_bytes());
     if way == Direction::From && received.ended == EndReason::Closed && !is_whole {

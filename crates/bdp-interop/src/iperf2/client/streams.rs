@@ -1,5 +1,5 @@
-//! The connections of a round. That server reports only its version: what it received is what it acknowledged, what it sent is
-//! what came.
+//! The connections of a round. That server reports only its version: what it received is what it acknowledged, what
+//! it sent is what arrived.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -29,10 +29,10 @@ use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
 /// How long it may take to send a first byte, and how much longer than asked it may send.
 const SLACK: Nanos = Nanos::secs(5);
-/// How long what was sent of a volume may take to be acknowledged.
+/// How long the rest of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 
-/// Makes the connections of a round to the first of the addresses that takes them, and has the server take each as it is meant.
+/// Connects to the first address that accepts, and has the server accept each connection in its role.
 pub(super) fn open(
     addresses: &[SocketAddr],
     ways: &[Direction],
@@ -107,7 +107,7 @@ fn greet(stream: &TcpStream, header: &[u8], address: SocketAddr) -> Result<()> {
             SessionError::Request(format!("{address} does not speak the iperf2 protocol: {e}"))
         })? {
             Some(_version) => return Ok(()),
-            // Byte by byte, since payload follows at once.
+            // Byte by byte, since payload follows immediately.
             None => match reader.read(&mut byte) {
                 Ok(0) => return Err(SessionError::Lost { address, doing }),
                 Ok(_) => arrived.push(byte[0]),
@@ -155,7 +155,7 @@ fn send_all(
     Ok((acknowledged(&sent, request, count), sent))
 }
 
-/// What the far end received, as far as the near kernel knows.
+/// Returns what the remote end received, as far as the local kernel knows.
 fn acknowledged(sent: &Sent, request: &MeasureRequest, streams: usize) -> Received {
     Received {
         ended: if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration },
@@ -189,7 +189,7 @@ mod tests {
     fn the_ends_of_connections_are_no_bytes() {
         let sample = |at_ns, acked| SenderSample { at_ns, acked_bytes: Some(acked), ..Default::default() };
         let volume = 5 << 20;
-        // Of two connections, the beginnings of which are acknowledged before the first reading, and one end by the last.
+        // Two connections, whose beginnings are acknowledged before the first reading, and one end by the last.
         let samples = vec![sample(0, 2), sample(1_000, 2 + volume / 2), sample(2_000, 3 + volume)];
         let sent = Sent { bytes: volume, samples, ..Default::default() };
         let received = acknowledged(&sent, &MeasureRequest::to("ams1"), 2);

@@ -1,4 +1,4 @@
-//! One connection of `--bounceback`: every message goes back with the times of its arrival and of the reply.
+//! One `--bounceback` connection: every message is returned with the times of its arrival and of the reply.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use bdp_flow::pause::wait_until;
 use bdp_flow::session::deadline::{self, PATIENCE};
 use bdp_flow::stall::STALL;
 
-/// How long a read waits before the server's end and the client's place are looked at.
+/// How long a read waits before it checks whether the server stops or the client was evicted.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Serves a connection on a thread of its own; `first` is what came of its first message.
+/// Serves a connection on a thread of its own; `first` is the beginning of its first message.
 pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: &[u8]) {
     if let Err(wrong) = Bounceback::decode(first) {
         let why = format!("invalid request for iperf2 --bounceback: {wrong}");
@@ -90,7 +90,7 @@ impl Replies<'_> {
             Bounceback::stamp(reply, received_us, clock::unix_ns() / 1000);
             match stream.write_all(reply) {
                 Ok(()) => self.sent_bytes += asked.reply_bytes as u64,
-                // It has what it wants.
+                // The client has what it wants.
                 Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                     return Ok(());
                 }
@@ -104,7 +104,8 @@ impl Replies<'_> {
         Ok(())
     }
 
-    /// Reads a whole message behind what is there of it; false where the client, or the server, ended between two.
+    /// Reads a whole message after what is already there; returns false if the client, or the server, ended between
+    /// two messages.
     fn read(&self, mut stream: &TcpStream, room: &mut [u8], filled: &mut usize) -> Result<bool> {
         let since = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Sends to a client with `--trip-times`, which measures by what each burst says of when it was sent.
+//! Sends to a client with `--trip-times`, which measures by the send time in each burst.
 
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,26 +14,26 @@ use bdp_flow::meter::Meter;
 use bdp_flow::pause::wait_until;
 use bdp_flow::stall::STALL;
 
-/// Longest burst: what one write is expected to get rid of before its deadline.
+/// Longest burst: what one write should send before its deadline.
 const LONGEST_BYTES: u64 = 4 << 20;
-/// Bytes of one write, whole rows of digits: a burst is so many after the other.
+/// Bytes per write, whole rows of digits: a burst consists of these.
 const PIECE_BYTES: usize = 64_000;
 
-/// How much is sent, and how fast.
+/// How much to send, and how fast.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Bytes of one burst.
+    /// Bytes per burst.
     pub(super) burst_bytes: u64,
-    /// Ends after this time, with a whole burst.
+    /// Time limit; the last burst is completed.
     pub(super) longest: Nanos,
-    /// Ends after so many bytes.
+    /// Ends after this many bytes.
     pub(super) bytes: Option<u64>,
-    /// Bursts follow each other at this rate, bit/s.
+    /// Rate of the bursts, bit/s.
     pub(super) rate_bps: Option<u64>,
 }
 
-/// Sends over a connection whose writes have a deadline, until the plan is through, the client ends it, or `stop`. The meter shows
-/// bytes of whole bursts.
+/// Sends over a connection whose writes have a deadline, until the plan is complete, the client ends it, or `stop`.
+/// The meter shows bytes of whole bursts.
 pub(super) fn send(
     stream: TcpStream,
     client: &TestHeader,
@@ -45,9 +45,9 @@ pub(super) fn send(
     // The other half of the connection may still be read.
     let _ = stream.shutdown(Shutdown::Write);
     match sent {
-        // It has what it wants.
+        // The client has what it wants.
         Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
-        // What is read at all is read within the deadline of a write.
+        // A client that reads at all does so within the deadline of a write.
         Err(e) if e.kind() == ErrorKind::WouldBlock => Err(FlowError::Stalled { within: STALL }),
         other => other.map_err(FlowError::io("send to an iperf2 client")),
     }
@@ -86,7 +86,7 @@ fn write(
             let piece = left.min(room.len());
             stream.write_all(&room[..piece])?;
             left -= piece;
-            // Behind the header come digits alone.
+            // Only digits follow the header.
             (0..BURST_BYTES).for_each(|at| room[at] = digit(at));
         }
         meter.set(total_bytes);

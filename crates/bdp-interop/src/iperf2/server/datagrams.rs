@@ -1,8 +1,8 @@
-//! iperf2's datagrams: those of strangers come to one socket, and each flow has one of its own on the same port, which hears
-//! its client alone.
+//! iperf2's datagrams: those of new clients arrive at one socket, and each flow has its own on the same port, which
+//! receives only from its client.
 //!
-//! Beyond this machine nobody gets a byte more than came from it, unless the operator of the server named its address and
-//! took the risk: the sender of a datagram may claim any.
+//! Beyond this machine nobody is sent more bytes than were received, unless the server's operator has listed the
+//! address and accepted the risk: the source of a datagram may be forged.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -23,23 +23,25 @@ use bdp_agent::server::access::origin;
 use bdp_agent::server::own_address::OwnAddresses;
 use bdp_flow::error::FlowError;
 
-/// Whose datagrams were turned away may begin again after so long a silence.
+/// Silence after which a refused client may begin again.
 const REFUSED: Duration = Duration::from_secs(1);
-/// Of so many that were turned away the last are remembered.
+/// Most refused clients that are remembered.
 const MOST_REFUSED: usize = 64;
-/// From one look at all flows to the next.
+/// Interval at which all flows are checked.
 const CHECK: Duration = Duration::from_millis(500);
-/// Room for what the kernel holds until it is read, of strangers and of each flow.
+/// Receive buffer of the kernel, for new clients and for each flow.
 pub(super) const BUFFER_BYTES: usize = 8 << 20;
-/// Flows at once, of which a fourth may be of one address: each has a thread and a buffer, and any datagram begins one.
+/// Most concurrent flows, of which a fourth may be of one address: each has a thread and a buffer, and any datagram
+/// begins one.
 const MOST_FLOWS: usize = 512;
 /// Datagrams that a new socket may have got before it heard its client alone; beyond, they are left to be counted as lost.
 const MOST_STRAYS: usize = 4096;
 
-/// Takes datagrams in until the server ends.
+/// Serves datagrams until the server stops.
 pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     process::sharpen_timers();
-    // Where the system grants less, fast flows lose more of their beginning; where it does not stamp, all that waits is read.
+    // With a smaller buffer, fast flows lose more of their beginning; without timestamps, everything that waits is
+    // read.
     let _ = socket.enlarge_receive_buffer(BUFFER_BYTES);
     let _ = socket.stamp_arrivals();
     let port = socket.local_address().map_or(0, |address| address.port());
@@ -74,26 +76,26 @@ pub(super) fn serve(socket: &EchoSocket, shared: &Arc<Shared>) {
     }
 }
 
-/// The socket of strangers, and who is none any more.
+/// The socket for new clients, and the clients that have their own.
 struct Post<'a> {
     port: u16,
     own: OwnAddresses,
     shared: &'a Arc<Shared>,
     known: HashMap<SocketAddr, Known>,
-    /// Whose flows were turned away, and when the last datagram of each came: one refusal is for all of them.
+    /// Refused flows, with the time of each one's last datagram: each is refused only once.
     refused: VecDeque<(SocketAddr, Instant)>,
-    /// Most flows at once.
+    /// Most concurrent flows.
     most: usize,
     /// Flows that have not started.
     opened: usize,
     checked: Instant,
 }
 
-/// What comes from one address and port.
+/// The state of one address and port.
 enum Known {
-    /// Its socket is there, and some of its datagrams are still among those of strangers.
+    /// Its socket is open, and some of its datagrams are still at the socket for new clients.
     Opened {
-        /// When its socket began to hear it, since 1970.
+        /// When its socket began to receive, since 1970.
         at_ns: u64,
         flow: Box<Flow>,
         came: Vec<Arrivals>,
@@ -133,12 +135,13 @@ impl Post<'_> {
         self.refused.push_back((peer, Instant::now()));
     }
 
-    /// Begins a flow with its first datagram, where that begins one.
+    /// Begins a flow with its first datagram, if that is valid.
     fn begin(&mut self, bytes: &[u8], peer: SocketAddr, way: &ReturnPath) {
         let header = bytes.get(STAMP_BYTES..).and_then(TestHeader::decode);
         let wide = header.is_some_and(|header| header.wide_numbers);
         let Some(first) = Arrivals::read(bytes, wide, way.arrived_unix_ns()) else { return };
-        // What ends a flow that is over begins none, nor does what a client answers to the end of one that it received.
+        // The end mark of a finished flow begins none, nor does a client's answer to the end of a flow that it
+        // received.
         if first.stamp.number < 0 || (first.stamp.number == 0 && bytes.len() == REPORT_BYTES) {
             return;
         }
@@ -190,7 +193,7 @@ impl Post<'_> {
             stop = header.full_duplex.then(Arc::default);
             let over = Flow::start_sending(self.shared, &socket, header, second, stop.clone());
             if header.reverse {
-                // Of a client that only receives, what is sent to it holds its place.
+                // For a client that only receives, its flow holds its place.
                 drop(member);
                 self.known.insert(peer, Known::Running(over));
                 return;
@@ -203,8 +206,8 @@ impl Post<'_> {
         self.opened += 1;
     }
 
-    /// Starts the flows of which nothing more is among the datagrams of strangers: their sockets were there when what is
-    /// being read now arrived.
+    /// Starts the flows that have no more datagrams at the socket for new clients: their sockets existed when the
+    /// datagram being read arrived.
     fn start(&mut self, arrived_ns: u64) {
         if self.opened == 0 {
             return;
@@ -214,7 +217,7 @@ impl Post<'_> {
         for peer in peers {
             if let Some(Known::Opened { flow, mut came, .. }) = self.known.remove(&peer) {
                 self.opened -= 1;
-                // Those that came while there were two sockets are of no known order.
+                // Datagrams that arrived while there were two sockets are in unknown order.
                 came.sort_by_key(|came| came.stamp.number.unsigned_abs());
                 self.known.insert(peer, Known::Running(flow.start(came)));
             }
@@ -230,7 +233,7 @@ impl Post<'_> {
     }
 }
 
-/// The socket of a flow, and what it got before it heard its client alone.
+/// Opens the socket of a flow, with what it received before it was connected to its client.
 fn open(
     way: &ReturnPath,
     port: u16,

@@ -1,4 +1,4 @@
-//! One flow of iperf2's datagrams, on a thread of its own: received, and reported on at its end; or sent.
+//! One iperf2 flow of datagrams, on a thread of its own: received, and reported at its end; or sent.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -27,14 +27,14 @@ const REFUSALS: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How much longer than is granted a client may send.
 const SLACK: Nanos = Nanos::secs(15);
-/// Rate of a sender where the client names none, bit/s, and its payload: iperf2's defaults.
+/// Default rate of a sender, bit/s, and its payload: iperf2's defaults.
 const RATE_BPS: u64 = 1 << 20;
 const PAYLOAD_BYTES: u32 = 1470;
 /// How often the end of a flow that the server sends is announced, and how far apart.
 const ENDS: i64 = 3;
 const END_GAP: Duration = Duration::from_millis(20);
 
-/// A datagram as it came.
+/// A datagram as received.
 pub(super) struct Arrivals {
     pub(super) stamp: Stamp,
     bytes: usize,
@@ -42,16 +42,16 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// `None` of what is too short to be one.
+    /// Reads a datagram's number; `None` if it is too short.
     pub(super) fn read(datagram: &[u8], wide: bool, arrived_unix_ns: Option<u64>) -> Option<Self> {
-        // Versions with numbers of 32 bits have the same stamp without the last word.
+        // Versions with 32-bit numbers have the same stamp without the last word.
         let stamp = Stamp::decode(datagram, wide)?;
         let arrived_us = arrived_unix_ns.unwrap_or_else(clock::unix_ns) / 1000;
         (datagram.len() >= STAMP_BYTES).then_some(Self { stamp, bytes: datagram.len(), arrived_us })
     }
 }
 
-/// What comes from one client's socket.
+/// Receives from one client's socket.
 pub(super) struct Flow {
     pub(super) wide: bool,
     shared: Arc<Shared>,
@@ -65,9 +65,9 @@ pub(super) struct Flow {
     heard_bytes: u64,
     told_bytes: u64,
     member: Option<Membership>,
-    /// What it shows.
+    /// Its meter.
     watched: Watched,
-    /// Ends what is sent over the same socket: it is this half that hears of a client that is gone.
+    /// Stops sending over the same socket: this half notices that the client has gone.
     sender: Option<Arc<AtomicBool>>,
 }
 
@@ -98,7 +98,7 @@ impl Flow {
         }
     }
 
-    /// Receives on a thread, after what came before; what it gives is set when it is over.
+    /// Receives on a thread, beginning with datagrams that arrived before; the returned flag is set when it is over.
     pub(super) fn start(mut self: Box<Self>, came: Vec<Arrivals>) -> Arc<AtomicBool> {
         let over = Arc::new(AtomicBool::new(false));
         let on_thread = Arc::clone(&over);
@@ -133,8 +133,8 @@ impl Flow {
             match receiver.receive(|train| self.take_train(&train)) {
                 Ok(()) => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // What an earlier report met at the client says nothing of what is to come from it; what is sent to it
-                // meets the same.
+                // An error about an earlier report says nothing about what the client will send; sending to it fails
+                // the same way.
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     if self.began.elapsed() > REFUSALS {
                         self.end_sender();
@@ -153,7 +153,7 @@ impl Flow {
                 }
                 return Ok(());
             }
-            // Its place is taken for as long as it goes on: nobody gets another by it.
+            // Its place is taken for as long as it continues: nobody gets another by it.
             if let Some(member) = self.member.as_ref().filter(|_| self.began.elapsed() > longest) {
                 member.note("it sent for longer than allowed (--max-duration)");
                 self.wants_report = false;
@@ -177,11 +177,11 @@ impl Flow {
     }
 
     fn take(&mut self, came: &Arrivals) {
-        // What a client answers to the end of a flow that it received has no number.
+        // A client's answer to the end of a flow that it received has no number.
         if came.stamp.number == 0 && came.bytes == REPORT_BYTES {
             return;
         }
-        // One datagram may be of anybody, and the last. From the second on its stream is what keeps the place.
+        // One datagram may be forged, and the last. From the second on, its stream keeps the place.
         if let Some(member) = self.member.as_ref().filter(|_| self.tally.datagrams() == 1) {
             member.activity.note_heard();
         }
@@ -193,7 +193,7 @@ impl Flow {
             return;
         }
         self.member = None;
-        // The address may be forged: no more goes there than came from there.
+        // The address may be forged: no more bytes are sent to it than came from it.
         let affordable = self.told_bytes + REPORT_BYTES as u64 <= self.heard_bytes;
         if self.wants_report && affordable {
             // Without a number, so that a client that receives too takes it for no datagram of the flow.
@@ -204,8 +204,8 @@ impl Flow {
         }
     }
 
-    /// Sends on a thread, as the header says, until that is done, the server ends or `stop` is set; what it gives is set
-    /// when that is over.
+    /// Sends on a thread, as the header says, until done, the server stops or `stop` is set; the returned flag is set
+    /// when it is over.
     pub(super) fn start_sending(
         shared: &Arc<Shared>,
         socket: &UdpSocket,
@@ -250,7 +250,7 @@ fn send(socket: &UdpSocket, shared: &Shared, header: &TestHeader, stop: &AtomicB
         omit: Nanos::ZERO,
         bytes,
     };
-    // Nobody else reads what stands behind the stamp.
+    // Nobody else reads the bytes after the stamp.
     let announced = header.trip_times.then(|| datagram_header(header, VERSION, clock::unix_ns() / 1000));
     let announced = announced.unwrap_or_default();
     let layout = Layout::Iperf2 { header: announced, delay: Duration::ZERO, report: ReportSlot::default() };

@@ -1,6 +1,6 @@
-//! iperf2's clients, on a port of their own: each connection and each flow of datagrams by a thread of its own.
+//! iperf2's clients, on a port of their own: a thread for each connection and each flow of datagrams.
 //!
-//! A client says nothing of which streams belong together: those of one address at one time are one session.
+//! A client does not say which streams belong together: those of one address at one time are one session.
 
 mod bounceback;
 mod bursts;
@@ -23,7 +23,7 @@ use bdp_wire::stranger::Stranger;
 
 use shared::{Shared, Tests};
 
-/// iperf2's clients, at a port of their own where one is given.
+/// Serves iperf2's clients, on a port of their own if one is given.
 pub struct Iperf2 {
     options: Options,
     sockets: Mutex<Option<Sockets>>,
@@ -31,13 +31,13 @@ pub struct Iperf2 {
     tests: Arc<Tests>,
 }
 
-/// How they are served.
+/// How to serve them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Where, TCP and UDP, at the server's address.
+    /// The port, TCP and UDP, at the server's address.
     pub port: Option<u16>,
-    /// Send datagrams to clients that [`AccessRules::allow`] names, on the word of a source that nothing proves; those of this
-    /// machine get them without.
+    /// Send datagrams to clients that [`AccessRules::allow`] lists, trusting a source address that nothing proves;
+    /// clients on this machine get them without this option.
     ///
     /// [`AccessRules::allow`]: bdp_agent::server::access::AccessRules::allow
     pub udp_reverse: bool,
@@ -49,7 +49,7 @@ struct Sockets {
 }
 
 impl Iperf2 {
-    /// Serves nobody yet.
+    /// Creates it without clients.
     pub fn new(options: Options) -> Self {
         Self { options, sockets: Mutex::default(), address: None, tests: Arc::default() }
     }

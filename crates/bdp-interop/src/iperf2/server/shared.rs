@@ -1,4 +1,4 @@
-//! What the streams of iperf2's clients share: the tests that they are of, and who is let in.
+//! State shared by the streams of iperf2's clients: their tests, and access control.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -15,17 +15,17 @@ use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket;
 use bdp_wire::iperf2::{TestHeader, Unserved};
 
-/// What bdp calls itself where iperf2's version is asked for: the one whose protocol it speaks.
+/// The iperf2 version that bdp reports: the one whose protocol it speaks.
 pub(super) const VERSION: [u16; 3] = [2, 1, 8];
 
-/// What all tests have.
+/// State shared by all tests.
 pub(super) struct Shared {
     pub(super) server: Arc<ServerState>,
     pub(super) udp_reverse: bool,
     pub(super) tests: Arc<Tests>,
 }
 
-/// The tests that are served, one for each address.
+/// The running tests, one for each address.
 #[derive(Default)]
 pub(super) struct Tests(Mutex<HashMap<IpAddr, Test>>);
 
@@ -34,7 +34,7 @@ struct Test {
     peer: SocketAddr,
     began: Instant,
     place: Place,
-    /// Streams that run, and those that ever did.
+    /// Running streams, and streams so far.
     running: u32,
     streams: u32,
     why: Option<String>,
@@ -44,18 +44,18 @@ impl Test {
     fn report_end(self, server: &ServerState) {
         let Self { number, peer, began, place, streams, why, .. } = self;
         let why = place.activity().evicted().map(|evicted| evicted.to_string()).or(why);
-        // By the time the end is logged the place is free.
+        // The place is free by the time the end is logged.
         drop(place);
         let took = Nanos::from(began.elapsed());
         server.report(&Event::Ended { session: number, peer, took, flows: streams, why });
     }
 }
 
-/// A stream's part in a test; the last one ends it.
+/// A stream's membership in a test; the last one ends it.
 pub(super) struct Membership {
     shared: Arc<Shared>,
     peer: SocketAddr,
-    /// Of its test.
+    /// The number of its test.
     number: u32,
     pub(super) activity: Arc<Activity>,
     _streams: StreamPlaces,
@@ -63,13 +63,13 @@ pub(super) struct Membership {
 }
 
 impl Tests {
-    /// Whether nobody is served.
+    /// Whether there are no clients.
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.0).is_empty()
     }
 }
 
-/// Lets a stream in, as the first of a test or one more; over a connection, or of datagrams.
+/// Admits a stream, as the first of a test or an additional one; a connection or datagrams.
 pub(super) fn join(
     shared: &Arc<Shared>,
     peer: SocketAddr,
@@ -79,7 +79,7 @@ pub(super) fn join(
     let mut tests = lock(&shared.tests.0);
     // Both directions of a test are streams.
     let most = shared.server.options.limits.streams.saturating_mul(2);
-    // One that was evicted is over; what is left of it is about to notice.
+    // An evicted test is over; its remaining streams are about to notice.
     let over = tests.get(&peer.ip()).is_some_and(|test| test.place.activity().is_evicted());
     let over = over.then(|| tests.remove(&peer.ip())).flatten();
     let cost = memory_cost::of_streams(1, connection.is_none());
@@ -112,7 +112,7 @@ pub(super) fn join(
     Ok(Membership { shared: Arc::clone(shared), peer, number, activity, _streams: streams, _memory: memory })
 }
 
-/// Serves a connection on a thread of its own, as a stream of its client's test; closes one that may not come in.
+/// Serves a connection on a thread of its own, as a stream of its client's test; closes it if it is not allowed.
 pub(super) fn serve(
     shared: &Arc<Shared>,
     stream: TcpStream,
@@ -138,10 +138,10 @@ pub(super) fn serve(
     }
 }
 
-/// Of a G of its rates that has 1024 x 1024 x 1024 bit/s, what is granted may be the usual one.
+/// iperf2's G may be 1024 x 1024 x 1024 bit/s while the limit uses the decimal one.
 const BINARY_G: f64 = (1u64 << 30) as f64 / 1e9;
 
-/// Holds the rate that a client says it sends at against what the server grants: it can't be held back, only refused.
+/// Checks the rate that a client announces against the server's limit: a client can only be refused, not slowed down.
 pub(super) fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader) -> Result<(), Denied> {
     let asked_bps = header.rate_bps.map_or(0, |rate| rate.saturating_mul(u64::from(header.streams.max(1))));
     match shared.server.options.limits.rate {
@@ -152,14 +152,14 @@ pub(super) fn check_rate(shared: &Shared, peer: SocketAddr, header: &TestHeader)
     }
 }
 
-/// Tells of somebody who was not let in.
+/// Reports a refused client.
 pub(super) fn turn_away(shared: &Shared, peer: SocketAddr, denied: &Denied) {
     shared.server.counters.give_reason(Reason::of_denied(denied));
     shared.server.turn_away(peer, denied);
 }
 
-/// Tells of a client with an option that changes what a server does, and that is not served here: serving a plain test in its
-/// place would make its figures those of something else.
+/// Reports a client with an option that changes the server's behaviour and is not supported: a plain test in its
+/// place would give the wrong figures.
 pub(super) fn turn_away_unserved(shared: &Shared, peer: SocketAddr, unserved: Unserved) {
     let way_out = match unserved {
         Unserved::PermitKey => "start 'bdp serve' there with --allow ADDRESS",

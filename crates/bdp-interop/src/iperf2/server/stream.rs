@@ -1,4 +1,4 @@
-//! One connection of iperf2's: received, sent, or both, as its header says; without one it is received.
+//! One iperf2 connection: received, sent, or both, as its header says; without a header it is received.
 
 use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,15 +20,15 @@ use bdp_flow::receive::{self, ReceivePlan};
 use bdp_flow::send::{self, SendPlan};
 use bdp_flow::stall::{self, RARE_LOOK};
 
-/// How long the kernel may take to be rid of what is written at once, as long as nothing may move of a flow.
+/// How long the kernel may take for what is written at once: the time limit of a stalled flow.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a client may be gone before its stream ends.
 const PEER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a receiver waits for a first byte, and how much longer than announced a client may send.
 const SLACK: Nanos = Nanos::secs(15);
-/// How long a client's listener may take to be there, where the server connects back.
+/// How long a client's listener may take to appear, if the server connects back.
 const BACK_DEADLINE: Duration = Duration::from_secs(3);
-/// Bytes of a write where the client names none: iperf2's default.
+/// Default bytes per write: iperf2's.
 const WRITE_BYTES: u64 = 128 << 10;
 /// Samples are of no use to this client: it keeps its own.
 const INTERVAL: Nanos = Nanos::secs(1);
@@ -43,7 +43,7 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, h
     });
 }
 
-/// The kernel gives a peer up that takes nothing as one that is gone.
+/// Explains that the kernel reports a peer which takes nothing as gone.
 fn explained(error: FlowError) -> FlowError {
     match error {
         FlowError::Io { source, .. } if source.kind() == ErrorKind::TimedOut => {
@@ -198,7 +198,7 @@ impl Stream<'_> {
         sent.map(drop)
     }
 
-    /// Connects to where the client listens, at its own address, and sends.
+    /// Connects to the client's listener, at its own address, and sends.
     fn send_back(&self) -> Result<()> {
         let mut to = self.peer;
         to.set_port(self.header.port);

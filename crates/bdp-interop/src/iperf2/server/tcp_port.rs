@@ -1,4 +1,4 @@
-//! Lets iperf2's connections in, each with the header that it begins with or none.
+//! Accepts iperf2's connections, each with its header, if it has one.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::shared::{Shared, turn_away_unserved};
 use super::{bounceback, stream};
 use bdp_agent::server::accept::{self, Arrived, Classifier};
 
-/// Serves the port until the server ends.
+/// Serves the port until the server stops.
 pub(super) fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
-    // What could fail is its poll, without which nobody can be let in; bdp's own port reports that.
+    // Only its poll could fail, without which nobody can be accepted; bdp's own port reports that.
     let _ = accept::run(listener, &TcpPort(shared), &shared.server);
 }
 
@@ -70,7 +70,7 @@ impl Classifier for TcpPort<'_> {
     fn note_waiting(&self, _: usize) {}
 }
 
-/// Whether these begin what releases without a header send: zeros, or the digits that fill every write.
+/// Whether these bytes begin the payload of releases that send no header: zeros, or the digits that fill every write.
 fn is_payload(arrived: &[u8]) -> bool {
     let first = &arrived[..arrived.len().min(Stranger::WANTED_BYTES)];
     first.iter().all(|&byte| byte == 0) || first.iter().all(u8::is_ascii_digit)

@@ -1,4 +1,4 @@
-//! What both ends report of a test, put together.
+//! Combines what both ends report of a test.
 
 use bdp_model::arrivals::ArrivalCounts;
 use bdp_model::caveat::Caveat;
@@ -11,7 +11,7 @@ use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 use crate::iperf3::outcome::{self, End, Outcome};
 use bdp_flow::session::peer;
 
-/// Puts together what both ends report of each direction.
+/// Combines what both ends report of each direction.
 pub(super) fn conclude(
     request: &MeasureRequest,
     ways: &[Direction],
@@ -47,19 +47,19 @@ pub(super) fn conclude(
         let omit_ns = request.spec.omit.as_ns();
         let counted = sent.samples.iter().filter(|s| s.at_ns >= omit_ns);
         let loaded_rtts_ns = counted.filter_map(|s| s.srtt_ns).collect();
-        // It was held to the rate here, or the server asked to hold it.
+        // It was paced here, or the server was asked to pace.
         let sent = Sent { pacing_bps: request.spec.pacing_bps, ..sent };
         concluded.push(peer::Outcome { loaded_rtts_ns, caveats, ..peer::Outcome::of(way, received, sent) });
     }
     concluded
 }
 
-/// This end's results, as iperf3 has them.
+/// Returns this end's results in iperf3's format.
 pub(super) fn near_results(outcomes: &[Outcome], cpu: f64) -> Results {
     let sends = outcomes.iter().any(|outcome| matches!(outcome.end, End::Sent(_)));
     Results {
         cpu: CpuUse { total: cpu, user: 0.0, system: 0.0 },
-        // Of datagrams nobody sends any again.
+        // Datagrams are never retransmitted.
         has_retransmits: sends.then_some(outcomes.iter().any(|outcome| outcome.congestion.is_some())),
         congestion: outcomes.iter().find_map(|outcome| outcome.congestion.clone()),
         server_output: None,
@@ -67,7 +67,7 @@ pub(super) fn near_results(outcomes: &[Outcome], cpu: f64) -> Results {
     }
 }
 
-/// What the server received: its own sums, and beside them what this end's kernel saw acknowledged.
+/// Returns what the server received: its own sums, and what this end's kernel saw acknowledged.
 fn received_there(
     request: &MeasureRequest,
     sent: &Sent,
@@ -100,7 +100,7 @@ fn ended(request: &MeasureRequest) -> EndReason {
     if request.spec.bytes.is_some() { EndReason::Closed } else { EndReason::Duration }
 }
 
-/// What the server sent, as far as it reports.
+/// Returns what the server sent, as far as it reports.
 fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
     let retransmits: Vec<u64> = theirs.iter().filter_map(|s| s.retransmits).collect();
     Sent {
@@ -112,8 +112,8 @@ fn sent_there(theirs: &[StreamResults], far: &Results) -> Sent {
     }
 }
 
-/// What became at the server of datagrams that this end sent. It takes the last for the one with the highest number that
-/// came; what is known here of those that were sent stands for the others.
+/// Returns the fate at the server of datagrams that this end sent. The server takes the highest number that arrived
+/// for the last; for the others, this end's count of sent datagrams is used.
 fn datagrams_received_there(
     request: &MeasureRequest,
     gave: &DatagramsSent,
@@ -123,18 +123,18 @@ fn datagrams_received_there(
     let omit_ns = request.spec.omit.as_ns();
     let highest: u64 = theirs.iter().map(|s| s.packets).sum();
     let received = theirs.iter().map(|s| s.packets.saturating_sub(s.errors)).sum::<u64>();
-    // Its bytes count copies too, its packets do not. What it left out of the bytes, for -O, is in the packets.
+    // Its bytes include copies, its packets do not. The packets include what its bytes omit for -O.
     let different = |s: &StreamResults| s.bytes.min(s.packets.saturating_sub(s.errors) * gave.payload_bytes);
     let stream_bytes: Vec<u64> = theirs.iter().map(different).collect();
     let counted: u64 = stream_bytes.iter().sum();
     let all = (received * gave.payload_bytes).max(counted);
     let before = if omit_ns == 0 { 0 } else { all - counted };
     let jitter_s = theirs.iter().map(|s| s.jitter_s).fold(0.0, f64::max);
-    // Of what was sent some may be lost: that does not end it sooner.
+    // Some of the sent datagrams may be lost: that does not end it sooner.
     let all_sent = request.spec.bytes.is_some_and(|bytes| gave.sent * gave.payload_bytes >= bytes.as_bytes());
     Received {
         bytes: before + counted,
-        // It goes on to count for a while after the last one.
+        // It continues to count for a while after the last one.
         duration_ns: gave.duration_ns,
         counted_from: Mark { at_ns: omit_ns, bytes: before },
         stream_bytes,
@@ -159,7 +159,7 @@ fn unread(direction: Direction, gave: &DatagramsSent, received: &Received) -> Op
     (datagrams > 0).then_some(Caveat::LastUncounted { direction, datagrams })
 }
 
-/// What the server sent of datagrams, as far as it reports.
+/// Returns the datagrams that the server sent, as far as it reports.
 fn datagrams_sent_there(
     request: &MeasureRequest,
     payload_bytes: u64,

@@ -1,7 +1,7 @@
-//! Drives a server of iperf3, and makes a measurement of what both ends report.
+//! Drives an iperf3 server, and makes a measurement of both ends' reports.
 //!
-//! Each round is a test with a control connection of its own. That server answers no probes: idle round trips are those of
-//! the handshakes, loaded ones what this end's kernel makes of its acknowledgements.
+//! Each round is a test with its own control connection. That server answers no probes: idle round trips are those of
+//! the handshakes, loaded ones the local kernel's estimates from acknowledgements.
 
 mod conclusion;
 mod order;
@@ -47,16 +47,16 @@ const SOONEST_LOOK: Duration = Duration::from_micros(200);
 /// meanwhile. At least that, since its threads have to run, and at most this share of the test.
 const LAST_DATAGRAMS: Duration = Duration::from_millis(10);
 const LAST_DATAGRAMS_SHARE: u32 = 100;
-/// How long what was sent of a volume may take to be acknowledged.
+/// How long the rest of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 /// How long a server may be busy with the test before, of any client.
 const BUSY: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
-/// How long nothing may listen where a server is said to be: it has another listener for each test.
+/// How long nothing may listen at a known server: it opens another listener for each test.
 const RELISTENED: Duration = Duration::from_secs(1);
 const RELISTENED_PAUSE: Duration = Duration::from_millis(20);
 
-/// Measures by iperf3's protocol.
+/// Measures with iperf3's protocol.
 pub struct Iperf3Peer<'a> {
     login: Option<&'a ClientLogin>,
     addresses: Vec<SocketAddr>,
@@ -72,14 +72,14 @@ struct Round {
     flows: Vec<Flow>,
     began: Instant,
     cpu_before_ns: u64,
-    /// Until counting begins.
+    /// Time until counting begins.
     omit: Option<Duration>,
-    /// It was interrupted.
+    /// Whether it was interrupted.
     is_cut_short: bool,
 }
 
 impl<'a> Iperf3Peer<'a> {
-    /// Where the first test begins anew.
+    /// Creates a peer that begins the first test with a new connection.
     pub fn new(login: Option<&'a ClientLogin>) -> Self {
         Self {
             login,
@@ -91,7 +91,8 @@ impl<'a> Iperf3Peer<'a> {
         }
     }
 
-    /// Where a server waits for the first test to go on: one that serves a single client (-1) takes no other.
+    /// Creates a peer that continues the first test on a waiting connection: a server for a single client (-1)
+    /// accepts no other.
     pub fn going_on(login: Option<&'a ClientLogin>, opened: Option<Opened>) -> Self {
         Self { opened, ..Self::new(login) }
     }
@@ -183,7 +184,7 @@ impl Peer for Iperf3Peer<'_> {
     }
 
     fn knows_pacing(&self, way: Direction) -> bool {
-        // The server does not report how it keeps to a rate.
+        // The server does not report how it paces.
         way == Direction::To
     }
 
@@ -198,7 +199,7 @@ impl Peer for Iperf3Peer<'_> {
 }
 
 impl Iperf3Peer<'_> {
-    /// Shows a cookie to the server, again where it is busy, and says what is wanted.
+    /// Sends a cookie to the server, again while it is busy, and then the request.
     fn show_cookie(
         &mut self,
         request: &MeasureRequest,
@@ -231,7 +232,7 @@ impl Iperf3Peer<'_> {
             };
             match self.show(stream, address, Cookie::of(&random::bytes()?), 0, (request, ways), context) {
                 Ok(test) => return Ok(test),
-                // Between two tests its listener is another one, and connections to the one before are lost.
+                // Between two tests it opens a new listener, and connections to the old one are lost.
                 Err(SessionError::Denied { .. } | SessionError::Lost { .. }) if since.elapsed() < BUSY => {
                     pause(&context.reporter, BUSY_PAUSE)?;
                 }
@@ -240,7 +241,7 @@ impl Iperf3Peer<'_> {
         }
     }
 
-    /// Shows a cookie, of which the server has so many bytes, and says what is wanted where it is asked.
+    /// Sends a cookie, of which the server already has this many bytes, and then the request when asked.
     fn show(
         &mut self,
         stream: TcpStream,
@@ -294,7 +295,7 @@ impl Round {
             self.omit = None;
         }
         let volume = request.spec.bytes.map(|b| b.as_bytes()).filter(|_| self.omit.is_none());
-        // A sender has ended where all is written, a receiver where all has come.
+        // A sender has ended once everything is written, a receiver once everything has arrived.
         let through =
             |flow: &Flow| flow.is_finished() || volume.is_some_and(|v| !flow.sends() && flow.bytes() >= v);
         let over = request.spec.bytes.is_some() && self.flows.iter().any(through);
@@ -302,7 +303,7 @@ impl Round {
         Ok(if is_over { Polled::Over } else { Polled::Running })
     }
 
-    /// Ends the test in order, and gives its outcome with what the server printed.
+    /// Ends the test normally, and returns its outcome with the server's output.
     fn finish(
         mut self,
         request: &MeasureRequest,
@@ -313,7 +314,7 @@ impl Round {
         }
         self.flows.iter_mut().for_each(Flow::wind_down);
         if request.spec.udp.is_some() && self.flows.iter().any(Flow::sends) {
-            // That server counts what it has read when it hears of the end, and no more.
+            // That server counts what it has read when it learns of the end, and no more.
             std::thread::sleep(for_last_datagrams(self.test.control.rtt(), self.began.elapsed()));
         }
         let lost = |e: std::io::Error| self.test.lost(&e.into(), "the end of the test");
@@ -330,7 +331,7 @@ impl Round {
         let results = conclusion::near_results(&outcomes, cpu * 100.0);
         let far = self.test.exchange(&results, outcomes.iter().map(|o| o.streams.len()).sum())?;
         drop(self.flows);
-        // Releases up to 3.12 go on to send it to those who have not asked once somebody has.
+        // Releases up to 3.12 continue to send it to clients that have not asked once any client has.
         let asked = far.server_output.iter().filter(|_| request.server_output);
         let output = asked.map(|output| match output {
             ServerOutput::Text(text) => Value::String(text.clone()),
@@ -367,7 +368,7 @@ impl Round {
         Ok(outcomes)
     }
 
-    /// Waits until what was sent of a volume has arrived.
+    /// Waits until all sent bytes of a volume have arrived.
     fn await_stragglers(&self, reporter: &Reporter<'_>) -> Result<()> {
         let until = Instant::now() + STRAGGLERS;
         let mut ready: Option<Instant> = None;
@@ -388,7 +389,7 @@ impl Round {
         Ok(())
     }
 
-    /// Waits until the server asks for results, and meanwhile takes what it still sends.
+    /// Waits until the server asks for results, and meanwhile receives what it still sends.
     fn await_results(&mut self, reporter: &Reporter<'_>) -> Result<()> {
         let since = Instant::now();
         loop {
@@ -420,12 +421,12 @@ fn handshake(stream: &TcpStream) -> Option<u64> {
     tcp_info::read(stream).ok().and_then(|info| info.rtt_ns)
 }
 
-/// How long until a test is looked at again that began then.
+/// Returns how long until a test that began then is checked again.
 fn next_look(since: Instant) -> Duration {
     (since.elapsed() / LOOK_SHARE).clamp(SOONEST_LOOK, LOOK)
 }
 
-/// How long the last datagrams of a test that ran for so long have to arrive, given the round trip.
+/// Returns how long the last datagrams of a test have to arrive, by its duration and the round trip.
 fn for_last_datagrams(rtt: Option<Duration>, ran: Duration) -> Duration {
     let most = LAST_DATAGRAMS.max(ran / LAST_DATAGRAMS_SHARE);
     rtt.map_or(LAST_DATAGRAMS, |rtt| rtt / 2).clamp(LAST_DATAGRAMS, most)

@@ -1,4 +1,4 @@
-//! What a server of iperf3 is asked for, and what it can't be asked for.
+//! The request to an iperf3 server, and what it cannot express.
 
 use bdp_model::flow::USUAL_LENGTH;
 use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
@@ -13,7 +13,7 @@ const BLOCKS_A_SECOND: u64 = 50;
 /// The shortest of them.
 const LEAST_BLOCK_BYTES: u64 = 512;
 
-/// Refuses what can't be asked of that server.
+/// Refuses options that an iperf3 server cannot carry out.
 pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
@@ -32,14 +32,14 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Whether datagrams count by 64 bits: wherever they have room for it.
+/// Whether datagrams count with 64 bits: whenever they have room for it.
 pub(super) fn wide_counters(request: &MeasureRequest) -> bool {
     let bytes = request.spec.udp.as_ref().map(|udp| udp.datagram_bytes);
     bytes.is_some_and(|bytes| bytes.is_none_or(|bytes| bytes as usize >= header_bytes(true)))
 }
 
-/// Bytes of one write. A server that is held to a low rate writes a whole block when one is due, at 1 Mbit/s every second:
-/// where no length was asked for, it is asked for shorter ones.
+/// Returns the bytes per write. A server with a low rate limit writes a whole block when one is due, at 1 Mbit/s
+/// every second: if no length was given, a shorter one is requested.
 pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
     let length = request.spec.length.as_bytes();
     match request.spec.pacing_bps.filter(|_| request.spec.length == USUAL_LENGTH) {
@@ -48,7 +48,7 @@ pub(super) fn write_bytes(request: &MeasureRequest) -> u64 {
     }
 }
 
-/// The test in iperf3's words; `length_bytes` is that of a write, or of a datagram's payload.
+/// Returns the test's parameters in iperf3's format; `length_bytes` is that of a write, or of a datagram's payload.
 pub(super) fn parameters(request: &MeasureRequest, ways: &[Direction], length_bytes: u64) -> Parameters {
     let spec = &request.spec;
     let whole_seconds = spec.duration.saturating_sub(spec.omit).as_ns().div_ceil(1_000_000_000);
@@ -72,7 +72,7 @@ pub(super) fn parameters(request: &MeasureRequest, ways: &[Direction], length_by
         tos: spec.dscp.map_or(0, |dscp| dscp << 2),
         nodelay: spec.nodelay,
         congestion: spec.congestion.clone(),
-        // The release whose numbers of errors this client knows.
+        // The release whose error numbers this client knows.
         client_version: Some("3.22".to_owned()),
         ..Parameters::over(if spec.udp.is_some() { Protocol::Udp } else { Protocol::Tcp })
     }

@@ -22,14 +22,14 @@ use bdp_flow::session::reporter::Reporter;
 use bdp_flow::session::{datagrams, options};
 use bdp_flow::streams::Streams;
 
-/// From one hello to the next: that server takes a second one for data once it has taken the first.
+/// Interval of hellos: that server takes a second one for data once it has accepted the first.
 const HELLO_AGAIN: Duration = Duration::from_secs(2);
 /// How long the answer to a hello is waited for before the control connection is looked at.
 const ANSWERED: Duration = Duration::from_millis(50);
 /// How long the control connection is looked at.
 const HEARD: Duration = Duration::from_millis(1);
 
-/// Bytes of one write; of a datagram what was asked for, or what the path holds.
+/// Returns the bytes per write; for datagrams the requested payload, or what the path carries.
 pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64> {
     let Some(udp) = &request.spec.udp else { return Ok(write_bytes(request)) };
     let layout = Layout::Iperf3 { wide: wide_counters(request) };
@@ -37,8 +37,8 @@ pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u6
     Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
 }
 
-/// Opens the streams one after the other: the server distinguishes them by their order. Gives them with the round trips of their
-/// handshakes.
+/// Opens the streams one after the other: the server distinguishes them by their order. Returns them with the round
+/// trips of their handshakes.
 pub(super) fn open(
     request: &MeasureRequest,
     ways: &[Direction],
@@ -97,7 +97,8 @@ fn connect(
     Ok(streams)
 }
 
-/// Says hello until the server answers, or goes on: the answer to the last stream may be lost. Whether it goes on.
+/// Says hello until the server answers or continues: the answer to the last stream may be lost. Returns whether it
+/// continues.
 fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result<bool> {
     let failed = FlowError::io;
     socket.set_read_timeout(Some(ANSWERED)).map_err(failed("open a stream of datagrams"))?;
@@ -105,7 +106,7 @@ fn greet(socket: &UdpSocket, test: &mut Test, reporter: &Reporter<'_>) -> Result
     let mut room = [0; 16];
     loop {
         if said.is_none_or(|said| said.elapsed() >= HELLO_AGAIN) {
-            // What is not sent is as what is lost: it is tried again.
+            // A failed send is treated as a loss: it is retried.
             let _ = socket.send(&HELLO);
             said = Some(Instant::now());
         }
@@ -158,7 +159,7 @@ fn start_connections(
         longest: spec.duration,
         omit: spec.omit,
         volume_bytes: spec.bytes.map(|b| b.as_bytes()).filter(|_| spec.omit == Nanos::ZERO),
-        // What the server sends it paces itself.
+        // The server paces what it sends itself.
         rate_bps: spec.pacing_bps,
         interval: spec.interval,
         autotuned: spec.socket_buffer.is_none() && spec.window.is_none(),

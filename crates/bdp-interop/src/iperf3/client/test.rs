@@ -13,24 +13,24 @@ use bdp_wire::iperf3::{Cookie, Failure, LONGEST_RESULTS, Results, State};
 use crate::iperf3::control::Control;
 use crate::iperf3::login::Padding;
 
-/// How long the server may take over each of its steps.
+/// How long the server may take for each of its steps.
 pub(super) const STEP: Duration = Duration::from_secs(15);
-/// How often a running test is looked at.
+/// How often a running test is checked.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// What a server is silent to that does not speak iperf3.
+/// The stage at which a server that does not speak iperf3 stays silent.
 pub(super) const GREETING: &str = "session setup";
-/// What a server does that closes the connection without a word: it refuses the request.
+/// The stage at which a server that refuses the request closes the connection without a message.
 pub(super) const SET_UP: &str = "test setup";
 
-/// A test on its way.
+/// A test in progress.
 pub(super) struct Test {
     pub(super) control: Control,
     pub(super) address: SocketAddr,
     pub(super) cookie: Cookie,
     pub(super) exchange: ClientExchange,
-    /// Of one write, or of a datagram's payload.
+    /// Bytes per write, or of a datagram's payload.
     pub(super) length_bytes: u64,
-    /// The padding of the login, where there is one.
+    /// The padding of the login, if there is one.
     pub(super) login: Option<Padding>,
 }
 
@@ -84,7 +84,7 @@ impl Test {
             Ok(bytes) => i32::from_be_bytes(bytes),
             Err(error) => return self.lost(&error, "the error report"),
         };
-        // Of a login that it does not take iperf3 sends no more than that.
+        // For a rejected login iperf3 sends no more than that.
         if code == Failure::AUTHORISATION.code {
             return SessionError::Login { address: self.address, way_out: way_in(self.login) };
         }
@@ -97,7 +97,7 @@ impl Test {
         }
     }
 
-    /// What a state says that comes while a test runs.
+    /// Returns the error for a state received while a test runs.
     pub(super) fn unexpected(&self, byte: u8) -> SessionError {
         match State::of(byte) {
             Some(State::ServerError) => self.failure(),
@@ -108,7 +108,7 @@ impl Test {
         }
     }
 
-    /// Tells results, hears the server's, and takes leave.
+    /// Sends the results, receives the server's, and says goodbye.
     pub(super) fn exchange(mut self, results: &Results, streams: usize) -> Result<Results> {
         let doing = "the exchange of results";
         self.control.send_json(&results.to_json()).map_err(|e| self.lost(&e, doing))?;
@@ -129,7 +129,8 @@ impl Test {
     pub(super) fn lost(&self, error: &FrameError, doing: &'static str) -> SessionError {
         let address = self.address;
         match error {
-            // Releases since 3.21 say nothing to a client whose login they do not accept, and print "no error" at both ends.
+            // Releases since 3.21 send nothing to a client whose login they reject, and print "no error" at both
+            // ends.
             FrameError::Closed if doing == SET_UP => SessionError::Login {
                 address,
                 way_out: format!(
@@ -148,7 +149,7 @@ impl Test {
     }
 }
 
-/// What helps a client that was not let in; the server does not say what was wrong.
+/// Returns advice for a rejected client; the server does not say what was wrong.
 fn way_in(login: Option<Padding>) -> String {
     let padding = match login {
         None => {

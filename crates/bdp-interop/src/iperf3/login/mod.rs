@@ -1,4 +1,4 @@
-//! Logins of iperf3's protocol: who a client says it is, sealed for the server's key
+//! Logins of iperf3's protocol: a client's user and password, encrypted with the server's key
 //! (`docs/decisions/0004-rsa-of-logins.md`).
 
 pub(crate) mod rsa;
@@ -9,16 +9,16 @@ use bdp_wire::iperf3::auth::Login;
 
 pub use rsa::{PrivateKey, PublicKey};
 
-/// How a text is padded before it is encrypted.
+/// How a text is padded before encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
-    /// RSAES-OAEP with SHA-1 (RFC 8017, section 7.1), of iperf3 since 3.17.
+    /// RSAES-OAEP with SHA-1 (RFC 8017, section 7.1), used by iperf3 since 3.17.
     Oaep,
-    /// RSAES-PKCS1-v1_5 (RFC 8017, section 7.2), of iperf3 before.
+    /// RSAES-PKCS1-v1_5 (RFC 8017, section 7.2), used by earlier iperf3.
     Pkcs1,
 }
 
-/// Who a client of iperf3's protocol says it is.
+/// The login of an iperf3 client.
 #[derive(Clone)]
 pub struct ClientLogin {
     /// The user's name.
@@ -27,12 +27,12 @@ pub struct ClientLogin {
     pub password: String,
     /// The server's key.
     pub key: PublicKey,
-    /// As the server expects it.
+    /// The padding that the server expects.
     pub padding: Padding,
 }
 
 impl ClientLogin {
-    /// The token of a test that begins now; `None` where name and password are longer than the key has room for.
+    /// Returns the token of a test that begins now; `None` if name and password are too long for the key.
     pub(crate) fn token(&self, unix_s: u64) -> Option<String> {
         let login = Login { user: self.user.clone(), password: self.password.clone(), unix_s };
         self.key.seal(self.padding, &login)

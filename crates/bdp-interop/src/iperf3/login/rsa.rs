@@ -1,4 +1,4 @@
-//! Keys of RSA by AWS-LC, whose arithmetic takes as long whatever the secret is.
+//! RSA keys by AWS-LC, whose arithmetic is constant-time.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use rustls::pki_types::pem::{self, SectionKind};
 
 use super::Padding;
 
-/// The key by which a server reads logins.
+/// The key with which a server decrypts logins.
 pub struct PrivateKey {
     oaep: OaepPrivateDecryptingKey,
     pkcs1: Pkcs1PrivateDecryptingKey,
 }
 
 impl PrivateKey {
-    /// Of a PEM text, PKCS#8 or PKCS#1; the error says what it is instead.
+    /// Parses a PEM text, PKCS#8 or PKCS#1; the error says what it is instead.
     pub fn from_pem(text: &[u8]) -> Result<Self, String> {
         const WAY_OUT: &str = "'openssl genrsa -out private.pem 2048' makes one";
         let pkcs8 = match section(text) {
@@ -41,7 +41,7 @@ impl PrivateKey {
         })
     }
 
-    /// The login that was sealed for this key with this padding; `None` of anything else.
+    /// Decrypts a login with this padding; `None` if it is invalid.
     pub(crate) fn open(&self, padding: Padding, sealed: &[u8]) -> Option<Login> {
         // Nothing else is as long, and the primitives need not see it.
         if sealed.len() != self.oaep.key_size_bytes() {
@@ -62,12 +62,12 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// The key by which a client seals its login.
+/// The key with which a client encrypts its login.
 #[derive(Clone)]
 pub struct PublicKey(PublicEncryptingKey);
 
 impl PublicKey {
-    /// Of a PEM text; the error says what it is instead.
+    /// Parses a PEM text; the error says what it is instead.
     pub fn from_pem(text: &[u8]) -> Result<Self, String> {
         const WAY_OUT: &str =
             "'openssl rsa -in private.pem -pubout -out public.pem' extracts it from the server's";
@@ -82,7 +82,7 @@ impl PublicKey {
         }
     }
 
-    /// A login as it travels: encrypted, base64. `None` where it is longer than the key and padding have room for.
+    /// Returns a login as transmitted: encrypted, base64. `None` if it is too long for the key and padding.
     pub(crate) fn seal(&self, padding: Padding, login: &Login) -> Option<String> {
         let text = login.to_text();
         let mut room = vec![0; self.0.key_size_bytes()];
@@ -110,7 +110,7 @@ impl fmt::Debug for PublicKey {
 /// The first key of a PEM text.
 fn section(text: &[u8]) -> Option<(SectionKind, Vec<u8>)> {
     let mut left = text;
-    // Sections that are no keys, such as parameters, may come before.
+    // Sections other than keys, such as parameters, may precede it.
     while let Ok(Some((kind, der))) = pem::from_buf(&mut left) {
         if matches!(kind, SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::PublicKey) {
             return Some((kind, der));
@@ -155,7 +155,7 @@ pub(crate) mod tests {
     use super::super::ClientLogin;
     use super::*;
 
-    /// A fresh pair.
+    /// Returns a new key pair.
     pub(crate) fn pair() -> (PrivateKey, PublicKey) {
         let key = PrivateDecryptingKey::generate(KeySize::Rsa2048).unwrap();
         let private = AsDer::<Pkcs8V1Der<'_>>::as_der(&key).unwrap();

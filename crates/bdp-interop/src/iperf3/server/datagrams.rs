@@ -1,7 +1,7 @@
-//! How streams of datagrams get to their tests: a hello shows nothing but the address that it comes from.
+//! Assigns streams of datagrams to their tests: a hello shows nothing but its source address.
 //!
-//! So at any address one test at a time waits for its streams, and a hello counts only where the control connection of such
-//! a test leads to the same address: a forged source gets nothing sent to it.
+//! At any address one test at a time therefore waits for its streams, and a hello counts only if the control
+//! connection of such a test has the same address: a forged source is never sent anything.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -21,17 +21,17 @@ use bdp_agent::server::ServerState;
 use bdp_flow::datagram::{RECEIVE_BUFFER, SEND_BUFFER, Stream};
 use bdp_flow::lock::{self, lock};
 
-/// From one look at repeated hellos to the next.
+/// Interval at which repeated hellos are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Tests that wait for streams of datagrams, by the address of their client.
+/// Tests that wait for streams of datagrams, by their client's address.
 #[derive(Default)]
 pub(super) struct Waiting {
     tests: Mutex<HashMap<IpAddr, Arc<Arrivals>>>,
     left: Condvar,
 }
 
-/// The streams of one test, as they come.
+/// The streams of one test, as they arrive.
 struct Arrivals {
     wanted: usize,
     options: UdpOptions,
@@ -48,7 +48,7 @@ struct Turn<'a> {
 
 /// Why a test had no turn.
 enum Missed {
-    /// Others had it all the while.
+    /// Others held it all the time.
     Busy,
     /// The client left.
     Left,
@@ -93,7 +93,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Has a client open its streams, and waits for all of them.
+/// Lets a client open its streams, and waits for all of them.
 pub(super) fn gather(
     server: &ServerState,
     waiting: &Waiting,
@@ -106,9 +106,10 @@ pub(super) fn gather(
     let options = UdpOptions {
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
-        // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
+        // The lower two bits are those of ECN, which applications must not set (RFC 3168).
         dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
-        // What a client asks for binds itself: as from iperf3's own server, what is too long for the path goes in fragments.
+        // A client's request binds the client itself: as with iperf3's own server, datagrams too long for the path
+        // are fragmented.
         dont_fragment: false,
         share_port: true,
         ..Default::default()
@@ -148,7 +149,7 @@ pub(super) fn gather(
     Ok(streams(sockets, parameters.wide_counters))
 }
 
-/// Takes a hello; false where the datagram is none.
+/// Handles a hello; returns false if the datagram is none.
 pub(super) fn take_hello(bytes: &[u8], way: &ReturnPath, server: &ServerState, waiting: &Waiting) -> bool {
     let Some(answer) = datagram::answer(bytes) else { return false };
     if let (Some(peer), Some(local)) = (way.peer(), way.local(server.port)) {
@@ -157,7 +158,7 @@ pub(super) fn take_hello(bytes: &[u8], way: &ReturnPath, server: &ServerState, w
     true
 }
 
-/// Makes a stream of what says hello, if a test at that address waits for one.
+/// Accepts a hello as a stream, if a test at that address waits for one.
 fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerState, waiting: &Waiting) {
     let Some(arrivals) = waiting.of(peer.ip()) else { return };
     match arrivals.take(answer, peer, local) {
@@ -173,8 +174,8 @@ fn let_in(answer: [u8; 4], peer: SocketAddr, local: SocketAddr, server: &ServerS
 }
 
 impl Arrivals {
-    /// The server's end of a stream: on the same port, and hearing only this client. What others said to that port before it
-    /// heard only one is given back.
+    /// Connects the server's end of a stream: on the same port, receiving only from this client. Returns what others
+    /// sent to that port before it was connected.
     fn take(
         &self,
         answer: [u8; 4],
@@ -188,7 +189,7 @@ impl Arrivals {
         let socket = udp::connect(Some(local), peer, &self.options).map_err(|e| e.to_string())?;
         socket.set_nonblocking(true).map_err(|e| e.to_string())?;
         let strays = strays(&socket, peer);
-        // Lost as any datagram may be; who repeats its hello is answered again.
+        // It may be lost like any datagram; a repeated hello is answered again.
         let _ = socket.send(&answer);
         came.push(socket);
         self.changed.notify_all();
@@ -208,7 +209,7 @@ fn strays(socket: &UdpSocket, peer: SocketAddr) -> Vec<([u8; 4], SocketAddr)> {
     strays
 }
 
-/// Answers a client whose hello came again, since the answer did not reach it.
+/// Answers a repeated hello, since the first answer did not arrive.
 fn answer_again(socket: &UdpSocket) {
     let mut room = [0; 5];
     loop {
@@ -219,7 +220,7 @@ fn answer_again(socket: &UdpSocket) {
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            // Nothing more, or nobody is there any more: the control connection shows it.
+            // Nothing more to read, or the client has gone, which the control connection shows.
             Err(_) => return,
         }
     }

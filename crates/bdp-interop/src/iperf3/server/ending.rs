@@ -1,4 +1,4 @@
-//! Why a test ends early, and how its client learns of it.
+//! Why a test ends early, and how its client is notified.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use bdp_wire::iperf3::{Failure, State};
 
 use crate::iperf3::control::Control;
 
-/// How long a client may take over each step but the test itself.
+/// How long a client may take for each step except the test itself.
 pub(super) const STEP: Duration = Duration::from_secs(10);
-/// Why a test failed: what the client hears, and what the log says.
+/// Why a test failed: the message for the client and that for the log.
 pub(super) struct Ending {
     failure: Option<Failure>,
     pub(super) why: String,
@@ -18,17 +18,17 @@ pub(super) struct Ending {
 /// How long the streams of a test that the server ends go on, so that its client reads the reason before they close.
 const LEAVE: Duration = Duration::from_millis(500);
 
-/// What the log says of a client that fails before its streams are there: it says goodbye, or just closes.
+/// The log message for a client that fails before its streams are open: it says goodbye, or just closes.
 pub(super) const GAVE_UP: &str = "the client disconnected during stream setup";
 
-/// Tells a client that there is no place for it now.
+/// Tells a client that there is no free place.
 pub(super) fn busy(control: &Control, why: String) -> Ending {
     // Whether or not it hears it, there is none.
     let _ = control.say(State::AccessDenied);
     Ending::silent(why)
 }
 
-/// Tells a client whose test runs that its place is another's, and leaves it a moment to read that before its streams close.
+/// Tells a client whose test runs that it was evicted, and leaves it a moment to read that before its streams close.
 pub(super) fn busy_while_running(control: &Control, why: String) -> Ending {
     let ending = busy(control, why);
     std::thread::sleep(LEAVE);
@@ -40,7 +40,7 @@ impl Ending {
         Self { failure: Some(failure), why: why.into() }
     }
 
-    /// There is nobody to hear it.
+    /// Returns an ending without a message, if the client has gone.
     pub(super) fn silent(why: impl Into<String>) -> Self {
         Self { failure: None, why: why.into() }
     }
@@ -53,8 +53,8 @@ impl Ending {
         self
     }
 
-    /// Sends the reason while the streams still run, and waits a moment for the client to leave: a client whose stream closes
-    /// first reports a broken pipe in its place.
+    /// Sends the reason while the streams still run, and waits a moment for the client to leave: a client whose
+    /// stream closes first reports a broken pipe instead.
     pub(super) fn announce(self, control: &Control, client_version: Option<&str>) -> Self {
         if self.failure.is_none() {
             return self;

@@ -1,8 +1,8 @@
-//! Whether clients of iperf3 are the users that they say they are.
+//! Verifies the logins of iperf3's clients.
 //!
-//! What a client learns is whether its login was taken, at a time that shows nothing more: each answer comes a whole
-//! number of `ANSWER`s after its question, and a wrong password, an unknown user, a stale login, one that was used
-//! before and bytes that are no login at all have the same answer.
+//! A client learns only whether its login was accepted, at a time that reveals nothing more: each answer comes a
+//! whole number of `ANSWER`s after its question, and a wrong password, an unknown user, a stale login, a replayed one
+//! and bytes that are no login all get the same answer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,18 +18,18 @@ use bdp_agent::server::failures::{Failures, MOST_FAILURES, WINDOW};
 
 use bdp_flow::lock::lock;
 
-/// From a login to its answer: longer than the arithmetic takes.
+/// Time from a login to its answer: longer than the arithmetic takes.
 const ANSWER: Duration = Duration::from_millis(100);
 
 /// Who may log in, and how.
 pub struct LoginRules {
-    /// Whom the server knows.
+    /// The known users.
     pub users: Users,
-    /// What logins are sealed for.
+    /// The key for which logins are encrypted.
     pub key: PrivateKey,
-    /// How far the clocks of client and server may be apart, seconds.
+    /// Largest difference of the clocks of client and server, seconds.
     pub skew_s: u64,
-    /// Whether the older padding is refused.
+    /// Whether to refuse the older padding.
     pub oaep_only: bool,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Logins {
     memory: Mutex<Memory>,
 }
 
-/// What is remembered of logins so far.
+/// Memory of logins so far.
 #[derive(Default)]
 struct Memory {
     failures: Failures,
-    /// Logins that were taken, and when: one that was overheard is worth nothing.
+    /// Logins already used, with their times, to prevent replays.
     taken: HashMap<Vec<u8>, Instant>,
 }
 
@@ -52,7 +52,7 @@ impl Logins {
         Self { rules, memory: Mutex::default() }
     }
 
-    /// The user that a client has shown to be, or why it is none, for the log alone. Waits until an answer may be given.
+    /// Returns the verified user, or why the login failed, for the log alone. Waits until an answer may be given.
     pub(super) fn check(&self, peer: IpAddr, token: Option<&str>) -> Result<String, String> {
         let asked = Instant::now();
         let judged = self.judge(peer, token, asked, clock::unix_ms() / 1000);

@@ -1,6 +1,6 @@
-//! Clients of iperf3: each test on a thread of its own, its data connections found by their cookie.
+//! iperf3's clients: each test on a thread of its own, its data connections identified by their cookie.
 //!
-//! Every wait has its deadline, and a client that vanishes is noticed by its control connection.
+//! Every wait has a deadline, and a client that vanishes is noticed by its control connection.
 
 mod datagrams;
 mod ending;
@@ -38,20 +38,20 @@ use ending::{Ending, GAVE_UP, STEP, busy};
 use logins::{LoginRules, Logins};
 use running::{Running, granted};
 
-/// How often it is looked whether a client is still there that opens its streams.
+/// How often the server checks whether a client that opens its streams is still there.
 const LOOK: Duration = Duration::from_millis(50);
-/// The same of who has yet to log in.
+/// How often the server checks whether a client that has yet to log in is still there.
 const LOGIN_STEP: Duration = Duration::from_secs(5);
 /// Longest results of a client, which are some 200 bytes a stream.
 const LONGEST_RESULTS: usize = 256 << 10;
 
-/// iperf3's clients, at the server's port.
+/// Serves iperf3's clients at the server's port.
 pub struct Iperf3 {
     tests: Arc<Tests>,
 }
 
 impl Iperf3 {
-    /// Whose clients log in by these rules; without, their addresses are all that counts.
+    /// Creates it with these login rules; without them, only addresses are checked.
     pub fn new(logins: Option<Arc<LoginRules>>) -> Self {
         let logins = logins.map(Logins::new);
         Self { tests: Arc::new(Tests { logins, ..Tests::default() }) }
@@ -90,7 +90,7 @@ impl ForeignProtocol for Iperf3 {
     }
 }
 
-/// What the tests of a server have in common.
+/// State shared by a server's tests.
 struct Shared {
     server: Arc<ServerState>,
     tests: Arc<Tests>,
@@ -117,7 +117,7 @@ fn take(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cooki
     }
 }
 
-/// Starts a test's thread, unless the client may not come in or there is no place. Never waits for the client.
+/// Starts a test's thread, unless the client is not allowed or there is no place. Never waits for the client.
 fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cookie) -> Result<(), String> {
     let deny = |bytes: &[u8]| {
         // A fresh connection has room for it.
@@ -177,7 +177,7 @@ fn begin(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, cookie: Cook
 enum Entry {
     /// It has its place.
     Place(Place),
-    /// It will have one when it has logged in.
+    /// It gets one once it has logged in.
     PendingHandshake(PendingHandshake),
 }
 
@@ -189,16 +189,16 @@ struct Test {
     changed: Condvar,
 }
 
-/// The data connections as they come.
+/// The data connections as they arrive.
 struct Arrivals {
     missing: usize,
-    /// By the order in which they were let in: their cookies may come in another.
+    /// In the order in which they were accepted: their cookies may arrive in another.
     streams: BTreeMap<u64, TcpStream>,
     ended: bool,
 }
 
 impl Test {
-    /// From the cookie to the farewell; whether it was a session.
+    /// Serves a test from the cookie to the goodbye; returns whether it was a session.
     fn serve(&self, shared: &Shared, stream: TcpStream, entry: Entry) -> bool {
         let turn_away = |why| {
             shared.server.turn_away(self.peer, why);
@@ -242,7 +242,7 @@ impl Test {
         true
     }
 
-    /// Asks for parameters, and for who it is where that counts.
+    /// Asks for parameters, and for the user if required.
     fn admit(&self, shared: &Shared, control: &Control, entry: Entry) -> Result<Admitted, Ending> {
         let gone = |e: std::io::Error| Ending::of(&e.into(), "the exchange of parameters");
         control.say(State::ParamExchange).map_err(gone)?;
@@ -348,7 +348,7 @@ impl Test {
             nodelay: parameters.nodelay,
             receive_buffer: parameters.window_bytes.map(|b| b as usize),
             send_buffer: parameters.window_bytes.map(|b| b as usize),
-            // The lower two bits are those of ECN, which is not for an application to set (RFC 3168).
+            // The lower two bits are those of ECN, which applications must not set (RFC 3168).
             dscp: Some(parameters.tos >> 2).filter(|&dscp| dscp > 0),
             ..Default::default()
         };
@@ -373,7 +373,7 @@ impl Test {
         Ok(())
     }
 
-    /// Tells the client that the server ends.
+    /// Tells the client that the server stops.
     fn hang_up(&self) {
         let _ = (&mut &self.hang_up).write_all(&[State::ServerTerminate.byte()]);
         let _ = self.hang_up.shutdown(Shutdown::Both);
@@ -386,7 +386,7 @@ impl Test {
 struct Admitted {
     parameters: Parameters,
     place: Place,
-    /// What it is, for the log.
+    /// The client's program, for the log.
     program: String,
 }
 
@@ -419,7 +419,7 @@ fn exchange(control: &Control, results: &Results) -> Result<(), Ending> {
     })?;
     control.send_json(&results.to_json()).map_err(|e| Ending::of(&e, doing))?;
     control.say(State::DisplayResults).map_err(gone)?;
-    // It has what it came for; how it leaves is its own affair.
+    // The client has its results; how it leaves does not matter.
     let _ = control.hear(STEP);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a client gets that asks for the server's output: what this end sent and received, second by second and in all.
+//! The server output that a client can request: what this end sent and received, second by second and in total.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use bdp_model::units::{ByteCount, format_bps};
 
 use crate::iperf3::outcome::{End, Outcome};
 
-/// From one line to the next.
+/// Interval of lines.
 const LINE_NS: u64 = 1_000_000_000;
-/// How much shorter an interval may be and still count as whole: samples come when their thread runs.
+/// How much shorter an interval may be and still count as whole: samples are taken when their thread runs.
 const SLACK_NS: u64 = 50_000_000;
 
-/// The lines.
+/// Returns the lines.
 pub(super) fn text(outcomes: &[Outcome]) -> String {
     let mut text = format!("bdp serve {}\n", env!("CARGO_PKG_VERSION"));
     for outcome in outcomes {
@@ -35,7 +35,7 @@ fn describe(text: &mut String, outcome: &Outcome) {
     let counted = outcome.counted.as_ns();
     let bytes = outcome.streams.iter().map(|stream| stream.bytes).sum();
     line(text, what, (0, counted), bytes);
-    // The line of all goes on with what only it has.
+    // The total line continues with what only it has.
     text.pop();
     text.push_str(" in all");
     let retransmits: u64 = outcome.streams.iter().filter_map(|stream| stream.retransmits).sum();

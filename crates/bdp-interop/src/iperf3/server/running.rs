@@ -1,4 +1,4 @@
-//! A test that runs: what it is granted, its flows, and what they come to.
+//! A running test: what it is granted, its flows, and their results.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -23,16 +23,16 @@ use bdp_flow::error::{FlowError, Result};
 use bdp_flow::stall::RARE_LOOK;
 use bdp_flow::streams::Streams;
 
-/// From one reading to the next: what a client gets of them are lines of a second.
+/// Interval of readings: the client gets lines of one second.
 const SAMPLES: Nanos = Nanos::secs(1);
 /// How much longer than asked for a test may take: paths are slow to end.
 const GRACE: Nanos = Nanos::secs(15);
-/// How often it is looked whether a test that ends by its volume is through.
+/// How often the server checks whether a test with a volume is complete.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long what is under way at the end of such a test may take.
+/// How long data in flight at the end of such a test may take.
 const STRAGGLERS: Duration = Duration::from_millis(500);
 
-/// Holds a test against what the server grants; the longest that it may take.
+/// Checks a test against the server's limits; returns the longest time that it may take.
 pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos, Ending> {
     let asked = Nanos::secs(parameters.seconds + parameters.omit_seconds);
     if asked > limits.duration {
@@ -53,8 +53,9 @@ pub(super) fn granted(limits: &Limits, parameters: &Parameters) -> Result<Nanos,
     Ok(if parameters.seconds > 0 { asked } else { limits.duration })
 }
 
-/// Holds the rate that a client has in mind against what the server grants: one that sends more can't be held back, only refused.
-/// Of TCP without a rate its own control is in charge, and what the server sends over it is held to what is granted.
+/// Checks the client's intended rate against the server's limit: a client that sends more cannot be slowed down, only
+/// refused. TCP without a rate is governed by its congestion control, and what the server sends over it is limited to
+/// the granted rate.
 fn check_rate(parameters: &Parameters, granted: Option<Rate>) -> Result<(), Ending> {
     let Some(granted) = granted else { return Ok(()) };
     let client_sends = parameters.direction != Directions::Reverse;
@@ -78,7 +79,7 @@ pub(super) struct Running {
     flows: Vec<Flow>,
     began: Instant,
     cpu_before_ns: u64,
-    /// What it took of the processors in per cent, once it is over.
+    /// Processor use in per cent, once it is over.
     cpu: f64,
 }
 
@@ -98,12 +99,12 @@ impl Running {
         Ok(Self { flows: flows.map_err(failed)?, began: Instant::now(), cpu_before_ns, cpu: 0.0 })
     }
 
-    /// How many there are.
+    /// Returns the number of flows.
     pub(super) fn flows(&self) -> u32 {
         self.flows.len() as u32
     }
 
-    /// Lets the test run until the client says that it is over, as long as anything moves.
+    /// Lets the test run until the client says that it is over, as long as there is progress.
     pub(super) fn wait(
         &mut self,
         control: &Control,
@@ -149,7 +150,7 @@ impl Running {
         Ok(())
     }
 
-    /// Waits a moment for what a client has sent of a volume and is still under way.
+    /// Waits a moment for data of a volume that is still in flight from the client.
     fn await_stragglers(&self, volume_bytes: u64) {
         let until = Instant::now() + STRAGGLERS;
         let receiving = || self.flows.iter().filter(|flow| !flow.sends());
@@ -160,7 +161,7 @@ impl Running {
         }
     }
 
-    /// Ends the flows, with what came of them; however that went, what they moved is counted.
+    /// Ends the flows and returns their outcomes; in any case, the bytes they moved are counted.
     pub(super) fn finish(&mut self, in_order: bool, counters: &Counters) -> Result<Vec<Outcome>, Ending> {
         self.flows.iter_mut().for_each(Flow::wind_down);
         if in_order {
@@ -196,7 +197,7 @@ impl Running {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// What the client gets of them.
+    /// Returns the results for the client.
     pub(super) fn results(&self, outcomes: &[Outcome], parameters: &Parameters) -> Results {
         Results {
             cpu: CpuUse { total: self.cpu, user: 0.0, system: 0.0 },
@@ -258,7 +259,7 @@ fn datagrams(
         rate_bps: stream_rate(parameters, most),
         duration: longest,
         omit,
-        // Of a volume some may be lost: it is for the client to say when it has enough.
+        // Some of a volume may be lost: the client decides when it has enough.
         bytes: None,
     };
     by_direction(
@@ -269,7 +270,7 @@ fn datagrams(
     )
 }
 
-/// The rate of each stream: what was asked for, and no more than its share of what is granted.
+/// Returns each stream's rate: as requested, but no more than its share of the limit.
 fn stream_rate(parameters: &Parameters, most: Option<Rate>) -> Option<u64> {
     let share = most.map(|most| (most.as_bps() / u64::from(parameters.parallel)).max(1));
     parameters.asked_rate_bps().into_iter().chain(share).min()

@@ -1,4 +1,4 @@
-//! Tests in which nothing moves: a client that was stopped keeps its connections, since its kernel answers for it.
+//! Detects stalled tests: a stopped client keeps its connections, since its kernel answers for it.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
 /// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
 const SLACK: Nanos = Nanos::secs(2);
 
-/// For how long nothing has moved of a test.
+/// How long a test has made no progress.
 pub(super) struct Silence {
     still: Still,
     longest: Nanos,
@@ -23,19 +23,19 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// From now on, of what a client asked for.
+    /// Creates it for a client's request, starting now.
     pub(super) fn of(parameters: &Parameters) -> Self {
         let longest = patience(parameters);
         let still = Still::from_now(longest.to_duration());
         Self { still, longest, looked: Instant::now(), has_begun: false }
     }
 
-    /// Looks at the flows: a test of which anything moves has begun its work, one of which nothing moves any more is over.
+    /// Checks the flows: with progress, the test has begun its work; without any for too long, it is over.
     pub(super) fn look(&mut self, flows: &[Flow], activity: &Activity) -> Result<(), Ending> {
         let since = self.looked.elapsed();
         self.looked = Instant::now();
         let shown = moved(flows);
-        // What is only sent goes on as it was asked, and nobody shows that it is read.
+        // A test that only sends continues as requested, and nobody shows that it is read.
         activity.note_moved(flows.iter().map(Flow::bytes).sum());
         if shown != Some(0) && !std::mem::replace(&mut self.has_begun, true) {
             activity.note_heard();
@@ -50,8 +50,8 @@ impl Silence {
     }
 }
 
-/// Bytes by which the client shows that it is there: those that came from it, and those of which its kernel reported that they
-/// arrived. `None` where there can be none, since it only receives datagrams.
+/// Returns the bytes that show the client's presence: those received from it, and those that its kernel acknowledged.
+/// `None` if there can be none, since it only receives datagrams.
 fn moved(flows: &[Flow]) -> Option<u64> {
     let shown = flows.iter().filter(|flow| !matches!(flow, Flow::Datagrams(flow) if flow.sends()));
     shown.map(Flow::bytes).reduce(|sum, bytes| sum + bytes)

@@ -1,6 +1,7 @@
 //! Captures: the packets at the ends of a case's links, with the link's verdict on each, in pcapng files.
-//! ⏎ The driver passes packets to a writer thread and never waits for it: packets beyond the bounds are counted
-//! as not captured, in the file's statistics and in the record. A link end without a capture costs nothing.
+//!
+//! The driver passes packets to a writer thread and never waits for it: packets beyond the bounds are counted as
+//! not captured, in the file's statistics and in the record. A link end without a capture costs nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -1,5 +1,6 @@
 //! Frames at given moments, carried in a guest by the emulator or by the kernel's own: which came out, and when. Nothing is judged here.
-//! ⏎ The frames are IPv4 datagrams without a stack behind them. A thread sends each at its moment, another notes
+//!
+//! The frames are IPv4 datagrams without a stack behind them. A thread sends each at its moment, another notes
 //! when it came out. By a clock that stands still while anything runs, both are exact; it is read without asking
 //! the kernel, which costs the machine half as much as the emulator's work on a frame.
 

@@ -31,7 +31,8 @@ impl Corruption {
 
 /// Inverts one bit behind the IP header, or for IPv6 behind the extension headers that can be skipped, which have
 /// no checksum. `false` if it is no IP packet or nothing follows.
-/// ⏎ A partial checksum is completed first: completed later it would cover the damage.
+///
+/// A partial checksum is completed first: completed later it would cover the damage.
 pub(crate) fn invert(packet: &mut Packet, choice: BitChoice) -> bool {
     packet.complete_checksum();
     let Some(payload) = packet.payload() else { return false };

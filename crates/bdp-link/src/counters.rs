@@ -5,7 +5,8 @@ use bdp_model::units::Nanos;
 use crate::verdict::{DropCause, Fate};
 
 /// Counters of one direction since the link was made. Bytes are IP bytes, without the wire's overhead.
-/// ⏎ At every moment packets in + duplicated = packets out + dropped by each cause + inside.
+///
+/// At every moment packets in + duplicated = packets out + dropped by each cause + inside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that entered.

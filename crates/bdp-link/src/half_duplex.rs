@@ -1,6 +1,7 @@
 //! One medium for both directions: each end waits for its turn, and every change of the sending end costs silence.
-//! ⏎ The next sender is chosen whenever the medium becomes free, by what had arrived *before* that instant, and
-//! at once when a packet arrives at an idle medium. So everything follows from the arrival times, never from when
+//!
+//! The next sender is chosen whenever the medium becomes free, by what had arrived *before* that instant, and at
+//! once when a packet arrives at an idle medium. So everything follows from the arrival times, never from when
 //! the link is polled.
 
 use bdp_model::link::Turns;

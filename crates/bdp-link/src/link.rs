@@ -31,9 +31,9 @@ pub struct Departure {
 
 /// A link between two ends. Every call takes constant time, amortised (logarithmic if packets overtake each
 /// other), and allocates nothing per packet except for duplicates.
-/// ⏎ `now` may be equal in successive calls, but must not go backwards. If it does, nothing panics and packets
-/// that keep their order still leave in it: a packet never finds the wire free before the previous one found it
-/// so.
+///
+/// `now` may be equal in successive calls, but must not go backwards. If it does, nothing panics and packets that
+/// keep their order still leave in it: a packet never finds the wire free before the previous one found it so.
 #[derive(Debug, Clone)]
 pub struct Link {
     forward: Direction,
@@ -44,7 +44,8 @@ pub struct Link {
 
 impl Link {
     /// Creates an empty link. End A is the first host; packets that enter at A pass `config.forward`.
-    /// ⏎ Links that must be independent of each other need different seeds.
+    ///
+    /// Links that must be independent of each other need different seeds.
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
         let shared = match config.medium {
             Medium::FullDuplex => None,
@@ -131,9 +132,10 @@ impl Link {
     }
 
     /// Takes the earliest departure due at `now` or before; at equal times the one that entered at A.
-    /// ⏎ `None` if there is none. That can happen although [`Link::next_event`] had come, if the next sender had
-    /// still to be chosen, if packets overtake each other, or if a run of segments grew: the next event is then later
-    /// than `now`.
+    ///
+    /// `None` if there is none. That can happen although [`Link::next_event`] had come, if the next sender had still
+    /// to be chosen, if packets overtake each other, or if a run of segments grew: the next event is then later than
+    /// `now`.
     pub fn pop(&mut self, now: Nanos) -> Option<Departure> {
         self.transmit(now);
         let from = match (self.forward.next_due(), self.reverse.next_due()) {

@@ -6,7 +6,8 @@ use crate::tcp::TcpHeader;
 use bdp_model::checksum;
 
 /// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
-/// ⏎ Any bytes are accepted: unknown content passes unchanged.
+///
+/// Any bytes are accepted: unknown content passes unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packet {
     /// From the first byte of the IP header to the last of its payload.
@@ -165,7 +166,8 @@ fn ipv6_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
 }
 
 /// Protocol and range behind an IPv6 packet's extension headers; the protocol is `None` for a later fragment (RFC 8200, section 4).
-/// ⏎ Skips hop-by-hop, routing, fragment and destination options headers. Others end the walk: behind an
+///
+/// Skips hop-by-hop, routing, fragment and destination options headers. Others end the walk: behind an
 /// authentication header nothing may be rewritten, behind the rest there is no TCP.
 fn ipv6_upper_layer(data: &[u8]) -> Option<(Option<u8>, Range<usize>)> {
     const HOP_BY_HOP: u8 = 0;

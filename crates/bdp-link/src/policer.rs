@@ -6,9 +6,9 @@ use bdp_model::units::Nanos;
 use crate::service::work_of_bytes;
 
 /// A token bucket, full at the start, exact at every rate.
-/// ⏎ Its content is counted in units of 1/10^9 bit: a nanosecond adds `rate` of them, and an IP packet of `b`
-/// bits takes b x 10^9. A packet that finds less is dropped and takes nothing (RFC 2697, colour-blind, green or
-/// gone).
+///
+/// Its content is counted in units of 1/10^9 bit: a nanosecond adds `rate` of them, and an IP packet of `b` bits
+/// takes b x 10^9. A packet that finds less is dropped and takes nothing (RFC 2697, colour-blind, green or gone).
 #[derive(Debug, Clone)]
 pub(crate) struct Policer {
     rate_bps: u128,

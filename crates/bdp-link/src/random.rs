@@ -7,7 +7,8 @@ use rand_core::{Rng, SeedableRng};
 use crate::end::End;
 
 /// The draws of one impairment in one direction: a fixed number of 64-bit numbers for each packet, used or not.
-/// ⏎ Draw `n` of packet `k` is number `k x per_packet + n` of the stream under every configuration and in every
+///
+/// Draw `n` of packet `k` is number `k x per_packet + n` of the stream under every configuration and in every
 /// order of queries, so one packet's draws never depend on another's fate.
 #[derive(Debug, Clone)]
 pub(crate) struct Draws {

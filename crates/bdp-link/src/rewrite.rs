@@ -23,8 +23,9 @@ pub(crate) fn apply(rewrite: &HeaderRewrite, packet: &mut Packet) {
 }
 
 /// Strips or replaces every window scale option (RFC 7323, section 2.2). An absent one is not added.
-/// ⏎ A shift count is written as configured; receivers treat more than 14 as 14 (RFC 7323, section 2.3). A box
-/// that strips the option from a SYN-ACK alone leaves the two ends with different ideas of the window, as such
+///
+/// A shift count is written as configured; receivers treat more than 14 as 14 (RFC 7323, section 2.3). A box that
+/// strips the option from a SYN-ACK alone leaves the two ends with different ideas of the window, as such
 /// middleboxes do.
 fn rewrite_window_scale(rewrite: WindowScaleRewrite, header: &mut TcpHeader<'_>) {
     let mut from = 0;

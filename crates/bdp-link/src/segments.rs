@@ -1,5 +1,6 @@
 //! A super-packet as the wire segments that it stands for, and cutting runs of them out of it.
-//! ⏎ A stack that leaves segmentation to its device sends up to 64 KiB of TCP payload, or many UDP datagrams,
+//!
+//! A stack that leaves segmentation to its device sends up to 64 KiB of TCP payload, or many UDP datagrams,
 //! behind one set of headers. The segments on the wire follow from those and from the segment size (virtio 1.2,
 //! section 5.1.6; the kernel's `tcp_gso_segment` and `__udp_gso_segment` do the same).
 
@@ -9,7 +10,8 @@ use crate::packet::{Packet, Segmentation, Transport};
 use bdp_model::checksum;
 
 /// How a packet splits into wire segments. All but the last are of one length.
-/// ⏎ A packet that is no super-packet is its own only segment; so is a malformed one.
+///
+/// A packet that is no super-packet is its own only segment; so is a malformed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segments {
     count: u32,
@@ -96,7 +98,8 @@ impl Segments {
     }
 
     /// Cuts a run of neighbouring segments into a packet of its own: again a super-packet if there is more than one.
-    /// ⏎ Lengths, IPv4 identification (counted on from the first), TCP sequence number, and the IPv4 header checksum
+    ///
+    /// Lengths, IPv4 identification (counted on from the first), TCP sequence number, and the IPv4 header checksum
     /// are the run's own. FIN and PSH are on the super-packet's last segment alone, CWR on its first (RFC 3168,
     /// section 6.1.2). The transport checksum stays partial, its pseudo-header sum over the new length.
     pub fn cut(&self, packet: &Packet, run: Range<u32>) -> Packet {

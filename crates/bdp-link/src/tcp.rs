@@ -45,7 +45,8 @@ impl<'a> TcpHeader<'a> {
     }
 
     /// Offset of the first window scale option at or after `from`: kind, length 3, shift count.
-    /// ⏎ The walk ends at an option that is malformed or exceeds the header.
+    ///
+    /// The walk ends at an option that is malformed or exceeds the header.
     pub(crate) fn window_scale_from(&self, from: usize) -> Option<usize> {
         let mut at = from.max(OPTIONS);
         loop {
@@ -67,7 +68,8 @@ impl<'a> TcpHeader<'a> {
     }
 
     /// Overwrites bytes within the header, none of the checksum's, and updates the checksum by RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-    /// ⏎ The sum is over 16-bit words counted from the header's start, so a byte at an odd offset includes its even
+    ///
+    /// The sum is over 16-bit words counted from the header's start, so a byte at an odd offset includes its even
     /// neighbour. A header's length is a multiple of four, hence every word is whole.
     pub(crate) fn replace(&mut self, at: usize, new: &[u8]) {
         let words = (at & !1)..(at + new.len()).next_multiple_of(2);

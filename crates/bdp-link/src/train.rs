@@ -1,5 +1,6 @@
 //! A super-packet whose segments are being sent.
-//! ⏎ Each segment is served by itself. A run departs together: the longest row of neighbours that depart within
+//!
+//! Each segment is served by itself. A run departs together: the longest row of neighbours that depart within
 //! [`LONGEST_RUN`], when the last of them is due.
 
 use bdp_model::units::Nanos;

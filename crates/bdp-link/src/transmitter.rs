@@ -1,5 +1,6 @@
 //! The sending side of a direction: the waiting packets and the wire.
-//! ⏎ A packet's service begins when its turn has come, by the queue at that time. So its departure is known from then on and not on arrival.
+//!
+//! A packet's service begins when its turn has come, by the queue at that time. So its departure is known from then on and not on arrival.
 
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
 use bdp_model::queue::QueueReading;

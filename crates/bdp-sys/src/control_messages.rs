@@ -61,8 +61,10 @@ impl Beside {
 }
 
 /// Calls `take` with each control message of a received message.
-/// ⏎ # Safety
-/// ⏎ The kernel has filled the message's control buffer, which is live, up to `msg_controllen`.
+///
+/// # Safety
+///
+/// The kernel has filled the message's control buffer, which is live, up to `msg_controllen`.
 pub(crate) unsafe fn each(message: &libc::msghdr, mut take: impl FnMut(ControlMessage<'_>)) {
     // SAFETY: the macros stay within what the kernel has filled, and so does the length in each header.
     unsafe {
@@ -118,8 +120,10 @@ fn begin<T: Plain>(bytes: &[u8]) -> T {
 }
 
 /// A type for which any bytes are a valid value.
-/// ⏎ # Safety
-/// ⏎ All bits may have any value, all zero included.
+///
+/// # Safety
+///
+/// All bits may have any value, all zero included.
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: numbers, and structures of the kernel that consist of them.

@@ -1,5 +1,6 @@
 //! Sockets for probes that expire on the path, each with its own hop limit.
-//! ⏎ A router's answer is read from the error queue of the socket that sent the probe (`IP_RECVERR`,
+//!
+//! A router's answer is read from the error queue of the socket that sent the probe (`IP_RECVERR`,
 //! `IPV6_RECVERR`; ip(7)), which needs no privilege. The queue gives the responder, the type and code of its ICMP
 //! message, and the quoted bytes after the probe's transport header. It does not give the quoted IP header: that
 //! takes a raw socket, [`QuoteSocket`].

@@ -1,6 +1,7 @@
 //! bdp's calls of the operating system, and the only `unsafe` code of the project.
-//! ⏎ One module per subject. Everything returns [`SysError`], which names the operation and its operand.
-//! Linux-only features (namespaces, TUN, netlink) live in modules that exist on Linux alone.
+//!
+//! One module per subject. Everything returns [`SysError`], which names the operation and its operand. Linux-only
+//! features (namespaces, TUN, netlink) live in modules that exist on Linux alone.
 
 pub mod boot;
 pub mod cgroup;

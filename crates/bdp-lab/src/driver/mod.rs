@@ -1,6 +1,7 @@
 //! The driver: moves packets between TUN devices by [`bdp_link::Link`], on its own thread; by the machine's clock
 //! (`real_time`), or by a guest's, which stands still while anything runs (`virtual_time`).
-//! ⏎ Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up
+//!
+//! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up
 //! delays one packet and never adds up. Every release is compared with its due time.
 
 pub(crate) mod moving;

@@ -1,7 +1,8 @@
 //! The loop of a driver by a clock that stands still while anything runs, as a guest's does: packets are
 //! delivered exactly when due, and one system call delivers, takes and waits. Nothing can be late, so it never
 //! spins.
-//! ⏎ Packets that a router merely forwards go from link to link without it ([`super::router`]), and no thread is
+//!
+//! Packets that a router merely forwards go from link to link without it ([`super::router`]), and no thread is
 //! woken for that: the steps in between are caught up with, each at its own moment, when the thread wakes next.
 //! It wakes before anything can reach a host, and for packets that hosts send, unless the kernel timestamps each
 //! packet and none of them can reach a host before the next wake.

@@ -1,5 +1,6 @@
 //! Fidelity of the emulation, and whether it suffices. Pure: numbers in, verdict out.
-//! ⏎ Harm is judged: the share of a flow's goodput that the emulation cost it. The bounds are stated in
+//!
+//! Harm is judged: the share of a flow's goodput that the emulation cost it. The bounds are stated in
 //! `docs/fidelity.md`, with their error rates; a case beyond any of them is INVALID and excluded from statistics.
 
 mod allowance;

@@ -1,5 +1,6 @@
 //! COBALT, CAKE's AQM of one flow's queue: CoDel whose count falls again as it rose, and BLUE for unresponsive flows.
-//! ⏎ States and rounding follow Linux, so that decisions fall on the same packets as there.
+//!
+//! States and rounding follow Linux, so that decisions fall on the same packets as there.
 
 use bdp_model::units::Nanos;
 

@@ -1,5 +1,6 @@
 //! CoDel (RFC 8289): one queue, controlled by its packets' sojourn time.
-//! ⏎ Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step per
+//!
+//! Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step per
 //! drop, as in the appendix of the paper and in Linux; so decisions fall on the same packets as there.
 
 use bdp_model::queue::Codel as CodelConfig;

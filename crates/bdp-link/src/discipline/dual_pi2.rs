@@ -1,5 +1,6 @@
 //! DualPI2 (RFC 9332): a low-latency queue for scalable traffic beside a classic one, coupled by one PI controller.
-//! ⏎ As in Linux the low-latency queue takes ECT(1) and CE, and is marked by the coupled probability and by a step in its sojourn time.
+//!
+//! As in Linux the low-latency queue takes ECT(1) and CE, and is marked by the coupled probability and by a step in its sojourn time.
 
 use bdp_model::queue::DualPi2 as DualPi2Config;
 use bdp_model::units::Nanos;

@@ -1,7 +1,9 @@
 //! Queue disciplines: which packets may wait for the wire, and which is next.
-//! ⏎ A discipline is asked on arrival whether a packet finds room, and for the next packet whenever the wire is
+//!
+//! A discipline is asked on arrival whether a packet finds room, and for the next packet whenever the wire is
 //! free. It holds the packets themselves; the transmitter knows their work.
-//! ⏎ Drop-tail decides on arrival alone. Actively managed ones ([`Discipline::is_managed`]) are offered segments
+//!
+//! Drop-tail decides on arrival alone. Actively managed ones ([`Discipline::is_managed`]) are offered segments
 //! one by one, may drop and mark waiting packets, and may serve flows out of order.
 
 mod cake;

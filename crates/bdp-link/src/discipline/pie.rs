@@ -1,5 +1,6 @@
 //! PIE (RFC 8033): drops or marks on arrival, with a probability that follows the queueing delay.
-//! ⏎ Delays are measured on served packets (RFC 8033, section 5.2, and Linux's default), not derived from a departure rate.
+//!
+//! Delays are measured on served packets (RFC 8033, section 5.2, and Linux's default), not derived from a departure rate.
 
 use bdp_model::queue::Pie as PieConfig;
 use bdp_model::units::Nanos;

@@ -1,5 +1,6 @@
 //! RED (Floyd and Jacobson, 1993; RFC 2309): drops or marks on arrival, by the average length of the queue.
-//! ⏎ As in Linux it is not gentle: above the upper threshold everything is dropped or marked.
+//!
+//! As in Linux it is not gentle: above the upper threshold everything is dropped or marked.
 
 use bdp_model::queue::Red as RedConfig;
 use bdp_model::units::{Nanos, Rate};

@@ -1,6 +1,7 @@
 //! Service: when a packet that starts at a given time is finished.
-//! ⏎ Work is counted in nanobits, 10^9 to the bit: a wire of `r` bit/s does exactly `r` of them in a nanosecond,
-//! so no time and no amount of work is ever rounded. Finishing times are rounded down to whole nanoseconds; the
+//!
+//! Work is counted in nanobits, 10^9 to the bit: a wire of `r` bit/s does exactly `r` of them in a nanosecond, so
+//! no time and no amount of work is ever rounded. Finishing times are rounded down to whole nanoseconds; the
 //! remainder is work that the next packet begins with, as long as the wire stays busy.
 
 mod rate;

@@ -1,6 +1,7 @@
 //! All TCP sockets of a network namespace, as the kernel lists them (sock_diag(7), inet_diag).
-//! ⏎ A request is one walk through the kernel's table of connections. The kernel locks each socket that it
-//! reports for the microsecond that `TCP_INFO` takes, and changes nothing.
+//!
+//! A request is one walk through the kernel's table of connections. The kernel locks each socket that it reports
+//! for the microsecond that `TCP_INFO` takes, and changes nothing.
 
 mod filter;
 mod message;

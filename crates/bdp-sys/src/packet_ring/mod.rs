@@ -1,6 +1,7 @@
 //! Captures the packets of a network interface from a ring of memory shared with the kernel (`AF_PACKET`; packet(7)).
-//! ⏎ The kernel fills a block and hands it over when it is full, or 50 ms after its first packet; a packet costs
-//! no system call. If every block waits to be read, packets are dropped and counted.
+//!
+//! The kernel fills a block and hands it over when it is full, or 50 ms after its first packet; a packet costs no
+//! system call. If every block waits to be read, packets are dropped and counted.
 
 mod block;
 mod memory;

@@ -1,5 +1,6 @@
 //! Bytes to send, the same again and again, given to the kernel by reference if it can.
-//! ⏎ A [`Payload`] is shared by all streams of a flow; each stream has a [`Writer`], which keeps what is in flight.
+//!
+//! A [`Payload`] is shared by all streams of a flow; each stream has a [`Writer`], which keeps what is in flight.
 
 mod memory;
 mod splice;

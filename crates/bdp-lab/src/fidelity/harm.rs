@@ -4,11 +4,11 @@
 //! beyond its links is goodput lost, in proportion. It is estimated twice, and the larger counts:
 //!
 //! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By
-//! Little's law (Operations Research 9, 1961) the mean over packets counts.
+//!   Little's law (Operations Research 9, 1961) the mean over packets counts.
 //! - by **probes**: the time each took beyond its links until it was read, in the answering host and on a driver,
-//! or how late it was sent. By the same law x / R of the goodput is lost while round trips take x more than R;
-//! and all of it, not more, while a host stands still for longer than a round trip. Probes are evenly spaced in
-//! time, so the mean of their x / R, each at most 1, is the estimate.
+//!   or how late it was sent. By the same law x / R of the goodput is lost while round trips take x more than R;
+//!   and all of it, not more, while a host stands still for longer than a round trip. Probes are evenly spaced in
+//!   time, so the mean of their x / R, each at most 1, is the estimate.
 //!
 //! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link covers the wait.
 //! So the harm is at most the share of the time in which its busiest link was idle.

@@ -153,7 +153,7 @@ impl AsFd for HopSocket {
 pub fn device_mtu(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<u32> {
     let socket = HopSocket::udp(to, from, device)?;
     let header = if to.is_ipv4() { 28 } else { 48 };
-    // A packet longer than any device's is refused before it leaves, and the report gives the MTU.
+    // Longer than any packet: refused before it leaves, and the report gives the MTU.
     let longest = vec![0; 65_535 - header + if to.is_ipv4() { 0 } else { 40 }];
     let refused = socket.send(&longest, 1, 0);
     let report =

@@ -144,7 +144,7 @@ fn said(console: &mut fs::File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Seconds of a word; [`PATIENCE_SECONDS`] if it is no number, or none is left.
+/// Seconds of a word; [`PATIENCE_SECONDS`] if it is no number from 0.01 to a million.
 fn patience_seconds(word: Option<&str>) -> f64 {
     let seconds = word.and_then(|word| word.trim().parse::<f64>().ok());
     seconds.filter(|seconds| (0.01..=1e6).contains(seconds)).unwrap_or(PATIENCE_SECONDS)

@@ -60,7 +60,7 @@ impl Shared {
 }
 
 impl State {
-    /// Adds planned work; `left` is the estimate of everything still to come.
+    /// Notes a new plan, of which this much is left.
     fn plan(&mut self, left: Duration, now: Instant) -> Duration {
         self.began.get_or_insert(now);
         self.left = left;

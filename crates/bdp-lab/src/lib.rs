@@ -62,7 +62,7 @@ pub enum LabError {
     Host {
         /// Its name.
         host: String,
-        /// What happened.
+        /// Cause.
         cause: String,
     },
     /// The scenario requests something that the lab can't build.
@@ -73,7 +73,7 @@ pub enum LabError {
     Stack {
         /// Its name.
         host: String,
-        /// What happened.
+        /// Cause.
         error: bdp_stack::StackError,
     },
     /// A guest could not be booted.

@@ -30,7 +30,7 @@
 //!    10^9 / rate), without drift. On a half-duplex medium the other end's packets and the guard time come
 //!    between, and the limit in bytes bounds bytes only.
 //! 10. **Propagation**: the delay and its jitter, and for some packets a time for which they are held back.
-//!    Without either, packets leave in order of entry.
+//!     Without either, packets leave in order of entry.
 //!
 //! Without a rate serialisation takes no time, so on a wire of its own nothing is ever in the queue, no limit
 //! applies and nothing is marked. netem differs: its `limit` counts every packet inside, including those that

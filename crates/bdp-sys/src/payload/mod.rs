@@ -47,7 +47,7 @@ pub struct Payload {
 #[derive(Debug)]
 struct Noise {
     bytes: Memory,
-    /// The same bytes as a file, for `sendfile`.
+    /// The bytes as a file, for `sendfile`.
     file: OnceLock<Option<File>>,
 }
 

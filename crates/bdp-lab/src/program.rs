@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Program;
 
-/// Exit code if bdp itself could not start a program, as of `env` and `timeout`.
+/// Exit code if bdp itself could not start a program, as in `env` and `timeout`.
 pub const NOT_STARTED: u8 = 125;
 /// Exit code if the program exists and can't be run.
 const NOT_RUNNABLE: u8 = 126;

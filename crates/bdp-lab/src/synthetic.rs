@@ -54,7 +54,7 @@ pub struct Carried {
     pub bps: f64,
     /// Figures of its direction of the link.
     pub direction: DirectionFidelity,
-    /// Fidelity, as of a case.
+    /// Fidelity, judged like that of a case.
     pub fidelity: Fidelity,
 }
 

@@ -24,7 +24,7 @@ pub fn report(error: &anyhow::Error) -> Exit {
     code
 }
 
-/// Exit of bdp after an error: if it runs programs of others, whose codes are theirs, as of `env` and `timeout`.
+/// Exit of bdp after an error; if it runs a user's program, whose exit codes are its own, as in `env` and `timeout`.
 fn ending(exit: Exit) -> Exit {
     let mut words = std::env::args_os().skip(1);
     let runs_programs = words.next().is_some_and(|word| word == "lab")

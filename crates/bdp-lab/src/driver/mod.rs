@@ -158,7 +158,7 @@ impl DrivenLink {
         self.finish_at(clock::monotonic_ns())
     }
 
-    /// Removes the link as of a moment of the monotonic clock.
+    /// Removes the link at a moment of the monotonic clock.
     pub(crate) fn finish_at(self, at_ns: u64) -> Result<Driven> {
         let (outcome, result) = channel();
         let lost = || LabError::Driver("it ended before the case did".to_owned());

@@ -55,7 +55,7 @@ impl Shared {
         // SAFETY: the range lies within the mapping and is borrowed with `self`; the kernel leaves a block alone from
         // its handover, seen by an acquiring load, until it is given back.
         work(unsafe { std::slice::from_raw_parts_mut(self.mapped.add(at), bytes) });
-        // Cleared before the kernel reuses the block, as its packets may be asked for earlier.
+        // Cleared first, as `has_packets` may be asked before the kernel reuses the block.
         self.word(at + PACKETS).store(0, Ordering::Relaxed);
         self.word(at + STATUS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         true
